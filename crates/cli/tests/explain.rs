@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::bench::{Test, skip};
+use common::following::{can_follow, explain, explained};
 use common::measured::{allowed_cpus, names, record};
-use following::{can_follow, explain, explained};
 use wakescope_attribution::without_stolen;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{By, NetOfSteal, Ranking, StepEvent};
@@ -27,8 +27,6 @@ mod deadline;
 mod ends;
 #[path = "explain/episodes.rs"]
 mod episodes;
-#[path = "explain/following.rs"]
-mod following;
 #[path = "explain/lines.rs"]
 mod lines;
 #[path = "explain/module_lines.rs"]

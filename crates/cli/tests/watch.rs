@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::bench::{NOBODY, Running, Test, eventually, kill, skip};
+use common::following::{can_follow, links};
 use common::{Checker, read};
-use following::{can_follow, links};
 use serde_json::{Value, json};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::{CostSource, OwnCost, Waits, Window};
@@ -15,9 +15,6 @@ use wakescope_sys::sched::{Schedule, affinity, set_schedule};
 use workers::{Work, Workers, waits_of};
 
 mod common;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 #[path = "watch/workers.rs"]
 mod workers;
 
@@ -262,7 +259,7 @@ fn damaged_windows_do_not_fit_the_schema() {
         "audit": {"equal": 0, "behind": 0, "differing": 0, "largest_ns": 0, "busy": 0, "gone": 0,
             "not_reached": 0, "waits": 0},
         "episodes": {"least_ns": 1_000_000, "long_waits": 1,
-            "not_told": {"interrupts": true, "steal": false, "quota": false}, "longest": [{
+            "not_measured": {"interrupts": true, "steal": false, "quota": false}, "longest": [{
                 "end_ns": 9, "cpu": 0, "ns": 2_000_000, "task": task, "cgroup_id": 1, "cgroup": null,
                 "cause": "equal_or_lower_task", "culprit": culprit, "throttled_ns": 0, "irq_ns": 0,
                 "steal_ns": 0, "moved_ns": 0, "unexplained_ns": 0,
@@ -286,7 +283,7 @@ fn damaged_windows_do_not_fit_the_schema() {
         ("/episodes/longest/0/cause", json!("bad luck")),
         ("/episodes/longest/0/task/comm", json!(null)),
         ("/episodes/longest/0/occupants", json!("nobody")),
-        ("/episodes/not_told/quota", json!(1)),
+        ("/episodes/not_measured/quota", json!(1)),
     ] {
         let mut damaged = whole.clone();
         *damaged.pointer_mut(pointer).unwrap() = damage;

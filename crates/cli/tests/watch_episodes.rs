@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use common::bench::{Running, Test, eventually_some, kill, skip};
-use following::can_follow;
+use common::following::can_follow;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::episode::Episode;
@@ -17,9 +17,6 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
 
 mod common;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 
 /// A thread that keeps its CPU busy under a name of its own, with a rest now and then: a wait is seen when it
 /// ends.

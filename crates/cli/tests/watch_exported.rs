@@ -8,17 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::bench::{Running, Test, eventually, eventually_some, kill};
+use common::exported::{counters, fetch, fetched, listening};
+use common::following::can_follow;
 use common::read;
-use exported::{counters, fetch, fetched, listening};
-use following::can_follow;
 use wakescope_core::watch::{Window, packed};
 
 mod common;
-#[path = "watch/exported.rs"]
-mod exported;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 
 fn start(test: &Test, args: &[&str]) -> (Running, SocketAddr) {
     let always = ["watch", "--listen", "127.0.0.1:0", "--json", "--interval", "100ms"];
@@ -96,9 +91,9 @@ fn names_cannot_add_figures() {
     let (running, address) = start(&test, &["--export-by", "series", "--export-series", "4096"]);
     let is_over = Arc::new(AtomicBool::new(false));
     let thread = std::thread::Builder::new().name("a\"} 1\nb{c=\"\\".into());
-    let told = Arc::clone(&is_over);
+    let ends = Arc::clone(&is_over);
     let nap = move || {
-        while !told.load(Ordering::Relaxed) {
+        while !ends.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
@@ -141,7 +136,7 @@ fn odd_and_idle_clients_hold_nobody_up() {
         let got = status(address, &request);
         assert_eq!(got, format!("HTTP/1.1 {want}"), "{request:.80}");
     }
-    // They say nothing, as many as there may be. The next one is told to come back, and the watch goes on.
+    // They say nothing, as many as there may be. The next one gets status 503, and the watch goes on.
     let idle: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(address).unwrap()).collect();
     let request = format!("GET /metrics {rest}\r\n");
     eventually("all places are taken", || status(address, &request).contains("503"));

@@ -3,14 +3,12 @@
 use std::fs;
 
 use common::bench::{Test, kill};
-use following::can_follow;
+use common::following::can_follow;
+use common::stored_window::stored_window;
 use pseudoterminal::Pseudoterminal;
 use serde_json::json;
 
 mod common;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 #[path = "watch/pseudoterminal.rs"]
 mod pseudoterminal;
 
@@ -21,19 +19,7 @@ fn made_up(test: &Test) {
     let line = |minute: u32, comm: &str, sum_ns: u64, histogram: &str| {
         let waits = json!({"count": 1, "sum_ns": sum_ns, "max_ns": sum_ns, "max_is_exact": true,
             "histogram": histogram});
-        let none = json!({"count": 0, "sum_ns": 0, "max_ns": null, "max_is_exact": false, "histogram": ""});
-        let window = json!({
-            "schema": "wakescope.watch/1", "started": format!("2026-11-21T01:{minute}:00Z"),
-            "begin_ns": 0, "window_ns": 600_000_000_000_u64, "from": "queued",
-            "series": [{"cgroup_id": 7, "cgroup": "/a", "comm": comm, "waits": waits}],
-            "others": none, "cpus": [{"cpu": 0, "switches": 9, "waits": waits}],
-            "left_out": {"uncovered_ns": 0, "unstamped": 0, "discarded": 0, "untracked": 0,
-                "first": 0, "caught_up": 0, "missed": 0, "missed_ns": 0, "contradicted": 0},
-            "moved": {"count": 0, "before_ns": 0}, "series_used": 1, "series_limit": 9,
-            "own_cost": {"agent_ns": 1_000_000, "program_ns": 2_000_000, "program_runs": 9,
-                "source": "measured", "cpus": 2},
-        });
-        format!("{window}\n")
+        stored_window(&format!("2026-11-21T01:{minute}:00Z"), 0, comm, &waits)
     };
     // Buckets from 100 ns, 16 ms and 100 ns.
     let lines = [

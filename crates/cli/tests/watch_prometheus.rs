@@ -9,21 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::bench::{Running, Test, eventually_some, kill, skip};
+use common::exported::{fetch, fetched, listening};
+use common::following::can_follow;
 use common::{read, root};
-use exported::{fetch, fetched, listening};
-use following::can_follow;
 use serde_json::Value;
 use wakescope_core::histogram::Bucket;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::watch::{Waits, Window, packed};
 
 mod common;
-#[path = "watch/exported.rs"]
-#[allow(dead_code)] // What other tests need.
-mod exported;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 
 /// What turns the test on, for it takes ten seconds or more.
 const ON: &str = "WAKESCOPE_TEST_PROMETHEUS";

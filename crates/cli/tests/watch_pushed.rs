@@ -5,14 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use common::bench::{Test, eventually, kill};
-use following::can_follow;
+use common::following::can_follow;
 use serde_json::{Value, json};
 use wakescope_core::watch::{Waits, Window, packed};
 
 mod common;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 
 /// Answers requests with these statuses, and all further ones with the last. Keeps what it was sent.
 struct Collector {

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::bench::{Running, Test, eventually, eventually_some, kill};
+use common::following::can_follow;
+use common::stored_window::stored_window;
 use common::{Checker, read};
-use following::can_follow;
 use serde_json::{Value, json};
 use wakescope_core::watch::sum::Sum;
 use wakescope_core::watch::{Window, packed};
@@ -13,9 +14,6 @@ use wakescope_store::window_files;
 use wakescope_testing::Disk;
 
 mod common;
-#[path = "explain/following.rs"]
-#[allow(dead_code)] // What `explain` needs.
-mod following;
 
 /// A folder with windows of two watches, of which the second was killed while it wrote.
 fn made_up(test: &Test, name: &str) -> PathBuf {
@@ -26,20 +24,7 @@ fn made_up(test: &Test, name: &str) -> PathBuf {
         let histogram = format!("@0 1 @{} 1", bucket(max_ns));
         let waits = json!({"count": 2, "sum_ns": sum_ns, "max_ns": max_ns, "max_is_exact": true,
             "histogram": histogram});
-        let none = json!({"count": 0, "sum_ns": 0, "max_ns": null, "max_is_exact": false,
-            "histogram": ""});
-        let window = json!({
-            "schema": "wakescope.watch/1", "started": started, "begin_ns": begin_s * 1_000_000_000,
-            "window_ns": 600_000_000_000_u64, "from": "queued",
-            "series": [{"cgroup_id": 7, "cgroup": "/a", "comm": comm, "waits": waits}],
-            "others": none, "cpus": [{"cpu": 0, "switches": 9, "waits": waits}],
-            "left_out": {"uncovered_ns": 0, "unstamped": 0, "discarded": 0, "untracked": 0,
-                "first": 0, "caught_up": 0, "missed": 0, "missed_ns": 0, "contradicted": 0},
-            "moved": {"count": 0, "before_ns": 0}, "series_used": 1, "series_limit": 9,
-            "own_cost": {"agent_ns": 1_000_000, "program_ns": 2_000_000, "program_runs": 9,
-                "source": "measured", "cpus": 2},
-        });
-        format!("{window}\n")
+        stored_window(started, begin_s * 1_000_000_000, comm, &waits)
     };
     let first = line("2026-11-21T01:40:00Z", 0, "postgres", 300);
     let second = line("2026-11-21T01:50:00Z", 600, "nginx", 900);

@@ -9,6 +9,8 @@ use wakescope_core::run::Run;
 pub(crate) mod bench;
 pub(crate) mod deadline;
 pub(crate) mod disturbed;
+pub(crate) mod exported;
+pub(crate) mod following;
 pub(crate) mod formats;
 pub(crate) mod lab;
 pub(crate) mod made_up;
@@ -16,6 +18,7 @@ pub(crate) mod made_up_kernel;
 pub(crate) mod measured;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod stored_window;
 
 /// The repository.
 pub(crate) fn root() -> PathBuf {

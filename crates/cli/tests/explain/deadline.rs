@@ -6,7 +6,7 @@ use wakescope_core::run::State;
 
 use crate::common::bench::Test;
 use crate::common::deadline::admitted;
-use crate::following::can_follow;
+use crate::common::following::can_follow;
 use crate::{assert_parts_add_up, assert_shares_add_up};
 
 #[test]

@@ -10,8 +10,8 @@ use wakescope_sys::sched::this_thread;
 
 use crate::a_cpu;
 use crate::common::bench::{Test, eventually, kill, skip};
+use crate::common::following::{await_programs, can_follow, links, start_explain};
 use crate::common::measured::{RECORD, assert_found, await_samples_in, names, record};
-use crate::following::{await_programs, can_follow, links, start_explain};
 
 #[test]
 fn ctrl_c_ends_early_and_keeps_what_was_seen() {

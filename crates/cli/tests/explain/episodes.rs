@@ -10,8 +10,8 @@ use wakescope_sys::sched::this_thread;
 use crate::a_cpu;
 use crate::common::assert_valid_run;
 use crate::common::bench::{Disk, Test, eventually, kill};
+use crate::common::following::{can_follow, explain, explained, start_explain};
 use crate::common::measured::{RECORD, assert_found, assert_not_found, names, record};
-use crate::following::{can_follow, explain, explained, start_explain};
 
 pub(super) const EPISODES: &str = "episodes.jsonl";
 

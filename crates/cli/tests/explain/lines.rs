@@ -7,7 +7,7 @@ use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Shar
 use wakescope_core::run::{Episode, Run};
 
 use crate::common::bench::Test;
-use crate::following::explain;
+use crate::common::following::explain;
 
 const SOURCE: &str = "\
 volatile int pages;

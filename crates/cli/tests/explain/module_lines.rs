@@ -9,7 +9,7 @@ use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Shar
 use wakescope_core::run::{Episode, Run};
 
 use crate::common::bench::Test;
-use crate::following::explain;
+use crate::common::following::explain;
 use crate::lines::{BUILD_ID, build};
 
 const SOURCE: &str = "\

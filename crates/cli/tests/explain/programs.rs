@@ -7,7 +7,7 @@ use wakescope_core::explain::{Cause, Culprit, Frame};
 
 use crate::a_cpu;
 use crate::common::bench::{Running, Test, skip};
-use crate::following::{can_follow, explained};
+use crate::common::following::{can_follow, explained};
 
 /// Comes before the probe, and burns a few ms at a time in a function of its own.
 const SPINNER: &str = "\

@@ -6,8 +6,8 @@ use std::path::Path;
 use wakescope_sys::file::effective_user;
 
 use crate::common::bench::{Running, Test, skip};
+use crate::common::following::{can_follow, explain};
 use crate::common::measured::names;
-use crate::following::{can_follow, explain};
 
 /// Arguments that are refused before anything is looked at, and a piece of what is said about it.
 /// `run` was measured, and not explained; `broken` is no record.

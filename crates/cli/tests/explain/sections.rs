@@ -8,7 +8,7 @@ use wakescope_core::run::Run;
 
 use crate::a_cpu;
 use crate::common::bench::{Test, skip};
-use crate::following::{can_follow, explained};
+use crate::common::following::{can_follow, explained};
 
 /// Whether the running kernel has the tracepoint.
 fn has(tracepoint: &str) -> bool {

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Frame};
 
 use crate::a_cpu;
 use crate::common::bench::{Test, skip};
-use crate::following::{can_follow, explained};
+use crate::common::following::{can_follow, explained};
 
 /// Whoever walks them, they must lead through every caller to where the kernel was entered. A
 /// system call is entered there only.

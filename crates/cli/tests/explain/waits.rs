@@ -16,8 +16,8 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, eventually, skip};
+use crate::common::following::{can_follow, explained};
 use crate::common::measured::{allowed_cpus, assert_not_found};
-use crate::following::{can_follow, explained};
 
 /// A cgroup with a quota of CPU time, removed in the end.
 struct Group {

@@ -57,7 +57,7 @@ fn neither_a_busy_host_nor_its_name_nor_more_jobs_change_a_bit() {
     drop(spinning);
     assert_eq!((again.code, again.states()), (Some(0), vec![Status::Ok; 4]), "{}", again.json);
     assert_eq!(again.cached(), [false; 4]);
-    // What the guest told of its kernel is a cell, too.
+    // What the guest reported of its kernel is a cell, too.
     assert_eq!(bench.cells().len(), 5);
     bench.assert_same_bits(&pool);
     let known: Vec<_> = first.result().cells;

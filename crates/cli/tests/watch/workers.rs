@@ -22,7 +22,7 @@ pub(crate) enum Work {
     NapsInTime,
 }
 
-/// Threads that sleep until they are told to work, and again in the end.
+/// Threads that sleep until they get an order, carry it out and sleep again.
 pub(crate) struct Workers {
     all: Vec<Worker>,
     is_over: Arc<AtomicBool>,
@@ -72,7 +72,7 @@ impl Workers {
         let missed = windows.iter().fold((0, 0), |sum, window| {
             (sum.0 + window.left_out.missed_ns, sum.1 + window.left_out.missed)
         });
-        let mut told = String::new();
+        let mut compared = String::new();
         for Worker { name, counted: [before, after], .. } in &self.all {
             let Waits { sum_ns, count, max_ns, .. } = waits_of(windows, name);
             let kernel = (after.0 - before.0, after.1 - before.1);
@@ -87,9 +87,9 @@ impl Workers {
             if !is_equal || kernel.1 <= 10 || max_ns > Some(sum_ns) {
                 return Err(figures);
             }
-            told += &figures;
+            compared += &figures;
         }
-        Ok(told)
+        Ok(compared)
     }
 
     /// How many there are.
@@ -115,14 +115,14 @@ impl Worker {
         let name = format!("w{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let (id, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (orders, received) = std::sync::mpsc::channel();
-        let (told, carried_out) = (Arc::clone(&id), Arc::clone(&done));
+        let (known_id, carried_out) = (Arc::clone(&id), Arc::clone(&done));
         let (is_over, cpus) = (Arc::clone(is_over), cpus.to_vec());
         let run = move || {
             set_affinity(&cpus).unwrap();
             if let Work::NapsInTime = work {
                 set_schedule(Schedule::Fifo { priority: 50 }).unwrap();
             }
-            told.store(this_thread().number(), Ordering::Relaxed);
+            known_id.store(this_thread().number(), Ordering::Relaxed);
             received.recv().unwrap();
             carried_out.store(1, Ordering::Relaxed);
             received.recv().unwrap();
