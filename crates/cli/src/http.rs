@@ -18,7 +18,7 @@ use wakescope_sys::clock;
 pub(crate) mod client;
 pub(crate) mod request;
 
-/// Connections that are served at once. Further ones are told to come back.
+/// Connections that are served at once. Further ones get status 503.
 const MOST_CONNECTIONS: usize = 64;
 
 /// How long a client may take to send its request, and how long to take the answer.
@@ -121,7 +121,7 @@ impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
         }
     }
 
-    /// Tells a client to come back. A short answer fits into the buffer of its connection.
+    /// Answers with status 503. A short answer fits into the buffer of its connection.
     fn turn_away(&self, stream: &TcpStream) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
         self.served.refused.fetch_add(1, Ordering::Relaxed);

@@ -15,7 +15,7 @@ pub mod watch;
 
 pub use accepted::Form;
 
-/// What is told of one thing, for one or several others.
+/// All values of one name, one for each set of labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
     /// Its name, without `_total`.
@@ -53,9 +53,9 @@ pub struct Sample {
 pub enum Value {
     /// A number of things.
     Number(u64),
-    /// A time, ns. It is told in seconds.
+    /// A time, ns. It is written in seconds.
     Time(u64),
-    /// Waits. They are told in seconds.
+    /// Waits. They are written in seconds.
     Waits(Waits),
 }
 

@@ -67,8 +67,7 @@ pub struct Said {
     pub wrong_bound: u64,
     /// Wrongly and confidently.
     pub wrong: u64,
-    /// It was mainly this, and nothing was said, though the tracer had lost no event: what it saw might
-    /// have told.
+    /// It was mainly this, and the blame is unexplained, though the tracer had lost no event.
     pub unexplained: u64,
     /// The same where it had lost events.
     pub unexplained_by_loss: u64,

@@ -248,7 +248,7 @@ fn losses(window: &Window) -> Vec<String> {
     tell(
         caught_up,
         format!(
-            "the kernel did not tell of the switch that ended {}: counted from its own sums",
+            "the kernel left out the switch that ended {}: counted from its own sums",
             counted(caught_up, "wait")
         ),
     );

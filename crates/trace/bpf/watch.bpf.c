@@ -317,7 +317,7 @@ SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
 		lacks |= LACKS_IRQ_TIME;
 	if (!FIELD_EXISTS(rq->prev_steal_time_rq))
 		lacks |= LACKS_STEAL_TIME;
-	if (!tells_throttled_time())
+	if (!measures_throttled_time())
 		lacks |= LACKS_THROTTLED_TIME;
 	return lacks;
 }

@@ -17,7 +17,7 @@
 /* What a kernel may lack. */
 #define LACKS_SCHED_INFO 1
 #define LACKS_QUEUE 2
-/* These are lacking for episodes only: who interrupts, the hypervisor and a quota were is not told. */
+/* What episodes alone need: without it, what interrupts, the hypervisor or a quota took is not measured. */
 #define LACKS_IRQ_TIME 4
 #define LACKS_STEAL_TIME 8
 #define LACKS_THROTTLED_TIME 16

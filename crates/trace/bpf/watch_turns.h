@@ -24,7 +24,7 @@ INLINE u64 cgroup_of(struct task_struct *task)
 }
 
 /* Whether this kernel says for how long a quota has stopped a queue. */
-INLINE int tells_throttled_time(void)
+INLINE int measures_throttled_time(void)
 {
 	struct cfs_rq *queue = 0;
 	struct cfs_rq___pelt *pelt = 0;

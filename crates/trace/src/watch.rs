@@ -123,7 +123,7 @@ impl Watcher {
         }
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let (mut programs, not_told) = loading::load(limits, &types)?;
+        let (mut programs, not_measured) = loading::load(limits, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
@@ -146,8 +146,8 @@ impl Watcher {
             link: Some(link),
             rows,
             counts,
-            long_waits: LongWaits::of(turns, cpus, not_told),
-            episodes: Episodes { not_told, ..Episodes::default() },
+            long_waits: LongWaits::of(turns, cpus, not_measured),
+            episodes: Episodes { not_measured, ..Episodes::default() },
             reuse,
             readings: 0,
             series,

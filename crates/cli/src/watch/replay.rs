@@ -81,7 +81,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Reads those in `range`, and gives each with its place to `each` until that is false. What is cut is
-    /// told.
+    /// named.
     pub(crate) fn read(
         path: &Path,
         range: Range,

@@ -92,7 +92,7 @@ mod tests {
             "missed_ns":0,"contradicted":0}},"moved":{{"count":0,"before_ns":0}},"series_used":3,
             "series_limit":9,"own_cost":{{"agent_ns":1,"program_ns":null,"program_runs":9,
             "source":"unknown","cpus":2}},"episodes":{{"least_ns":1,"long_waits":3,
-            "not_told":{{"interrupts":true,"steal":false,"quota":false}},"longest":[{{"end_ns":5,
+            "not_measured":{{"interrupts":true,"steal":false,"quota":false}},"longest":[{{"end_ns":5,
             "cpu":0,"ns":5,"task":{{"comm":"MARKER-a","pid":3}},"cgroup_id":7,"cgroup":"/MARKER",
             "cause":"equal_or_lower_task","culprit":{{"kind":"task","comm":"MARKER-b"}},
             "throttled_ns":0,"irq_ns":0,"steal_ns":0,"moved_ns":0,"occupants":[{{"task":{{

@@ -31,7 +31,7 @@ const GONE: &str = "(gone)";
 pub struct Key {
     /// The path of the cgroup.
     pub cgroup: String,
-    /// The name of the tasks, where they are told apart.
+    /// The name of the tasks, where each name is counted apart.
     pub comm: Option<String>,
 }
 
@@ -262,19 +262,8 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
     use crate::watch::{CostSource, Cpu, OwnCost, SCHEMA};
     use proptest::prelude::*;
-
-    fn waits(of: &[u64]) -> Waits {
-        Waits {
-            count: of.len() as u64,
-            sum_ns: of.iter().sum(),
-            max_ns: of.iter().max().copied(),
-            max_is_exact: true,
-            histogram: Histogram::of(of.iter().copied()),
-        }
-    }
 
     fn window(seconds: u64, series: Vec<Series>) -> Window {
         let all = series.iter().fold(Waits::default(), |sum, one| sum.merged(&one.waits));
@@ -304,7 +293,12 @@ mod tests {
     }
 
     fn series(path: &str, comm: &str, of: &[u64]) -> Series {
-        Series { cgroup_id: 1, cgroup: Some(path.into()), comm: comm.into(), waits: waits(of) }
+        Series {
+            cgroup_id: 1,
+            cgroup: Some(path.into()),
+            comm: comm.into(),
+            waits: Waits::exactly(of),
+        }
     }
 
     fn counts(counters: &Counters) -> Vec<(String, u64)> {

@@ -15,19 +15,19 @@ pub const MOST_EPISODES: usize = 8;
 pub struct Episodes {
     /// Shorter waits are no episodes, ns.
     pub least_ns: u64,
-    /// How many waits were as long as that or longer, on all CPUs, without those whose switch the kernel did
-    /// not tell of.
+    /// How many waits were as long as that or longer, on all CPUs, without those whose switch the kernel left
+    /// out.
     pub long_waits: u64,
-    /// What the kernel does not tell, so that it is in the share of another or in none.
-    pub not_told: NotTold,
+    /// What the kernel does not measure, so that it is in the share of another or in none.
+    pub not_measured: NotMeasured,
     /// The longest of the two longest of each CPU and interval, the longest first. All others are
     /// suppressed, and are in the histograms.
     pub longest: Vec<Episode>,
 }
 
-/// What the kernel does not tell.
+/// What the kernel does not measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotTold {
+pub struct NotMeasured {
     /// What interrupts take, without CONFIG_IRQ_TIME_ACCOUNTING: it is in the share of whom they interrupt.
     pub interrupts: bool,
     /// What the hypervisor takes, without CONFIG_PARAVIRT_TIME_ACCOUNTING: as well.
@@ -89,10 +89,10 @@ impl Episodes {
         self.longest.extend(later.longest);
         self.least_ns = self.least_ns.max(later.least_ns);
         self.long_waits = self.long_waits.saturating_add(later.long_waits);
-        self.not_told = NotTold {
-            interrupts: self.not_told.interrupts || later.not_told.interrupts,
-            steal: self.not_told.steal || later.not_told.steal,
-            quota: self.not_told.quota || later.not_told.quota,
+        self.not_measured = NotMeasured {
+            interrupts: self.not_measured.interrupts || later.not_measured.interrupts,
+            steal: self.not_measured.steal || later.not_measured.steal,
+            quota: self.not_measured.quota || later.not_measured.quota,
         };
         self.keep_longest();
         self

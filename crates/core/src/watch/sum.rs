@@ -147,18 +147,7 @@ impl Audit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
     use crate::watch::{SCHEMA, WaitBegin};
-
-    fn waits(of: &[u64]) -> Waits {
-        Waits {
-            count: of.len() as u64,
-            sum_ns: of.iter().sum(),
-            max_ns: of.iter().max().copied(),
-            max_is_exact: true,
-            histogram: Histogram::of(of.iter().copied()),
-        }
-    }
 
     fn window(begin_ns: u64, series: Vec<Series>) -> Window {
         Window {
@@ -168,8 +157,8 @@ mod tests {
             window_ns: 2_000,
             from: WaitBegin::Queued,
             series,
-            others: waits(&[3]),
-            cpus: vec![Cpu { cpu: 0, switches: 7, waits: waits(&[begin_ns]) }],
+            others: Waits::exactly(&[3]),
+            cpus: vec![Cpu { cpu: 0, switches: 7, waits: Waits::exactly(&[begin_ns]) }],
             left_out: LeftOut { missed: 2, ..LeftOut::default() },
             moved: Moved { count: 1, before_ns: 5 },
             series_used: 4,
@@ -188,7 +177,7 @@ mod tests {
 
     fn series(id: u64, path: Option<&str>, comm: &str, of: &[u64]) -> Series {
         let cgroup = path.map(str::to_owned);
-        Series { cgroup_id: id, cgroup, comm: comm.into(), waits: waits(of) }
+        Series { cgroup_id: id, cgroup, comm: comm.into(), waits: Waits::exactly(of) }
     }
 
     #[test]
@@ -206,7 +195,10 @@ mod tests {
         // After the next boot, another cgroup has the number.
         sum.add(Window { audit: None, ..window(0, vec![series(1, Some("/b"), "x", &[4])]) });
         let all = sum.window().unwrap();
-        assert_eq!((all.begin_ns, all.window_ns, all.others), (0, 6_000, waits(&[3, 3, 3])));
+        assert_eq!(
+            (all.begin_ns, all.window_ns, all.others),
+            (0, 6_000, Waits::exactly(&[3, 3, 3]))
+        );
         let want = [
             series(1, Some("/a"), "x", &[1, 2, 7]),
             series(1, Some("/b"), "x", &[4]),
@@ -230,7 +222,7 @@ mod tests {
         sum.add(window(2_000, vec![series(3, None, "x", &[8]), series(0, None, "new", &[9])]));
         let all = sum.window().unwrap();
         assert_eq!((all.series.len(), all.others.count), (MOST_SERIES, 1 + 10 + 1 + 1));
-        assert_eq!(all.series[3].waits, waits(&[7, 8]));
+        assert_eq!(all.series[3].waits, Waits::exactly(&[7, 8]));
     }
 
     #[test]

@@ -69,39 +69,48 @@ impl Waits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn waits(of: &[u64], max_is_exact: bool) -> Waits {
-        Waits {
+impl Waits {
+    /// Waits of these lengths.
+    pub(crate) fn exactly(of: &[u64]) -> Self {
+        Self {
             count: of.len() as u64,
             sum_ns: of.iter().sum(),
             max_ns: of.iter().max().copied(),
-            max_is_exact,
+            max_is_exact: true,
             histogram: Histogram::of(of.iter().copied()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same, of which the longest is known by its bucket only.
+    fn roughly(of: &[u64]) -> Waits {
+        Waits { max_is_exact: false, ..Waits::exactly(of) }
     }
 
     #[test]
     fn what_is_merged_adds_up() {
-        let all = waits(&[1, 900], true).merged(&waits(&[7], false));
-        assert_eq!(all, waits(&[1, 7, 900], true));
+        let all = Waits::exactly(&[1, 900]).merged(&roughly(&[7]));
+        assert_eq!(all, Waits::exactly(&[1, 7, 900]));
         assert_eq!(all.fault(), None);
-        assert!(!waits(&[1], true).merged(&waits(&[900], false)).max_is_exact);
-        assert!(waits(&[900], false).merged(&waits(&[900], true)).max_is_exact);
+        assert!(!Waits::exactly(&[1]).merged(&roughly(&[900])).max_is_exact);
+        assert!(roughly(&[900]).merged(&Waits::exactly(&[900])).max_is_exact);
         let none = Waits::default();
         assert_eq!(none.merged(&all), all);
     }
 
     #[test]
     fn faults_are_found() {
-        let good = waits(&[1, 900], true);
-        for (waits, told) in [
+        let good = Waits::exactly(&[1, 900]);
+        for (waits, want) in [
             (Waits { count: 3, ..good.clone() }, "holds 2"),
             (Waits { max_ns: None, ..good.clone() }, "outside"),
             (Waits { max_ns: Some(5_000), ..good.clone() }, "outside"),
         ] {
-            assert!(waits.fault().is_some_and(|fault| fault.contains(told)), "{waits:?}");
+            assert!(waits.fault().is_some_and(|fault| fault.contains(want)), "{waits:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A native histogram of schema 4 has 16 buckets an octave, as ours, but their edges are powers of
 //! 2^(1/16) of a second, and ours are a 16th of an octave of nanoseconds apart. So no edge is the same but
 //! that of the zero bucket, which holds the waits below 128 ns. The waits of each of our buckets go to the
-//! bucket with the longest wait that they can have been. So each is told as at most 4.3 % shorter than it
+//! bucket with the longest wait that they can have been. So each is shown as at most 4.3 % shorter than it
 //! was (the width of that bucket, downwards) and at most 10.9 % longer (that of both, upwards).
 
 use std::io::{self, Write};

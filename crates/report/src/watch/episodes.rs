@@ -3,7 +3,7 @@
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_core::watch::Window;
-use wakescope_core::watch::episode::{Episode, Episodes, NotTold, Occupant};
+use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
 
 use super::all_waits;
 use super::rows::{Cgroup, Key};
@@ -38,12 +38,12 @@ pub(super) fn list(window: &Window, most: usize) -> Vec<String> {
         let whose = within(&episode.task, episode.cgroup_id, episode.cgroup.as_ref());
         format!(" {}", line(episode, &whose))
     }));
-    lines.extend(not_told(episodes.not_told).map(|text| format!(" {text}")));
+    lines.extend(not_measured(episodes.not_measured).map(|text| format!(" {text}")));
     lines
 }
 
-/// The longest wait of all, where it is longer than these: the kernel did not tell of the switch that ended
-/// it, or it ended as an interval did.
+/// The longest wait of all, where it is longer than these: the kernel left out the switch that ended it,
+/// or it ended as an interval did.
 fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
     let all = all_waits(window);
     let longest = all.max_ns?;
@@ -139,15 +139,15 @@ fn name(task: &NamedTask) -> String {
     format!("{comm}{pid}{policy}")
 }
 
-/// What this kernel does not tell.
-fn not_told(not_told: NotTold) -> Option<String> {
-    let NotTold { interrupts, steal, quota } = not_told;
+/// What this kernel does not measure.
+fn not_measured(not_measured: NotMeasured) -> Option<String> {
+    let NotMeasured { interrupts, steal, quota } = not_measured;
     let parts = [(interrupts, "interrupts"), (steal, "steal"), (quota, "quotas")];
     let lacking: Vec<&str> = parts.iter().filter(|part| part.0).map(|part| part.1).collect();
     match lacking.as_slice() {
         [] => None,
         lacking => Some(format!(
-            "this kernel does not say what {} took of these: it is in the time of others",
+            "this kernel does not measure what {} took of these: it is in the time of others",
             lacking.join(" and ")
         )),
     }

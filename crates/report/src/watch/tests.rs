@@ -2,7 +2,7 @@ use super::*;
 use expect_test::expect;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::histogram::Histogram;
-use wakescope_core::watch::episode::{Episode, Episodes, NotTold, Occupant};
+use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series, WaitBegin};
 
 pub(super) fn waits(of: &[u64]) -> Waits {
@@ -187,7 +187,7 @@ fn every_loss_is_a_number() {
          audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
          ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
          ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
-         ! the kernel did not tell of the switch that ended 6 waits: counted from its own sums
+         ! the kernel left out the switch that ended 6 waits: counted from its own sums
          ! the program did not see 4 waits of 4.00 µs in all that the kernel counted
          ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them
          ! 2 waits ended before the begin by the kernel's clock
@@ -259,8 +259,8 @@ pub(super) fn episodes() -> Episodes {
             ..of(1_600_000, Cause::EqualOrLowerTask, Culprit::Task(cc))
         },
     ];
-    let not_told = NotTold { interrupts: true, quota: true, ..NotTold::default() };
-    Episodes { least_ns: 1_000_000, long_waits: 1_234, not_told, longest }
+    let not_measured = NotMeasured { interrupts: true, quota: true, ..NotMeasured::default() };
+    Episodes { least_ns: 1_000_000, long_waits: 1_234, not_measured, longest }
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn long_waits_are_listed_with_who_took_them() {
         2.10 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
         2.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: interrupts took 1.90 ms
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
-        this kernel does not say what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
+        this kernel does not measure what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_core::watch::episode::NotTold;
+use wakescope_core::watch::episode::NotMeasured;
 use wakescope_sys::bpf;
 use wakescope_sys::memory::lift_lock_limit;
 
@@ -26,7 +26,7 @@ pub(super) fn possible_cpus() -> u32 {
 
 /// Loads the programs, whose maps are as large as `limits` ask for.
 /// Also says what is not told of long waits.
-pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotTold), TraceError> {
+pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
@@ -54,14 +54,14 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotTold), Trace
     if let Some(lacking) = lacking(lacks) {
         return Err(lacking);
     }
-    let not_told = NotTold {
+    let not_measured = NotMeasured {
         interrupts: lacks & LACKS_IRQ_TIME != 0,
         steal: lacks & LACKS_STEAL_TIME != 0,
         quota: lacks & LACKS_THROTTLED_TIME != 0,
     };
     let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
     program(&mut programs)?.load("sched_switch", types).map_err(refused)?;
-    Ok((programs, not_told))
+    Ok((programs, not_measured))
 }
 
 /// The error of a kernel that lacks these.

@@ -1,6 +1,6 @@
 //! The longest waits that the program kept of each CPU, with whose turns there were meanwhile.
 
-use wakescope_core::watch::episode::{Episodes, NotTold};
+use wakescope_core::watch::episode::{Episodes, NotMeasured};
 use wakescope_core::watch::turns::{LongWait, Turn};
 use wakescope_decode::KernelTask;
 use wakescope_sys::shared::Words;
@@ -16,19 +16,22 @@ pub(super) struct LongWaits {
     words: Words,
     /// Of each CPU, the version of each place that was read last, and how many long waits there were.
     cpus: Vec<([u64; cpu_turns::BANKS * cpu_turns::PLACES], u64)>,
-    not_told: NotTold,
+    not_measured: NotMeasured,
 }
 
 impl LongWaits {
     /// Those in the memory of so many CPUs.
-    pub(super) fn of(words: Words, cpus: u32, not_told: NotTold) -> Self {
-        Self { words, cpus: vec![Default::default(); cpus as usize], not_told }
+    pub(super) fn of(words: Words, cpus: u32, not_measured: NotMeasured) -> Self {
+        Self { words, cpus: vec![Default::default(); cpus as usize], not_measured }
     }
 
     /// The longest since the last reading. They end by the monotonic clock.
     pub(super) fn read(&mut self, cgroups: &mut Cgroups) -> Episodes {
-        let mut found =
-            Episodes { least_ns: LEAST_LONG, not_told: self.not_told, ..Episodes::default() };
+        let mut found = Episodes {
+            least_ns: LEAST_LONG,
+            not_measured: self.not_measured,
+            ..Episodes::default()
+        };
         for (number, (versions, before)) in (0..).zip(&mut self.cpus) {
             let cpu = number as usize * cpu_turns::WORDS;
             // From here on the program writes to the other bank.

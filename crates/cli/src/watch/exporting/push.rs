@@ -131,7 +131,7 @@ struct Sender {
     settings: Settings,
     /// When the last period ended, ns since 1970.
     end_ns: u64,
-    /// Waits that were lost since a request told of them, and in all.
+    /// Waits that were lost since the last request that counted them, and in all.
     lost: u64,
     all_lost: u64,
     /// Whether the last request was not taken.
