@@ -153,7 +153,8 @@ fn openmetrics_text() {
         # HELP wakescope_series Series.
         wakescope_series 7
         # EOF
-    "##]].assert_eq(&lines(&openmetrics, "_bucket{"));
+    "##]]
+    .assert_eq(&lines(&openmetrics, "_bucket{"));
 }
 
 #[test]
