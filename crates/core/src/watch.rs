@@ -3,6 +3,7 @@
 //! A wait lasts from when a task is put into a run queue until it runs, as the kernel counts it itself
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
+pub mod cgroup;
 pub mod counters;
 pub mod episode;
 pub mod meter;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::watch::cgroup::Cgroup;
 use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
 
 /// The most series of a sum, as many as one watch can have at once. Waits of all others are one.
@@ -13,8 +14,8 @@ const MOST_SERIES: usize = 65_536;
 pub struct Sum {
     /// The first window, with the sums of what is no list.
     head: Option<Window>,
-    /// The cgroup's path is part of what a series is known by: numbers are given anew after each boot.
-    series: BTreeMap<(u64, Option<String>, String), Waits>,
+    /// With the ID that the cgroup had last.
+    series: BTreeMap<(Cgroup, String), (u64, Waits)>,
     cpus: BTreeMap<u32, (u64, Waits)>,
 }
 
@@ -22,13 +23,14 @@ impl Sum {
     /// Adds a window.
     pub fn add(&mut self, window: Window) {
         let Window { series, cpus, mut others, .. } = window;
-        for Series { cgroup_id, cgroup, comm, waits } in series {
-            let key = (cgroup_id, cgroup, comm);
-            let sum = match self.series.len() < MOST_SERIES || self.series.contains_key(&key) {
-                true => self.series.entry(key).or_default(),
-                false => &mut others,
-            };
-            *sum = sum.merged(&waits);
+        for one in series {
+            let key = (Cgroup::of(&one), one.comm);
+            if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
+                others = others.merged(&one.waits);
+                continue;
+            }
+            let (id, sum) = self.series.entry(key).or_default();
+            (*id, *sum) = (one.cgroup_id, sum.merged(&one.waits));
         }
         for Cpu { cpu, switches, waits } in cpus {
             let sum = self.cpus.entry(cpu).or_default();
@@ -49,9 +51,9 @@ impl Sum {
     /// All of them as one window, which begins with the first; `None` if there were none.
     pub fn window(&self) -> Option<Window> {
         let head = self.head.clone()?;
-        let series = self.series.iter().map(|((cgroup_id, cgroup, comm), waits)| Series {
+        let series = self.series.iter().map(|((cgroup, comm), (cgroup_id, waits))| Series {
             cgroup_id: *cgroup_id,
-            cgroup: cgroup.clone(),
+            cgroup: cgroup.path().map(str::to_owned),
             comm: comm.clone(),
             waits: waits.clone(),
         });
@@ -192,15 +194,16 @@ mod tests {
         second.audit = Some(Audit { equal: 8, differing: 1, ..Audit::default() });
         second.own_cost.source = CostSource::Estimated;
         sum.add(second);
-        // After the next boot, another cgroup has the number.
-        sum.add(Window { audit: None, ..window(0, vec![series(1, Some("/b"), "x", &[4])]) });
+        // After the next boot another cgroup has the ID, and this one has another.
+        let after = vec![series(1, Some("/b"), "x", &[4]), series(8, Some("/a"), "x", &[5])];
+        sum.add(Window { audit: None, ..window(0, after) });
         let all = sum.window().unwrap();
         assert_eq!(
             (all.begin_ns, all.window_ns, all.others),
             (0, 6_000, Waits::exactly(&[3, 3, 3]))
         );
         let want = [
-            series(1, Some("/a"), "x", &[1, 2, 7]),
+            series(8, Some("/a"), "x", &[1, 2, 5, 7]),
             series(1, Some("/b"), "x", &[4]),
             series(2, None, "x", &[9]),
         ];

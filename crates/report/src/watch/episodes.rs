@@ -3,10 +3,11 @@
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_core::watch::Window;
+use wakescope_core::watch::cgroup::Cgroup;
 use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
 
 use super::all_waits;
-use super::rows::{Cgroup, Key};
+use super::rows::{Key, cgroup_name};
 use crate::progress::clock;
 use crate::style::clean;
 
@@ -122,7 +123,7 @@ fn verdict(episode: &Episode) -> String {
 fn within(task: &NamedTask, cgroup_id: u64, cgroup: Option<&String>) -> String {
     match Cgroup::named(cgroup_id, cgroup) {
         Cgroup::None => name(task),
-        cgroup => format!("{} in {}", name(task), cgroup.whole()),
+        cgroup => format!("{} in {}", name(task), cgroup_name(&cgroup)),
     }
 }
 
