@@ -6,10 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{count_of, percent};
-use super::{Labelled, OfQuantity, Options, Verdict};
+use super::words::{count_of, percent, word};
+use super::{Findings, Labelled, Options, Verdict};
 use wakescope_core::date::Date;
-use wakescope_core::limit::Outcome;
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
 use wakescope_core::run::TimeDomain;
@@ -93,41 +92,30 @@ fn share_of_later(new: &[Times], old: &[Times]) -> f64 {
     later / (new.len() * old.len()).max(1) as f64
 }
 
-/// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back. Limits
-/// stay, for each run stands to them alone.
+/// How runs of both sides come to take turns.
+pub(super) const RUNS: &str =
+    "Measure the sides alternately (wakescope compare --interleave-plan 5)";
+
+/// How watches of both sides come to be of the same time.
+pub(super) const WATCHES: &str =
+    "Watch machines of both sides at the same time, or change sides several times";
+
+/// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back, with the
+/// `remedy`. Limits stay, for each run stands to them alone.
 pub(super) fn lower(
-    quantities: &mut [OfQuantity],
+    found: &mut Findings,
     verdict: Verdict,
     new_first: bool,
+    remedy: &str,
 ) -> Option<String> {
-    let mut lowered = false;
-    for quantity in quantities {
-        for figure in quantity.deciding_mut() {
-            let effect = &mut figure.effect;
-            lowered |= effect.verdict != Verdict::Inconclusive;
-            effect.verdict = Verdict::Inconclusive;
-            if let Some(regression) = &mut effect.regression {
-                lowered |= *regression != Outcome::Inconclusive;
-                *regression = Outcome::Inconclusive;
-            }
-        }
-        for load in &mut quantity.throughput {
-            load.effect.verdict = Verdict::Inconclusive;
-        }
-        quantity.verdict = Verdict::Inconclusive;
-    }
-    let would_be = match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
-    };
-    lowered.then(|| {
+    let loads = found.quantities.iter_mut().flat_map(|quantity| &mut quantity.throughput);
+    loads.for_each(|load| load.effect.verdict = Verdict::Inconclusive);
+    found.take_back().then(|| {
         format!(
             "{} A drift of the machine could look like a difference. Without drift, the verdict \
-             would be: {would_be}. Measure the sides alternately (wakescope compare \
-             --interleave-plan 5), or accept the risk: --accept-blocks.",
-            in_blocks(new_first)
+             would be: {}. {remedy}, or accept the risk: --accept-blocks.",
+            in_blocks(new_first),
+            word(verdict)
         )
     })
 }
