@@ -34,6 +34,9 @@ const MOST_TESTED: usize = 200;
 /// Of the groups that one side has not, so many are named.
 const MOST_NAMED: usize = 16;
 
+/// The largest of fewer waits says little.
+const LEAST_OF_MAX: u64 = 100;
+
 /// Figures of all waits together that decide.
 const OF_ALL: usize = 2;
 
@@ -80,7 +83,7 @@ pub struct OfGroup {
     pub p99_ns: Option<Means>,
     /// The 99.9th percentiles, in ns.
     pub p999_ns: Option<Means>,
-    /// The maxima, at equal count, in ns.
+    /// The maxima, at equal count, in ns; `None` if a watch has fewer than 100 waits.
     pub max_ns: Option<Means>,
     /// How long it waited in each second that was watched, in ns.
     pub waited_ns: Option<Means>,
@@ -242,6 +245,7 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
     };
     let percentile = |p| means(&|_, waits| waits.percentile(p).map(|ns| ns as f64));
     let count = sides.iter().flatten().map(|(_, waits)| waits.count).min().unwrap_or(0);
+    let count = if count < LEAST_OF_MAX { 0 } else { count };
     OfGroup {
         group: group.clone(),
         runs: sides.each_ref().map(Vec::len),
@@ -267,7 +271,7 @@ fn logs(values: impl Iterator<Item = f64>) -> Vec<f64> {
 
 impl OfWatches {
     /// The figures of groups that decide.
-    pub(super) fn deciding(&self) -> impl Iterator<Item = &Effect> + Clone {
+    pub fn deciding(&self) -> impl Iterator<Item = &Effect> + Clone {
         self.groups.iter().filter_map(|group| group.tested.as_ref())
     }
 

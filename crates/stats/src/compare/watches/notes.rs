@@ -160,12 +160,17 @@ impl OfWatches {
             let [new, old] = runs;
             let how = match tested {
                 0 => "None is tested".into(),
-                1 => "Only the one with the most waiting is tested".into(),
-                n => format!("The {} with the most waiting are tested", grouped(n as u64)),
+                n => format!(
+                    "Of these, {} tested, those with the most waiting",
+                    match n {
+                        1 => "1 is".into(),
+                        n => format!("{} are", grouped(n as u64)),
+                    }
+                ),
             };
             notes.push(format!(
-                "Both sides have {}. {how}: the others have fewer than 2,000 waits in too many runs, or \
-                 {} against {old} cannot decide so many at once. They are shown without a verdict.",
+                "Both sides have {}. {how}: {} against {old} can decide no more at once, or too few runs \
+                 have the 2,000 waits that p99.9 needs.",
                 self.counted(there),
                 count_of(new, "run"),
             ));
