@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::histogram::Bucket;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{grouped, one_or_many};
 use wakescope_core::watch::Window;
 use wakescope_core::watch::observed::{Grouping, Observed};
 use wakescope_report::style::clean;
@@ -172,10 +172,47 @@ fn too_many(all: &[Observed], most: usize) -> Failure {
     let groups: usize = all.iter().map(|watch| watch.groups.len()).sum();
     Failure::new("cannot compare so many series at once")
         .because(format!(
-            "those of {} watches are {}, and take more than {} MiB",
+            "those of {} {} are {}, and take more than {} MiB",
             grouped(all.len() as u64),
+            one_or_many(all.len() as u64, "watch", "watches"),
             grouped(groups as u64),
             most >> 20
         ))
         .try_this("match by less: --by cgroup, --by comm or --by none; or compare fewer watches")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_many_watches_take_is_bounded() {
+        let path = std::env::temp_dir().join(format!("compare-bounded-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"histogram":"@0 1"}"#;
+        let series: Vec<String> = (0..10)
+            .map(|i| format!(r#"{{"cgroup_id":7,"cgroup":"/a","comm":"{i}","waits":{waits}}}"#))
+            .collect();
+        let line = format!(
+            r#"{{"schema":"wakescope.watch/1","started":"2026-11-21T01:00:00Z","begin_ns":0,
+            "window_ns":9,"from":"queued","series":[{}],"others":{waits},"cpus":[],"left_out":{{
+            "uncovered_ns":0,"unstamped":0,"discarded":0,"untracked":0,"first":0,"caught_up":0,
+            "missed":0,"missed_ns":0,"contradicted":0}},"moved":{{"count":0,"before_ns":0}},
+            "series_used":3,"series_limit":9,"own_cost":{{"agent_ns":1,"program_ns":null,
+            "program_runs":9,"source":"unknown","cpus":2}}}}"#,
+            series.join(",")
+        );
+        let line = line.replace('\n', "") + "\n";
+        fs::write(path.join("2026-11-21T01-00-00.jsonl"), line).unwrap();
+        let read = |by, most| read_all(std::slice::from_ref(&path), by, most);
+        let needed = 10 * (GROUP + size_of::<Bucket>());
+        assert_eq!(read(Grouping::Series, needed).unwrap()[0].groups.len(), 10);
+        let refused = read(Grouping::Series, needed - 1).unwrap_err().to_string();
+        assert!(refused.contains("those of 1 watch are 10, and take more than"), "{refused}");
+        assert!(refused.contains("--by cgroup"), "{refused}");
+        assert_eq!(read(Grouping::Cgroup, needed - 1).unwrap()[0].groups.len(), 1);
+        fs::remove_dir_all(path).unwrap();
+    }
 }

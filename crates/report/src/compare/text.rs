@@ -126,16 +126,18 @@ fn runs(compare: &Compare) -> String {
     let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
     let of_count = compare.quantities.iter().map(|q| format!("max of {}", grouped(q.count))).next();
     head.extend(of_count.filter(|_| longer));
-    head.push("kernel".into());
+    // A watch does not record it.
+    let has_kernel = compare.watches.is_none();
+    head.extend(has_kernel.then(|| "kernel".into()));
     head.push(String::new());
     let mut rows = vec![head];
     for (side, runs) in [("new", &compare.new), ("old", &compare.old)] {
-        rows.extend(runs.iter().map(|run| row(side, run, longer)));
+        rows.extend(runs.iter().map(|run| row(side, run, longer, has_kernel)));
     }
     format!("\n{}", columns(&rows, true))
 }
 
-fn row(side: &str, run: &RunFigures, longer: bool) -> Vec<String> {
+fn row(side: &str, run: &RunFigures, longer: bool, has_kernel: bool) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut cells = vec![
         side.into(),
@@ -147,7 +149,7 @@ fn row(side: &str, run: &RunFigures, longer: bool) -> Vec<String> {
     if longer {
         cells.push(dash(run.max_of_count_ns));
     }
-    cells.push(clean(&run.release, 24));
+    cells.extend(has_kernel.then(|| clean(&run.release, 24)));
     let doubtful = run.validity.filter(|&verdict| verdict != finding::Verdict::Valid);
     cells.push(doubtful.map_or_else(String::new, |verdict| verdict.to_string()));
     cells

@@ -15,9 +15,9 @@ const MOST_ROWS: usize = 20;
 /// How many groups are named in a sentence.
 const NAMED: usize = 3;
 
-/// The longest name of a group in a sentence, and in a table: the end of it says most.
+/// The longest name of a group in a sentence, and in a table.
 const LONGEST: usize = 80;
-const CELL: usize = 34;
+const CELL: usize = 27;
 
 /// The verdict on all, and what it says of groups; `None` if none are compared.
 ///
@@ -115,7 +115,7 @@ fn row(group: &OfGroup) -> Vec<String> {
     let tail = group.p999_ns;
     let tested = group.tested.as_ref();
     vec![
-        ended(&group.name()),
+        cell(group),
         means(tail, &|tail| span(tail.new)),
         means(tail, &|tail| span(tail.old)),
         means(tail, &|tail| times(tail.ratio)),
@@ -126,14 +126,19 @@ fn row(group: &OfGroup) -> Vec<String> {
     ]
 }
 
-/// The end of a name, in a cell.
-fn ended(name: &str) -> String {
-    let name = clean(name, 400);
-    let count = name.chars().count();
-    match count > CELL {
-        true => format!("…{}", name.chars().skip(count + 1 - CELL).collect::<String>()),
-        false => name,
+/// A name in a cell: that of the tasks, and the end of their cgroup, which says most.
+fn cell(group: &OfGroup) -> String {
+    let whole = clean(&group.name(), 400);
+    let count = whole.chars().count();
+    if count <= CELL {
+        return whole;
     }
+    let begin = match (&group.group.comm, &group.group.cgroup) {
+        (Some(comm), Some(_)) => format!("{} in …", clean(comm, CELL / 2)),
+        _ => "…".into(),
+    };
+    let room = CELL.saturating_sub(begin.chars().count());
+    begin + &whole.chars().skip(count - room).collect::<String>()
 }
 
 /// The groups that are tested, with what is said of each.

@@ -14,6 +14,9 @@ const TOO_MANY_LOST: f64 = 0.001;
 /// A watch that covers less than this part of the time from its first to its last window is pointed out.
 const MOSTLY: f64 = 0.9;
 
+/// Windows state the second in which they begin, so gaps below this may be none, ns.
+const ROUNDING_NS: u64 = 2_000_000_000;
+
 /// How many of a side are named in a sentence.
 const NAMED: usize = 3;
 
@@ -102,8 +105,10 @@ impl Watches<'_> {
         );
         tell(
             &|w| {
-                let covered = w.watch.covered_ns as f64 / w.watch.run.duration_ns.max(1) as f64;
-                if covered < MOSTLY { 1.0 - covered } else { 0.0 }
+                let (covered, extent) = (w.watch.covered_ns, w.watch.run.duration_ns);
+                let share = covered as f64 / extent.max(1) as f64;
+                let is_gap = extent.saturating_sub(covered) > ROUNDING_NS && share < MOSTLY;
+                if is_gap { 1.0 - share } else { 0.0 }
             },
             &|share, labels| {
                 format!(
