@@ -373,12 +373,12 @@ fn watches_are_shown_with_their_groups() {
          waited         63.8 ms/s       28.5 ms/s     2.24 ×  (2.24–2.24)
          switches  900 switches/s  900 switches/s     1.00 ×  (1.00–1.00)
 
-         series, p99.9                           new      old  new / old                                 max  waited
-         ….slice/system-a.slice/web.service  3.00 ms  1.00 ms     3.00 ×  (2.82–3.19)          worse  3.00 ×  3.00 ×
-         task-1 in /b                         200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference  1.00 ×  1.00 ×
-         task-2 in /b                         200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference  1.00 ×  1.00 ×
-         task-3 in /b                         200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference  1.00 ×  1.00 ×
-         task-4 in /b                         100 µs   100 µs     1.00 ×                  not tested  1.00 ×  1.00 ×
+         series, p99.9                    new      old  new / old                              waits/s  waited
+         task-0 in …lice/web.service  3.00 ms  1.00 ms     3.00 ×  (2.82–3.19)          worse   1.00 ×  3.00 ×
+         task-1 in /b                  200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference   1.00 ×  1.00 ×
+         task-2 in /b                  200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference   1.00 ×  1.00 ×
+         task-3 in /b                  200 µs   200 µs     1.00 ×  (0.94–1.06)  no difference   1.00 ×  1.00 ×
+         task-4 in /b                  100 µs   100 µs     1.00 ×                  not tested   1.00 ×  1.00 ×
 
          ! The order is not balanced: in 100 % of all pairs of a new and an old run, the old one started
            later. A drift of the machine could look like part of the difference.
@@ -422,9 +422,9 @@ fn watches_are_shown_with_their_groups() {
         | waited | 63.8 ms/s | 28.5 ms/s | 2.24 × | (2.24–2.24) | |
         | switches | 900 switches/s | 900 switches/s | 1.00 × | (1.00–1.00) | |
 
-        | series, p99.9 | new | old | new / old |  |  | max | waited |
+        | series, p99.9 | new | old | new / old |  |  | waits/s | waited |
         |---|---:|---:|---:|---|---|---:|---:|
-        | ….slice/system-a.slice/web.service | 3.00 ms | 1.00 ms | 3.00 × | (2.82–3.19) | worse | 3.00 × | 3.00 × |
+        | task-0 in …lice/web.service | 3.00 ms | 1.00 ms | 3.00 × | (2.82–3.19) | worse | 1.00 × | 3.00 × |
         | task-1 in /b | 200 µs | 200 µs | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |
         | task-2 in /b | 200 µs | 200 µs | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |
         | task-3 in /b | 200 µs | 200 µs | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |

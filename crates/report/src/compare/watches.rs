@@ -96,7 +96,7 @@ pub(super) fn rows(watches: &OfWatches) -> Option<(Vec<String>, Vec<Vec<String>>
     });
     let rows: Vec<Vec<String>> = shown.into_iter().take(MOST_ROWS).map(row).collect();
     let what = format!("{}, p99.9", watches.one());
-    let head = [&what, "new", "old", "new / old", "", "", "max", "waited"];
+    let head = [&what, "new", "old", "new / old", "", "", "waits/s", "waited"];
     (!rows.is_empty()).then(|| (head.map(str::to_owned).to_vec(), rows))
 }
 
@@ -121,7 +121,7 @@ fn row(group: &OfGroup) -> Vec<String> {
         means(tail, &|tail| times(tail.ratio)),
         tested.and_then(interval).unwrap_or_default(),
         tested.map_or("not tested", |effect| word(effect.verdict)).into(),
-        means(group.max_ns, &|max| times(max.ratio)),
+        means(group.waits_per_second, &|rate| times(rate.ratio)),
         means(group.waited_ns, &|waited| times(waited.ratio)),
     ]
 }

@@ -39,13 +39,13 @@ impl<'a> Machine<'a> {
             let waits = waits((-30..=34).map(|tenths| {
                 let z = f64::from(tenths) / 10.0;
                 let count = (160.0 * busy * (-z * z / 2.0).exp()).round();
-                (20_000.0 * own * (1.2 * z).exp(), count as u64)
+                (20_000.0 * own * (1.2 * z).exp(), whole(count))
             }));
             all = all.merged(&waits);
             Series { cgroup_id: 7, cgroup: Some("/s".into()), comm: comm.into(), waits }
         });
         let series = series.collect();
-        let switches = (4e5 * busy) as u64;
+        let switches = whole(4e5 * busy);
         window(started, series, Cpu { cpu: 0, switches, waits: all })
     }
 
@@ -53,6 +53,11 @@ impl<'a> Machine<'a> {
     fn windows(&mut self, started: i64) -> Vec<Window> {
         (0..8).map(|i| self.window(started + 600 * i)).collect()
     }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Between 0 and 2^53.
+fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 fn normal(random: &mut Random) -> f64 {
@@ -67,7 +72,7 @@ static EDGES: LazyLock<Vec<u64>> =
 fn waits(of: impl Iterator<Item = (f64, u64)>) -> Waits {
     let (mut counts, mut sum_ns, mut max_ns) = (vec![0_u64; BUCKETS], 0, 0);
     for (ns, count) in of.filter(|&(_, count)| count > 0) {
-        let ns = ns as u64;
+        let ns = whole(ns);
         counts[EDGES.partition_point(|&edge| edge <= ns) - 1] += count;
         sum_ns += ns * count;
         max_ns = max_ns.max(ns);
@@ -137,9 +142,9 @@ fn got(new: &[Observed], old: &[Observed]) -> Compare {
 
 /// The most of so many comparisons in which alike sides may be called different: 5 % of them, and three
 /// standard deviations more.
-fn most_of(comparisons: u64) -> usize {
+fn most_of(comparisons: u64) -> f64 {
     let n = comparisons as f64;
-    (0.05 * n + 3.0 * (0.05 * 0.95 * n).sqrt()) as usize
+    0.05 * n + 3.0 * (0.05 * 0.95 * n).sqrt()
 }
 
 fn is_called_different(compare: &Compare) -> bool {
@@ -162,7 +167,7 @@ fn alike_fleets_are_called_different_as_rarely_as_allowed() {
         is_called_different(&got)
     });
     let different: Vec<u64> = different.collect();
-    assert!(different.len() <= most_of(seeds.end), "seeds {different:?}");
+    assert!(different.len() as f64 <= most_of(seeds.end), "seeds {different:?}");
 }
 
 /// The reason why a watch is one run: windows of one machine differ from those of another, or of another day,
