@@ -272,7 +272,7 @@ fn judged(
         let as_new = guard::quantities(new)[0];
         sides.iter_mut().flatten().for_each(|m| m.quantity = as_new);
     }
-    let mut found = Findings {
+    let mut found = Results {
         quantities: guard::quantities(new)
             .into_iter()
             .map(|quantity| {
@@ -302,7 +302,7 @@ fn judged(
     let limits = limits::judge(new, &options.limits);
     let outcome = outcome(verdict, &found, &limits, options);
     let accepted_load = watches.and_then(|_| watches::accepted_load(&found, options));
-    let Findings { quantities, watches: of_watches } = found;
+    let Results { quantities, watches: of_watches } = found;
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
     let mut notes: Vec<String> = order::note(new, old, options).into_iter().collect();
     notes.extend(guard::notes(new, old));
@@ -339,12 +339,12 @@ fn judged(
 }
 
 /// What is compared, and becomes a part of the record.
-struct Findings {
+struct Results {
     quantities: Vec<OfQuantity>,
     watches: Option<OfWatches>,
 }
 
-impl Findings {
+impl Results {
     /// All figures that decide.
     fn deciding(&self) -> impl Iterator<Item = Option<&Effect>> + Clone {
         let figures = self.quantities.iter().flat_map(OfQuantity::deciding);
@@ -372,9 +372,10 @@ impl Findings {
             let reasons = reasons::of(quantity, raw.len(), options);
             quantity.reasons.extend(reasons);
         }
-        let groups = self.watches.iter().flat_map(OfWatches::deciding);
-        let all = self.quantities.iter().map(|q| q.verdict).chain(groups.map(|e| e.verdict));
-        together(all.map(Some))
+        match self.watches {
+            None => together(self.quantities.iter().map(|q| Some(q.verdict))),
+            Some(_) => together(self.deciding().map(|effect| effect.map(|e| e.verdict))),
+        }
     }
 
     /// Why the verdict is no clearer.
@@ -458,7 +459,7 @@ fn together(verdicts: impl IntoIterator<Item = Option<Verdict>> + Clone) -> Verd
 }
 
 /// What follows for the exit code: the gravest of what was asked.
-fn outcome(verdict: Verdict, found: &Findings, limits: &[RunLimit], options: &Options) -> Outcome {
+fn outcome(verdict: Verdict, found: &Results, limits: &[RunLimit], options: &Options) -> Outcome {
     let of_figures = match options.max_regression {
         Some(_) => found
             .deciding()

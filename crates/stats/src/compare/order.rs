@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, percent, word};
-use super::{Findings, Labelled, Options, Verdict};
+use super::{Labelled, Options, Results, Verdict};
 use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
@@ -103,7 +103,7 @@ pub(super) const WATCHES: &str =
 /// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back, with the
 /// `remedy`. Limits stay, for each run stands to them alone.
 pub(super) fn lower(
-    found: &mut Findings,
+    found: &mut Results,
     verdict: Verdict,
     new_first: bool,
     remedy: &str,

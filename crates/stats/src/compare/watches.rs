@@ -14,7 +14,7 @@ use super::effect::{figure, geometric_mean};
 use super::measured::{Measured, P50, P99, P999};
 use super::words::word;
 use super::{Compare, judged, of_quantity, times};
-use super::{Effect, Figure, Findings, Labelled, OfQuantity, Options, Refusal, Verdict};
+use super::{Effect, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict};
 use crate::equal_count::median_maximum;
 use crate::permutation::smallest_counted_p;
 use wakescope_core::distribution::Distribution;
@@ -288,7 +288,7 @@ impl OfWatches {
 
 /// Takes back what watches of different load cannot show, and says why. `None` if the load is not shown to
 /// differ, if that is accepted, or if there was no verdict.
-pub(super) fn lower(found: &mut Findings, verdict: Verdict, options: &Options) -> Option<String> {
+pub(super) fn lower(found: &mut Results, verdict: Verdict, options: &Options) -> Option<String> {
     let load = load_that_differs(&found.quantities)?;
     if options.force || !found.take_back() {
         return None;
@@ -301,7 +301,7 @@ pub(super) fn lower(found: &mut Findings, verdict: Verdict, options: &Options) -
 }
 
 /// That the load differs, where it was compared all the same.
-pub(super) fn accepted_load(found: &Findings, options: &Options) -> Option<String> {
+pub(super) fn accepted_load(found: &Results, options: &Options) -> Option<String> {
     let load = load_that_differs(&found.quantities).filter(|_| options.force)?;
     Some(format!("{load} This was accepted (--force): waits may be others because of the load."))
 }

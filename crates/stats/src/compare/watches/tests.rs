@@ -229,6 +229,14 @@ fn steady(count: usize, us: &[u64], started: i64, switches: u64) -> Vec<Observed
     (0..count).map(of).collect()
 }
 
+#[test]
+fn one_series_that_waits_longer_and_one_that_waits_shorter_are_no_verdict() {
+    let got = got(&steady(6, &[300, 100], NOON + 60, 1_000), &steady(6, &[100, 300], NOON, 1_000));
+    assert_eq!(got.quantities[0].verdict, Verdict::NoDifference);
+    assert_eq!((got.verdict, got.outcome), (Verdict::Inconclusive, Outcome::Inconclusive));
+    assert_eq!(got.reasons, ["t0 in /s waits longer, and t1 in /s shorter."]);
+}
+
 const MANY: [u64; 30] = [100; 30];
 
 #[test]
