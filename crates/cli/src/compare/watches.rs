@@ -18,7 +18,7 @@ use crate::report::is_watch;
 use crate::runs::{folders_in, labels, run_in};
 use crate::watch::replay::{Range, Stored};
 
-/// The most memory for the groups of all watches, bytes: those of fifty busy machines take half of it.
+/// The most memory for the groups of all watches, bytes: room for 270,000 groups of 60 buckets.
 const MOST_BYTES: usize = 512 << 20;
 
 /// What a group takes beside its buckets, bytes: its name, and its place in the map.

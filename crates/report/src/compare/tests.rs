@@ -359,8 +359,8 @@ fn held_watches(new: &[u64], old: &[u64]) -> Compare {
 fn watches_are_shown_with_their_groups() {
     let got = held_watches(&[3_000, 200, 200, 200, 100, 100], &[1_000, 200, 200, 200, 100]);
     expect![[r#"
-        Worse: of 4 tested series, 1 waits longer (task-0 in /system.slice/system-a.slice/web.service), 3 do
-        not differ.
+        Worse: of 4 tested series, longer waits in 1 (task-0 in /system.slice/system-a.slice/web.service),
+        no difference in 3.
         All waits together: worse: p99.9 3.00 × (2.82–3.19), max 3.00 × (2.82–3.19); 5 runs against 5, p =
         0.048, margin 10 %.
         Load: no difference (1.00 × as many switches per second).
@@ -408,7 +408,7 @@ fn watches_are_shown_with_their_groups() {
     "#]].assert_eq(&text(&got, PLAIN));
     let got = markdown(&got);
     expect![[r#"
-        **Worse: of 4 tested series, 1 waits longer (task-0 in /system.slice/system-a.slice/web.service), 3 do not differ.**
+        **Worse: of 4 tested series, longer waits in 1 (task-0 in /system.slice/system-a.slice/web.service), no difference in 3.**
 
         **All waits together: worse: p99.9 3.00 × (2.82–3.19), max 3.00 × (2.82–3.19); 5 runs against 5, p = 0.048, margin 10 %.**
         Load: no difference (1.00 × as many switches per second).

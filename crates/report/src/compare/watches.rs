@@ -21,26 +21,25 @@ const CELL: usize = 27;
 
 /// The verdict on all, and what it says of groups; `None` if none are compared.
 ///
-/// `Worse: of 6 tested series, 1 waits longer (sshd in /s), 5 are undecided.`
+/// `Worse: of 6 tested series, longer waits in 1 (sshd in /s), undecided: 5.`
 pub(super) fn headline(compare: &Compare) -> Option<String> {
     let watches = compare.watches.as_ref().filter(|w| w.grouping != Grouping::None)?;
     let verdict = capital(word(compare.verdict));
     let with = |verdict| watches.with(verdict).map(|(group, _)| group).collect::<Vec<_>>();
     let mut parts = Vec::new();
-    for (verdict, one, many) in [
-        (Verdict::Worse, "waits longer", "wait longer"),
-        (Verdict::Better, "waits shorter", "wait shorter"),
-        (Verdict::NoDifference, "does not differ", "do not differ"),
-        (Verdict::Inconclusive, "is undecided", "are undecided"),
+    for (verdict, what) in [
+        (Verdict::Worse, "longer waits in"),
+        (Verdict::Better, "shorter waits in"),
+        (Verdict::NoDifference, "no difference in"),
+        (Verdict::Inconclusive, "undecided:"),
     ] {
         let groups = with(verdict);
-        let verb = if groups.len() == 1 { one } else { many };
         let named = match verdict {
             Verdict::Worse | Verdict::Better => format!(" ({})", names(&groups)),
             Verdict::NoDifference | Verdict::Inconclusive => String::new(),
         };
         if !groups.is_empty() {
-            parts.push(format!("{} {verb}{named}", groups.len()));
+            parts.push(format!("{what} {}{named}", groups.len()));
         }
     }
     let tested = watches.groups.iter().filter(|group| group.tested.is_some()).count();
