@@ -136,12 +136,13 @@ impl Observed {
         }
     }
 
-    /// The part of the waits that the kernel has counted and the watch has not, or has not whole.
+    /// The part of the waits that the kernel has counted and the watch has not, or has not whole: 1 at most.
     pub fn lost_share(&self) -> f64 {
         let LeftOut { missed, discarded, untracked, contradicted, .. } = self.left_out;
         let lost = [missed, discarded, untracked, contradicted];
         let lost = lost.into_iter().fold(0, u64::saturating_add);
-        lost as f64 / self.run.expiries.count.saturating_add(missed).max(1) as f64
+        // A damaged window may have lost more than there is.
+        (lost as f64 / self.run.expiries.count.saturating_add(missed).max(1) as f64).min(1.0)
     }
 }
 
