@@ -287,11 +287,14 @@ fn judged(
         watches: watches.map(|watches| watches.figures(options)),
     };
     let mut verdict = found.decide(options);
-    let order = Order::of(new, old);
+    let order = match watches {
+        None => Order::of(new, old),
+        Some(_) => order::of_watches(new, old),
+    };
     let mut reasons = found.reasons();
     if order == Order::Blocks && !options.accept_blocks {
         let remedy = if watches.is_some() { order::WATCHES } else { order::RUNS };
-        let why = order::lower(&mut found, verdict, order::is_new_first(new, old), remedy);
+        let why = order::lower(&mut found, verdict, &order::in_blocks(new, old), remedy);
         verdict = Verdict::Inconclusive;
         reasons.splice(..0, why);
     }
@@ -304,7 +307,7 @@ fn judged(
     let accepted_load = watches.and_then(|_| watches::accepted_load(&found, options));
     let Results { quantities, watches: of_watches } = found;
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
-    let mut notes: Vec<String> = order::note(new, old, options).into_iter().collect();
+    let mut notes: Vec<String> = order::note(order, new, old, options).into_iter().collect();
     notes.extend(guard::notes(new, old));
     notes.extend(accepted_load);
     notes.extend(watches.iter().flat_map(|watches| watches.notes()));

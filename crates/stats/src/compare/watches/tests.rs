@@ -269,6 +269,18 @@ fn last_week_against_this_week_is_a_risk_to_be_accepted() {
     assert_eq!(held(&new, &old, &options).unwrap().verdict, Verdict::Worse);
 }
 
+/// Each lasts 10 minutes.
+#[test]
+fn watches_that_overlap_a_little_are_as_good_as_blocks() {
+    let old = steady(6, &[100], NOON, 1_000);
+    let of = |later| got(&steady(6, &[300], NOON + later, 1_000), &old);
+    assert_eq!((of(200).order, of(200).verdict), (Order::Mixed, Verdict::Worse));
+    let compared = of(400);
+    assert_eq!((compared.order, compared.verdict), (Order::Blocks, Verdict::Inconclusive));
+    let told = "The sides have little of their time in common. A drift";
+    assert!(compared.reasons[0].starts_with(told), "{:?}", compared.reasons);
+}
+
 #[test]
 fn more_load_is_no_worse_kernel() {
     let (old, new) = (steady(6, &[100], NOON, 1_000), steady(6, &[300], NOON, 2_000));
