@@ -39,7 +39,7 @@ pub struct NotMeasured {
 /// A long wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episode {
-    /// When it ended, from the start of the watch, ns.
+    /// When it ended, from the start of the watch, ns; in a sum of windows, from that of the first one.
     pub end_ns: u64,
     /// The CPU on which it ended.
     pub cpu: u32,

@@ -278,6 +278,17 @@ fn long_waits_are_listed_with_who_took_them() {
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
         this kernel does not measure what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
+    // Of stored windows, which may be of several watches, by the date.
+    let stored =
+        Window { started: "2026-11-21T01:00:00Z".into(), begin_ns: 5_000_000_000, ..window };
+    let of = Date::parse("2026-11-21T01:00:00Z").unwrap();
+    let text = stored_table(2, (of, of), &stored, VIEW, Style::default());
+    assert!(
+        text.contains(
+            "find[13] in /system.slice/backup.service, CPU 1 at 2026-11-21T01:00:01Z: its"
+        ),
+        "{text}"
+    );
 }
 
 /// What the table says is the longest wait is on the list, or the list says why not.
@@ -295,7 +306,7 @@ fn a_longest_wait_that_nobody_saw_is_told() {
         let one = Series { waits: longest.clone(), ..series("find", 21, Some("/"), &[]) };
         let window = Window { series: vec![one], episodes: Some(episodes), ..window() };
         let line = want.map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
-        let all = super::episodes::list(&window, 8);
+        let all = super::episodes::list(&window, 8, Times::Elapsed);
         assert_eq!(all.iter().find(|line| line.contains("not seen")), line.as_ref(), "{longest:?}");
         let told = want.map(|ns| format!(" longest: {ns}  who took it was not seen"));
         let line = super::episodes::longest(&window).filter(|line| line.contains("not seen"));
