@@ -24,7 +24,7 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 
 #define MAP_QUEUE 22
 
-/* Numbers in the maps of the largest CPU that there may be, plus one. */
+/* The largest number of a CPU that there may be, plus one. */
 const volatile u32 cpu_count = 1;
 
 MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");

@@ -16,6 +16,7 @@ use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
 use wakescope_sys::shared::Words;
 use wakescope_sys::{clock, memory};
 
+use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
 use auditing::Auditor;
 use cgroups::Cgroups;
@@ -127,7 +128,7 @@ impl Watcher {
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
-        let cpus = loading::possible_cpus();
+        let cpus = cpu_numbers();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
         let turns = mapped(&mut programs, "cpu_turns", cpus as usize * cpu_turns::WORDS)?;
@@ -247,12 +248,12 @@ impl Watcher {
     /// What watching took since this was asked last, while there were `runs` switches.
     pub fn cost(&mut self, runs: u64) -> OwnCost {
         let program = self.programs.program(PROGRAM);
-        self.costs.since_last(program, runs, u32::try_from(self.cpus.len()).unwrap_or(1))
+        self.costs.since_last(program, runs, cpus_with_switches(&self.cpus))
     }
 
     /// What watching took in all.
     pub fn total_cost(&self) -> OwnCost {
-        self.costs.total(u32::try_from(self.cpus.len()).unwrap_or(1))
+        self.costs.total(cpus_with_switches(&self.cpus))
     }
 
     /// Has the kernel measure each run of each BPF program from now on, which takes time of its own, or no
@@ -361,6 +362,13 @@ impl Watcher {
     }
 }
 
+/// CPUs that the machine has, or had. There may be places for many more: what watching takes is not a part of
+/// their time.
+fn cpus_with_switches(cpus: &[MeteredCpu]) -> u32 {
+    let with_switches = cpus.iter().filter(|cpu| cpu.switches > 0).count();
+    u32::try_from(with_switches).unwrap_or(1).max(1)
+}
+
 /// The program's counters.
 struct Rows {
     rows: Words,
@@ -465,6 +473,13 @@ mod tests {
         for none in ["0 0 0\n", "", "1 2"] {
             assert!(!counts_waits(none), "{none:?}");
         }
+    }
+
+    #[test]
+    fn places_for_more_cpus_make_no_cost_smaller() {
+        let cpu = |switches| MeteredCpu { switches, ..MeteredCpu::default() };
+        assert_eq!(cpus_with_switches(&[cpu(5), cpu(0), cpu(7), cpu(0)]), 2);
+        assert_eq!(cpus_with_switches(&[cpu(0)]), 1);
     }
 
     #[test]
