@@ -200,7 +200,7 @@ impl Watcher {
             }
         }
         let now = clock::now();
-        for row in self.reuse.rested(now) {
+        for row in self.reuse.rested(&self.rows.runs(), now) {
             self.give_back(row, &mut counted.series);
         }
         self.make_room(now);
@@ -282,8 +282,7 @@ impl Watcher {
     }
 
     fn switches(&self) -> u64 {
-        let cpus = 0..self.cpus.len();
-        cpus.map(|cpu| self.rows.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).sum()
+        self.rows.runs().iter().sum()
     }
 
     /// Takes what a row that rested has still counted, and gives it to whoever needs one.
@@ -312,10 +311,12 @@ impl Watcher {
         let mut idle = used;
         idle.retain(|row| row.0 < self.readings);
         idle.sort_unstable();
-        for (_, row) in idle.into_iter().take(quarter) {
-            let key = self.rows.retire(row as usize);
-            self.reuse.rest(row, key, now);
+        idle.truncate(quarter);
+        for (_, row) in &idle {
+            self.reuse.hide(self.rows.retire(*row as usize));
         }
+        // Runs that begin from here on find none of them.
+        self.reuse.rest(idle.into_iter().map(|(_, row)| row).collect(), self.rows.runs(), now);
     }
 
     /// The waits of the row at `index` since it was read last; `None` if there are none.
@@ -386,6 +387,12 @@ impl Rows {
             cpus: mapped(programs, "cpu_rows", cpu_count * cpu::WORDS)?,
             cpu_count,
         })
+    }
+
+    /// How many runs of the program each CPU has begun: one for each switch.
+    fn runs(&self) -> Vec<u64> {
+        let cpus = 0..self.cpu_count;
+        cpus.map(|cpu| self.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).collect()
     }
 
     /// What the row at `index` shows. Its maximum begins anew.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::Waits;
 use wakescope_sys::clock;
+use wakescope_sys::sched::{affinity, set_affinity};
 use wakescope_testing::skip;
 use wakescope_trace::TraceError;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
@@ -26,6 +27,19 @@ fn sleep_often(times: u64) {
     for _ in 0..times {
         clock::sleep_until(clock::now().after(SpanNs(100_000))).unwrap();
     }
+}
+
+/// Lets each CPU switch to another task and back.
+fn switch_on_all_cpus() {
+    let on = |cpu| {
+        move || {
+            set_affinity(&[cpu]).unwrap();
+            sleep_often(3);
+        }
+    };
+    let threads: Vec<_> =
+        affinity().unwrap().into_iter().map(|cpu| std::thread::spawn(on(cpu))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 fn all_series(counted: &Counted) -> Waits {
@@ -147,10 +161,10 @@ fn rows_of_series_that_ended_are_given_to_others() {
         windows = windows.merged(&all_series(&counted));
         let own = counted.series.iter().filter(|series| series.comm.starts_with(&prefix));
         with_rows = own.count();
-        // Rows are free when they were idle for a reading, and then for a second.
+        // Rows are free when they were idle for a reading, and then each CPU has switched.
         for _ in 0..2 {
             windows = windows.merged(&all_series(&watcher.read()));
-            clock::sleep_until(clock::now().after(SpanNs(1_010_000_000))).unwrap();
+            switch_on_all_cpus();
         }
     }
     // Others may need rows, too.
