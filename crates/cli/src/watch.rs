@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
+use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::EndSignals;
@@ -220,7 +221,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
-    let mut watcher = Watcher::start(limits).map_err(|e| cannot_watch(&e))?;
+    let is_guest = host::hypervisor().is_some();
+    let mut watcher = Watcher::start(limits, is_guest).map_err(|e| cannot_watch(&e))?;
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
     }

@@ -292,6 +292,8 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 		bpf_map_delete_elem(&tasks, &left);
 	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	describe_turn(turn, next);
+	if (COLD(!turns->seen))
+		turns->first_irq = turn->irq;
 	/* Idle never waits. */
 	if (runs)
 		switch_in(next, turn, counts, number, cpu, turns);

@@ -94,7 +94,8 @@ struct turn {
 	u32 pid;
 	s32 prio;
 	u32 policy;
-	u32 pad;
+	/* What interrupts took so far, modulo 2^32 ns: if it never changes, the kernel does not count it. */
+	u32 irq;
 };
 
 /* A long wait, and whose turns there were on its CPU. */
@@ -125,6 +126,8 @@ struct cpu_turns {
 	/* Only longer ones find a place in the bank. */
 	u64 floor;
 	u64 seen;
+	/* What interrupts had taken before the first turn, as in `turn`. */
+	u64 first_irq;
 	struct turn turns[TURNS];
 	struct long_wait longest[BANKS * LONGEST];
 };

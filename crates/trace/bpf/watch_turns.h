@@ -73,6 +73,7 @@ INLINE void describe_turn(struct turn *turn, struct task_struct *task)
 	turn->clock = clock;
 	turn->lost = clock - rq->clock_task;
 	turn->steal = FIELD_EXISTS(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
+	turn->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
 	turn->pid = task->pid;
 	/* Idle has no more to be told of. */
 	if (!turn->pid)

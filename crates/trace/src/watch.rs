@@ -23,6 +23,7 @@ use cgroups::Cgroups;
 use cost::Costs;
 use layout::{count, cpu, cpu_turns, row};
 use reuse::Reuse;
+use taken::TakenTime;
 use turns::LongWaits;
 
 mod auditing;
@@ -31,6 +32,7 @@ mod cost;
 mod layout;
 mod loading;
 mod reuse;
+mod taken;
 mod turns;
 
 /// The program, by the name of its function.
@@ -116,15 +118,15 @@ struct MeteredCpu {
 
 impl Watcher {
     /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
-    /// of the program.
-    pub fn start(limits: Limits) -> Result<Self, TraceError> {
+    /// of the program. In a guest, a hypervisor may take time.
+    pub fn start(limits: Limits, is_guest: bool) -> Result<Self, TraceError> {
         let began = clock::now();
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
             return Err(TraceError::NotCounting);
         }
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let (mut programs, not_measured) = loading::load(limits, &types)?;
+        let (mut programs, lacks) = loading::load(limits, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
@@ -147,8 +149,8 @@ impl Watcher {
             link: Some(link),
             rows,
             counts,
-            long_waits: LongWaits::of(turns, cpus, not_measured),
-            episodes: Episodes { not_measured, ..Episodes::default() },
+            long_waits: LongWaits::of(turns, cpus, TakenTime::of(lacks, is_guest)),
+            episodes: Episodes::default(),
             reuse,
             readings: 0,
             series,
@@ -221,8 +223,10 @@ impl Watcher {
             before_ns: moved.before_ns.saturating_sub(self.moved.before_ns),
         };
         (self.left_out, self.moved) = (left_out, moved);
-        counted.episodes = self.long_waits.read(&mut self.cgroups);
+        counted.episodes = self.long_waits.read(&mut self.cgroups, now);
         self.episodes = std::mem::take(&mut self.episodes).plus(counted.episodes.clone());
+        // Once some is seen: before, there was none.
+        self.episodes.not_measured.steal = counted.episodes.not_measured.steal;
         counted
     }
 

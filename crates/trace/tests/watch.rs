@@ -12,7 +12,7 @@ use wakescope_trace::watch::{Counted, Limits, Watcher};
 
 /// A watch of this machine; `None` where it cannot be watched, which is said for `test`.
 fn watch(test: &str, limits: Limits) -> Option<Watcher> {
-    match Watcher::start(limits) {
+    match Watcher::start(limits, true) {
         Ok(watcher) => Some(watcher),
         Err(why @ (TraceError::NotAllowed | TraceError::NoTypes(_) | TraceError::LockedDown)) => {
             skip(test, &why.to_string());
@@ -74,6 +74,19 @@ fn each_wait_is_counted_once_for_its_series_and_once_for_its_cpu() {
     // Nothing more comes after it is detached.
     sleep_often(10);
     assert_eq!(all_series(&watcher.read()), Waits::default());
+}
+
+/// Where no hypervisor has reported steal, nobody knows what it took.
+#[test]
+fn steal_that_nobody_reports_is_not_measured() {
+    let name = "steal_that_nobody_reports_is_not_measured";
+    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    sleep_often(50);
+    let said = watcher.read().episodes.not_measured;
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let steal = stat.split_whitespace().nth(8).unwrap();
+    assert!(said.steal || steal != "0", "{said:?}, but {stat}");
+    assert_eq!(watcher.total().episodes.not_measured, said);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn name(task: &NamedTask) -> String {
     format!("{comm}{pid}{policy}")
 }
 
-/// What this kernel does not measure.
+/// What is not measured here.
 fn not_measured(not_measured: NotMeasured) -> Option<String> {
     let NotMeasured { interrupts, steal, quota } = not_measured;
     let parts = [(interrupts, "interrupts"), (steal, "steal"), (quota, "quotas")];
@@ -174,7 +174,7 @@ fn not_measured(not_measured: NotMeasured) -> Option<String> {
     match lacking.as_slice() {
         [] => None,
         lacking => Some(format!(
-            "this kernel does not measure what {} took of these: it is in the time of others",
+            "what {} took of these is not measured here: it is in the time of others",
             lacking.join(" and ")
         )),
     }

@@ -276,7 +276,7 @@ fn long_waits_are_listed_with_who_took_them() {
         2.10 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
         2.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: interrupts took 1.90 ms
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
-        this kernel does not measure what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
+        what interrupts and quotas took of these is not measured here: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
     // Of stored windows, which may be of several watches, by the date.
     let stored =

@@ -21,7 +21,7 @@ use crate::object;
 const LACKS: &str = "watch_lacks";
 
 /// Loads the programs, whose maps are as large as `limits` ask for.
-/// Also says what is not told of long waits.
+/// Also says what the kernel cannot measure of long waits.
 pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
