@@ -306,8 +306,8 @@ impl Watch {
     }
 
     fn store(&mut self, window: &Window, shown: &mut Shown) {
-        let note = self.storage.as_mut().and_then(|storage| storage.add(window));
-        let notes = note.into_iter().chain(self.exporter.add(window));
+        let stored = self.storage.as_mut().map(|storage| storage.add(window));
+        let notes = stored.into_iter().flatten().chain(self.exporter.add(window));
         notes.for_each(|note| shown.note(&note));
     }
 
