@@ -228,7 +228,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     }
     let shown = match args.json {
         true => Shown::json(),
-        false => Shown::for_people(args.view(), args.once, &signals),
+        false => {
+            let outlives_terminal = storage.is_some() || args.export.is_asked_for();
+            Shown::for_people(args.view(), args.once, outlives_terminal, &signals)
+        }
     };
     let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
     watch.run(args.end(clock::now()), &signals, shown)
