@@ -265,7 +265,7 @@ fn losses(window: &Window) -> Vec<String> {
     tell(
         caught_up,
         format!(
-            "the kernel left out the switch that ended {}: counted from its own sums",
+            "the kernel did not report the switch that ended {}: counted from its own sums",
             counted(caught_up, "wait")
         ),
     );

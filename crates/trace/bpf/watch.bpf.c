@@ -182,8 +182,8 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 }
 
 /*
- * The task runs here, and no program was told of the switch to it: some kernels leave single switches out
- * (one in a hundred, 6.18 in a guest). What it waited is what the kernel has added since, if it was not
+ * The task runs here, and this program did not run at the switch to it: not every kernel reports each
+ * switch (a guest of 6.18 omits up to one in a hundred). What it waited is what the kernel has added since, if it was not
  * overlooked more than once.
  */
 INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
@@ -319,7 +319,7 @@ SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
 		lacks |= LACKS_IRQ_TIME;
 	if (!FIELD_EXISTS(rq->prev_steal_time_rq))
 		lacks |= LACKS_STEAL_TIME;
-	if (!measures_throttled_time())
+	if (!has_throttled_time())
 		lacks |= LACKS_THROTTLED_TIME;
 	return lacks;
 }

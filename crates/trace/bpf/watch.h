@@ -83,7 +83,7 @@ struct series {
 	u64 comm[2];
 };
 
-/* From when on a task has run, until the turn behind begins. Task 0 is idle, and of no series. */
+/* From when on a task has run, until the turn behind begins. Task 0 is the idle task, which belongs to no series. */
 struct turn {
 	/* By the clock of the run queue. */
 	u64 clock;
@@ -142,7 +142,7 @@ struct watch_counts {
 	u64 untracked;
 	/* The first waits of tasks that had run before. What they lasted in another queue is not known. */
 	u64 first;
-	/* No program was told of the switch to a task, but its wait is counted all the same. */
+	/* The kernel did not report the switch to a task, and its wait is counted all the same. */
 	u64 caught_up;
 	/* The kernel has counted waits that no program saw. */
 	u64 missed;

@@ -15,8 +15,8 @@ pub const MOST_EPISODES: usize = 8;
 pub struct Episodes {
     /// Shorter waits are no episodes, ns.
     pub least_ns: u64,
-    /// How many waits were as long as that or longer, on all CPUs, without those whose switch the kernel left
-    /// out.
+    /// How many waits were as long as that or longer, on all CPUs, without those that ended at a
+    /// switch which the kernel did not report.
     pub long_waits: u64,
     /// What is not measured, so that it is in the share of another or in none.
     pub not_measured: NotMeasured,
@@ -80,7 +80,8 @@ pub struct Occupant {
     pub cgroup_id: u64,
     /// The path of that.
     pub cgroup: Option<String>,
-    /// How long it ran during the wait at least, ns: without interrupts and steal, where these are told.
+    /// How long it ran during the wait at least, ns: without interrupts and steal, where these
+    /// are measured.
     pub ns: u64,
 }
 

@@ -66,7 +66,7 @@ pub(super) fn list(window: &Window, most: usize, times: Times) -> Vec<String> {
     lines
 }
 
-/// The longest wait of all, where it is longer than these: the kernel left out the switch that ended it,
+/// The longest wait of all, where it is longer than these: the kernel did not report the switch that ended it,
 /// or it ended as an interval did.
 fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
     let all = all_waits(window);

@@ -187,7 +187,7 @@ fn every_loss_is_a_number() {
          audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
          ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
          ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
-         ! the kernel left out the switch that ended 6 waits: counted from its own sums
+         ! the kernel did not report the switch that ended 6 waits: counted from its own sums
          ! the program did not see 4 waits of 4.00 µs in all that the kernel counted
          ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them
          ! 2 waits ended before the begin by the kernel's clock
