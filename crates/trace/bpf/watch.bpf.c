@@ -183,8 +183,8 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 
 /*
  * The task runs here, and this program did not run at the switch to it: not every kernel reports each
- * switch (a guest of 6.18 omits up to one in a hundred). What it waited is what the kernel has added since, if it was not
- * overlooked more than once.
+ * switch (a guest of 6.18 omits up to one in a hundred). What the task waited is what the kernel has added
+ * since, if it was not overlooked more than once.
  */
 INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
 {
