@@ -2,16 +2,9 @@
 
 import unittest
 
+import figures
 import watch
 from test_explain import rows_of
-
-NS = 1_000_000_000
-
-
-def window(agent_ns, runs, series=7, seconds=2):
-    cost = {"agent_ns": agent_ns, "program_ns": 300 * runs, "program_runs": runs}
-    return {"window_ns": seconds * NS, "own_cost": cost, "series_used": series}
-
 
 class Losses(unittest.TestCase):
     def rows(self, with_aims=True, **other):
@@ -35,15 +28,12 @@ class Losses(unittest.TestCase):
 
 
 class Costs(unittest.TestCase):
-    def test_start_and_end_do_not_count(self):
-        windows = [window(NS, 5), window(2_000_000, 8_000), window(4_000_000, 12_000, 9), window(NS, 5, 99)]
-        found = watch.taken(windows)
-        self.assertEqual(found, {"agent": 0.15, "run_ns": 300.0, "switches": 5_000.0, "series": 9})
-        with self.assertRaisesRegex(ValueError, "no window"):
-            watch.taken(windows[:2])
+    def test_what_was_taken_before_does_not_count(self):
+        found = watch.taken((1_000_000_000, 500), (1_030_000_000, 80_500), 20)
+        self.assertEqual(found, {"agent": 0.15, "switches": 4_000.0})
 
     def test_the_aim_is_at_ten_thousand_switches_a_second(self):
-        run = {"agent": 0.05, "run_ns": 100.0, "switches": 5_000.0, "series": 9, "resident": 30, "own": 5, "maps": 40}
+        run = {"agent": 0.05, "run_ns": 100.0, "switches": 5_000.0, "resident": 30, "own": 5, "maps": 40}
         rows = rows_of(watch.costs([run]))
         self.assertEqual(rows["both at 10,000 switches per second, % of a CPU"], ["0.15", "0.2 %: met"])
         self.assertEqual(rows["the command, % of a CPU"][1], "0.1 %: met")
@@ -53,10 +43,8 @@ class Costs(unittest.TestCase):
     def test_memory_is_the_process_s_own_and_the_kernel_s_for_it(self):
         status = "Name:\twakescope\nVmRSS:\t   20480 kB\nRssAnon:\t    2048 kB\nRssFile:\t 99 kB\n"
         self.assertEqual(watch.own_mib(status), {"resident": 20.0, "own": 2.0})
-        rows = "pos:\t0\nmap_type:\t2\nmemlock:\t3145728\nmap_id:\t5\n"
-        other = "pos:\t0\nmap_type:\t1\nmemlock:\t1048576\nmap_id:\t6\n"
-        # Two handles may be of one map, and programs have memory of their own.
-        self.assertEqual(watch.maps_mib([rows, rows, other, "prog_id:\t5\nmemlock:\t4096\n"]), 4.0)
+        fdinfo = "pos:\t0\nmap_type:\t2\nmemlock:\t3145728\nmap_id:\t5\n"
+        self.assertEqual(figures.locked_bytes(fdinfo), 3_145_728)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 the same place and the usual histogram of run queue latency; and what the command itself takes."""
 
 import contextlib
-import json
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 
 import figures
+import programs
 from explain import PATIENCE_S, RUNQLAT, UNTIL_TOLD_S, Looking, Onlooker, hackbench, in_memory, met, pipe, read
 from figures import spread
 from lab import rounds_of
@@ -40,9 +40,9 @@ def onlookers(binary, folder):
     }
 
 
-def watching(binary, folder, merge="10min"):
+def watching(binary, folder):
     """The command as a service has it: it stores, and says a line for each interval."""
-    return [binary, "watch", "--duration", f"{UNTIL_TOLD_S}s", "--out", str(Path(folder, "windows")), "--merge", merge]
+    return [binary, "watch", "--duration", f"{UNTIL_TOLD_S}s", "--out", str(Path(folder, "windows"))]
 
 
 @contextlib.contextmanager
@@ -108,39 +108,45 @@ def losses(seconds, with_aims):
 
 def agent(plan, binary):
     """What the command and its program take, beside 1,000 series."""
-    seconds = 8 if plan.quick else 40
+    seconds = 6 if plan.quick else 60
 
     def once():
         with tempfile.TemporaryDirectory(prefix="wakescope-bench-", dir=in_memory()) as folder:
-            looking = Looking(Onlooker(watching(binary, folder, merge="2s")), folder)
+            looking = Looking(onlookers(binary, folder)[WATCH], folder)
             with sleepers(1_000, 200), looking:
                 await_first_interval(looking)
+                pid = looking.process.pid
+                begin, before = time.monotonic(), (run_ns_of(pid), switches())
                 time.sleep(seconds)
-                own = own_mib(read(f"/proc/{looking.process.pid}/status"))
-                maps = maps_mib(handle.read_text() for handle in Path(f"/proc/{looking.process.pid}/fdinfo").glob("*"))
-            lines = [line for file in sorted(Path(folder, "windows").glob("*.jsonl")) for line in file.read_text().splitlines()]
-            return {**taken([json.loads(line) for line in lines]), **own, "maps": maps}
+                passed, after = time.monotonic() - begin, (run_ns_of(pid), switches())
+                own = own_mib(read(f"/proc/{pid}/status"))
+                maps = programs.bytes_of_maps(pid) / 2**20
+                with programs.accounts():
+                    accounts = [programs.accounts_of(pid)]
+                    time.sleep(2)
+                    accounts.append(programs.accounts_of(pid))
+            [run_ns] = programs.ns_per_run(*accounts, 100).values()
+            return {**taken(before, after, passed), **own, "run_ns": run_ns, "maps": maps}
 
     runs = rounds_of(plan.rounds, {WATCH: once})[WATCH]
-    head = f"### What the command itself takes\n\n`watch --out`, intervals and windows of 2 s, for {seconds} s beside 1,000 tasks that each wake up five times a second. Start and end do not count.\n\n"
+    head = f"### What the command itself takes\n\n`watch --out` for {seconds} s beside 1,000 tasks that each wake up five times a second. Start and end do not count.\n\n"
     return head + costs(runs)
 
 
-def taken(windows):
-    """Of windows of a watch, without the first and the last: percent of a CPU that the command took, the time
-    that a run of its program took, switches per second, and series."""
-    inner = windows[1:-1]
-    if not inner:
-        raise ValueError("there is no window but the first and the last")
-    total = lambda of: sum(map(of, inner))
-    cost = lambda key: total(lambda window: window["own_cost"][key])
-    ns = total(lambda window: window["window_ns"])
-    return {
-        "agent": 100 * cost("agent_ns") / ns,
-        "run_ns": cost("program_ns") / cost("program_runs"),
-        "switches": cost("program_runs") / ns * 1e9,
-        "series": max(window["series_used"] for window in inner),
-    }
+def run_ns_of(pid):
+    """How long all threads of a process have run."""
+    return sum(int(place.read_text().split()[0]) for place in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def switches():
+    """How often all CPUs have switched."""
+    return int(next(line for line in read("/proc/stat").splitlines() if line.startswith("ctxt")).split()[1])
+
+
+def taken(before, after, passed):
+    """Percent of a CPU that the command took, and switches per second, by its run time and the switches of the
+    machine before and after."""
+    return {"agent": (after[0] - before[0]) / passed / 1e7, "switches": (after[1] - before[1]) / passed}
 
 
 def own_mib(status):
@@ -150,22 +156,11 @@ def own_mib(status):
     return {keys[words[0][:-1]]: int(words[1]) / 1024 for words in lines if words and words[0][:-1] in keys}
 
 
-def maps_mib(handles):
-    """What the kernel keeps for the maps of a process, MiB, by the texts of /proc/PID/fdinfo."""
-    bytes_of = {}
-    for text in handles:
-        fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-        if "map_id" in fields and "memlock" in fields:
-            bytes_of[fields["map_id"]] = int(fields["memlock"])
-    return sum(bytes_of.values()) / 2**20
-
-
 def costs(runs):
     """The table of these."""
     of = lambda key: [run[key] for run in runs]
     scaled = [run["agent"] + run["run_ns"] * SWITCHES_PER_S / 1e9 * 100 for run in runs]
     rows = [
-        ["series", spread(of("series")), ""],
         ["switches per second", spread(of("switches")), ""],
         ["a run of the program, ns, by the kernel's account", spread(of("run_ns")), ""],
         ["the command, % of a CPU", spread(of("agent")), f"{MOST_AGENT} %: {met(of('agent'), MOST_AGENT)}"],
