@@ -1,5 +1,6 @@
 //! Stored windows, shown as they were.
 
+use std::borrow::Cow;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -98,7 +99,7 @@ impl Stored {
         for file in files {
             let opened = regular(&file).map_err(|e| cannot(&file, e))?;
             let take = |number, found: Result<Window, LineError>| {
-                let mut window = match found {
+                let window = match found {
                     Ok(window) => window,
                     Err(e @ LineError::Cut) => {
                         output::tell(&format!("{}: line {number}: {e}: skipped", file.display()));
@@ -113,13 +114,11 @@ impl Stored {
                 if is_before || range.until.is_some_and(|until| end > until) {
                     return Ok(());
                 }
-                if redacts {
-                    redact_window(&mut window);
-                }
                 span = Some(span.map_or((begin, end), |(first, _)| (first, end)));
                 windows += 1;
                 let place = Place { file: &file, line: number };
-                let goes_on = each(&window, place).map_err(Stop::Failure)?;
+                let goes_on = each(&as_shown(&window, redacts), place).map_err(Stop::Failure)?;
+                // With the names: after a boot another cgroup may have the ID that one had before.
                 sum.add(window);
                 if goes_on { Ok(()) } else { Err(Stop::Enough) }
             };
@@ -131,7 +130,10 @@ impl Stored {
             }
         }
         match (sum.window(), span) {
-            (Some(total), Some((first, end))) => Ok(Self { total, windows, first, end }),
+            (Some(total), Some((first, end))) => {
+                let total = as_shown(&total, redacts).into_owned();
+                Ok(Self { total, windows, first, end })
+            }
             _ => Err(none_in(path, there)),
         }
     }
@@ -139,9 +141,17 @@ impl Stored {
     /// All of them as a table.
     pub(crate) fn table(&self, view: View, style: Style) -> String {
         let Self { total, windows, first, end } = self;
-        let extent = shown::stored_extent(*windows, *first, *end, total);
-        format!("{extent}\n{}", shown::table(total, view, style))
+        shown::stored_table(*windows, (*first, *end), total, view, style)
     }
+}
+
+/// The window, without names where these are not to be shown.
+fn as_shown(window: &Window, redacts: bool) -> Cow<'_, Window> {
+    let mut shown = Cow::Borrowed(window);
+    if redacts {
+        redact_window(shown.to_mut());
+    }
+    shown
 }
 
 /// Why no more is read.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::bench::{Test, kill};
+use crate::common::bench::{Test, eventually, kill};
 use crate::common::following::can_follow;
 use crate::common::stored_window::stored_window;
 use pseudoterminal::Pseudoterminal;
@@ -80,6 +80,36 @@ fn the_terminal_is_put_back_on_every_way_out() {
         assert_eq!(code, Some(0), "{way_out}: {printed}");
         assert!(printed.contains("Longest wait 17.0 ms: nginx in /a."), "{way_out}: {printed}");
     }
+}
+
+#[test]
+fn a_view_whose_terminal_is_gone_ends_although_it_ignores_that() {
+    let test = Test::new("watch-live-gone");
+    made_up(&test);
+    let mut terminal = Pseudoterminal::start_for_good(&test, &REPLAY, &UTF8, (24, 80));
+    terminal.await_text("window 3 of 3");
+    terminal.hang_up();
+    terminal.await_end();
+}
+
+#[test]
+fn a_watch_that_stores_goes_on_without_its_terminal() {
+    if !can_follow("a_watch_that_stores_goes_on_without_its_terminal") {
+        return;
+    }
+    let test = Test::new("watch-live-goes-on");
+    let args = ["watch", "--interval", "100ms", "--out", "w", "--merge", "100ms"];
+    let mut terminal = Pseudoterminal::start_for_good(&test, &args, &UTF8, (24, 80));
+    terminal.await_text("the last 1");
+    terminal.hang_up();
+    let stored = || {
+        let files = wakescope_store::window_files(&test.dir.join("w")).unwrap();
+        files.iter().map(|file| fs::read_to_string(file).unwrap().lines().count()).sum::<usize>()
+    };
+    let before = stored();
+    eventually("more is stored", || stored() > before + 3);
+    kill("TERM", &[terminal.pid()]);
+    terminal.await_end();
 }
 
 #[test]

@@ -87,6 +87,13 @@ fn names_are_left_out_where_that_is_asked_for() {
         assert!(text.contains("[redacted]"), "{args:?}: {text}");
         assert!(!text.contains("nginx") && !text.contains("/a"), "{args:?}: {text}");
     }
+    // After a boot another cgroup has the ID.
+    let later = test.dir.join("w/2026-11-21T03-00-00.jsonl");
+    fs::write(&later, fs::read_to_string(&later).unwrap().replace("/a", "/b")).unwrap();
+    let table = test.ended(&["watch", "--replay", "w", "--redact", "--once", "--by", "cgroup"]);
+    let rows = table.stdout.lines().filter(|line| line.contains("(id "));
+    let counts = rows.map(|row| row.split_whitespace().nth(2).unwrap());
+    assert_eq!(counts.collect::<Vec<_>>(), ["4", "2"], "{}", table.stdout);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Windows of a watch that can be published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::REDACTED;
 use super::explained::{redact_culprit, redact_task};
-use crate::watch::episode::{Episode, Occupant};
+use crate::watch::cgroup::Cgroup;
+use crate::watch::episode::{Episode, Episodes, Occupant};
 use crate::watch::{Cpu, Series, Waits, Window};
 
-/// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the numbers
-/// of cgroups and all figures stay. It can be done twice.
+/// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the IDs of
+/// cgroups and all figures stay. Only in a sum over several boots two cgroups can have the same ID: one of
+/// them gets an ID that none has. It can be done twice.
 pub fn redact_window(window: &mut Window) {
     let Window {
         schema: _,
@@ -27,12 +29,14 @@ pub fn redact_window(window: &mut Window) {
         audit: _,
         episodes,
     } = window;
-    episodes.iter_mut().flat_map(|episodes| &mut episodes.longest).for_each(redact_episode);
+    let mut ids = Ids::of_window(series, episodes.as_ref());
     let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
-    for Series { cgroup_id, cgroup: _, comm: _, waits } in std::mem::take(series) {
-        let sum = cgroups.entry(cgroup_id).or_default();
+    for Series { cgroup_id, cgroup, comm: _, waits } in std::mem::take(series) {
+        let sum = cgroups.entry(ids.of(cgroup_id, cgroup)).or_default();
         *sum = sum.merged(&waits);
     }
+    let episodes = episodes.iter_mut().flat_map(|episodes| &mut episodes.longest);
+    episodes.for_each(|episode| redact_episode(episode, &mut ids));
     series.extend(cgroups.into_iter().map(|(cgroup_id, waits)| Series {
         cgroup_id,
         cgroup: None,
@@ -42,13 +46,49 @@ pub fn redact_window(window: &mut Window) {
     for Cpu { cpu: _, switches: _, waits: _ } in cpus {}
 }
 
-fn redact_episode(episode: &mut Episode) {
+/// An ID for each cgroup, and no ID for two.
+struct Ids {
+    given: BTreeMap<Cgroup, u64>,
+    /// Those in the window that are not given yet.
+    own: BTreeSet<u64>,
+    /// No cgroup has this one or any behind it.
+    free: u64,
+}
+
+impl Ids {
+    fn of_window(series: &[Series], episodes: Option<&Episodes>) -> Self {
+        let mut own: BTreeSet<u64> = series.iter().map(|series| series.cgroup_id).collect();
+        for episode in episodes.iter().flat_map(|episodes| &episodes.longest) {
+            own.insert(episode.cgroup_id);
+            own.extend(episode.occupants.iter().map(|occupant| occupant.cgroup_id));
+        }
+        let free = own.last().map_or(1, |last| last.saturating_add(1));
+        Self { given: BTreeMap::new(), own, free }
+    }
+
+    /// Its own, or a free one if another cgroup has that.
+    fn of(&mut self, id: u64, path: Option<String>) -> u64 {
+        if id == 0 {
+            return 0;
+        }
+        let Self { given, own, free } = self;
+        *given.entry(Cgroup::named(id, path.as_ref())).or_insert_with(|| {
+            if own.remove(&id) {
+                return id;
+            }
+            *free = free.saturating_add(1);
+            *free - 1
+        })
+    }
+}
+
+fn redact_episode(episode: &mut Episode, ids: &mut Ids) {
     let Episode {
         end_ns: _,
         cpu: _,
         ns: _,
         task,
-        cgroup_id: _,
+        cgroup_id,
         cgroup,
         cause: _,
         culprit,
@@ -60,11 +100,11 @@ fn redact_episode(episode: &mut Episode) {
         unexplained_ns: _,
     } = episode;
     redact_task(task);
-    *cgroup = None;
+    *cgroup_id = ids.of(*cgroup_id, cgroup.take());
     redact_culprit(culprit);
-    for Occupant { task, cgroup_id: _, cgroup, ns: _ } in occupants {
+    for Occupant { task, cgroup_id, cgroup, ns: _ } in occupants {
         redact_task(task);
-        *cgroup = None;
+        *cgroup_id = ids.of(*cgroup_id, cgroup.take());
     }
 }
 
@@ -82,6 +122,8 @@ mod tests {
         let all = [
             series(7, "\"/MARKER\"", "MARKER-a"),
             series(7, "\"/MARKER\"", "MARKER-b"),
+            // In a sum, that of another boot.
+            series(7, "\"/MARKER/older\"", "MARKER-a"),
             series(8, "null", "MARKER-a"),
         ];
         let line = format!(
@@ -96,14 +138,16 @@ mod tests {
             "cpu":0,"ns":5,"task":{{"comm":"MARKER-a","pid":3}},"cgroup_id":7,"cgroup":"/MARKER",
             "cause":"equal_or_lower_task","culprit":{{"kind":"task","comm":"MARKER-b"}},
             "throttled_ns":0,"irq_ns":0,"steal_ns":0,"moved_ns":0,"occupants":[{{"task":{{
-            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER","ns":5}}],"unexplained_ns":0}}]}}}}"#,
+            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER/older","ns":5}}],"unexplained_ns":0}}]}}}}"#,
             all.join(",")
         );
         let mut window = packed::read(line.as_bytes()).unwrap();
         redact_window(&mut window);
         assert!(!format!("{window:?}").contains("MARKER"), "{window:?}");
         let counts = window.series.iter().map(|series| (series.cgroup_id, series.waits.count));
-        assert_eq!(counts.collect::<Vec<_>>(), [(7, 2), (8, 1)]);
+        assert_eq!(counts.collect::<Vec<_>>(), [(7, 2), (8, 1), (9, 1)]);
+        let episode = &window.episodes.as_ref().unwrap().longest[0];
+        assert_eq!((episode.cgroup_id, episode.occupants[0].cgroup_id), (7, 9));
         let once = window.clone();
         redact_window(&mut window);
         assert_eq!(window, once);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use wakescope_core::percentile::Percentile;
+use wakescope_core::watch::cgroup::Cgroup;
 use wakescope_core::watch::{Series, Waits, Window};
 
 use crate::style::clean;
@@ -98,52 +99,29 @@ impl Key {
     }
 }
 
-/// A cgroup by its path, where that is known: one that is made anew gets another number, as all do after a
-/// boot.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cgroup {
-    None,
-    Path(String),
-    Id(u64),
+/// A cgroup in a sentence.
+pub(super) fn cgroup_name(cgroup: &Cgroup) -> String {
+    const MOST: usize = 80;
+    match cgroup {
+        Cgroup::None => "no cgroup".into(),
+        Cgroup::Path(path) => clean(path, MOST),
+        Cgroup::Id(id) => format!("cgroup {id}"),
+    }
 }
 
-impl Cgroup {
-    fn of(series: &Series) -> Self {
-        Self::named(series.cgroup_id, series.cgroup.as_ref())
-    }
-
-    pub(super) fn named(id: u64, path: Option<&String>) -> Self {
-        match (id, path) {
-            (0, _) => Self::None,
-            (_, Some(path)) => Self::Path(path.clone()),
-            (id, None) => Self::Id(id),
-        }
-    }
-
-    /// In a sentence.
-    pub(super) fn whole(&self) -> String {
-        const MOST: usize = 80;
-        match self {
-            Self::None => "no cgroup".into(),
-            Self::Path(path) => clean(path, MOST),
-            Self::Id(id) => format!("cgroup {id}"),
-        }
-    }
-
-    /// In a table, in so many columns: the end of a path says most.
-    fn cell(&self, most: usize) -> String {
-        match self {
-            Self::None => "–".into(),
-            Self::Id(id) => format!("(id {id})"),
-            Self::Path(path) => {
-                let path = clean(path, usize::MAX);
-                let length = path.chars().count();
-                match length <= most {
-                    true => path,
-                    false => {
-                        let end = path.chars().skip(length + 1 - most.max(1));
-                        std::iter::once('…').chain(end).collect()
-                    }
+/// A cgroup in a table, in so many columns: the end of a path says most.
+fn cgroup_cell(cgroup: &Cgroup, most: usize) -> String {
+    match cgroup {
+        Cgroup::None => "–".into(),
+        Cgroup::Id(id) => format!("(id {id})"),
+        Cgroup::Path(path) => {
+            let path = clean(path, usize::MAX);
+            let length = path.chars().count();
+            match length <= most {
+                true => path,
+                false => {
+                    let end = path.chars().skip(length + 1 - most.max(1));
+                    std::iter::once('…').chain(end).collect()
                 }
             }
         }
@@ -161,9 +139,11 @@ impl Row {
     /// Its cells: whose waits these are, and `figures`. Cgroups have so many columns.
     pub(super) fn cells(&self, most: usize, figures: &[String]) -> Vec<String> {
         let first = match &self.key {
-            Key::Series { comm, cgroup } => pair(&clean(comm, COMM), &cgroup.cell(most), most),
+            Key::Series { comm, cgroup } => {
+                pair(&clean(comm, COMM), &cgroup_cell(cgroup, most), most)
+            }
             Key::Comm(comm) => clean(comm, COMM),
-            Key::Cgroup(cgroup) => cgroup.cell(most),
+            Key::Cgroup(cgroup) => cgroup_cell(cgroup, most),
             Key::Cpu(cpu) => cpu.to_string(),
             Key::Others => "(others)".into(),
         };
@@ -175,9 +155,9 @@ impl Row {
         match &self.key {
             Key::Series { comm, cgroup: Cgroup::None } | Key::Comm(comm) => clean(comm, COMM),
             Key::Series { comm, cgroup } => {
-                format!("{} in {}", clean(comm, COMM), cgroup.whole())
+                format!("{} in {}", clean(comm, COMM), cgroup_name(cgroup))
             }
-            Key::Cgroup(cgroup) => cgroup.whole(),
+            Key::Cgroup(cgroup) => cgroup_name(cgroup),
             Key::Cpu(cpu) => format!("CPU {cpu}"),
             Key::Others => "beyond the series".into(),
         }

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -26,6 +27,7 @@ pub(crate) struct Pseudoterminal {
     line: File,
     before: String,
     output: Arc<Mutex<Vec<u8>>>,
+    is_over: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -38,16 +40,43 @@ impl Pseudoterminal {
         environment: &[(&str, &str)],
         size: (u16, u16),
     ) -> Self {
+        Self::start_by(test, &[], args, environment, size)
+    }
+
+    /// The same, started so that it ignores that its terminal is gone.
+    #[track_caller]
+    pub(crate) fn start_for_good(
+        test: &Test,
+        args: &[&str],
+        environment: &[(&str, &str)],
+        size: (u16, u16),
+    ) -> Self {
+        let by = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"];
+        Self::start_by(test, &by, args, environment, size)
+    }
+
+    fn start_by(
+        test: &Test,
+        by: &[&str],
+        args: &[&str],
+        environment: &[(&str, &str)],
+        size: (u16, u16),
+    ) -> Self {
         let (keyboard, _, path) = open_pair().unwrap();
         let open = || OpenOptions::new().read(true).write(true).custom_flags(O_NOCTTY).open(&path);
         let line = open().unwrap();
         // What the terminal shows is read all the time: one that is full holds up whoever writes.
         let output = Arc::new(Mutex::new(Vec::new()));
+        let is_over = Arc::new(AtomicBool::new(false));
         let (mut screen, shown) = (keyboard.try_clone().unwrap(), output.clone());
+        let over = is_over.clone();
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // An error: nobody has the terminal open any more.
             while let Ok(read @ 1..) = screen.read(&mut bytes) {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
                 shown.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
         });
@@ -55,13 +84,28 @@ impl Pseudoterminal {
         let before = stty(&line, &["-g"]);
         // A session of its own, whose terminal this is.
         let mut command = test.program(Path::new("setsid"));
-        command.args(["--ctty", "--wait"]).arg(&test.program).args(args);
+        command.args(["--ctty", "--wait"]).args(by).arg(&test.program).args(args);
         command.envs(environment.iter().copied());
         command.stdin(open().unwrap()).stdout(open().unwrap()).stderr(open().unwrap());
         // Ctrl-C is to end it, also where a shell started this test in the background.
         end_by_default();
         let child = command.spawn().unwrap();
-        Self { child, keyboard, line, before, output, reader: Some(reader) }
+        Self { child, keyboard, line, before, output, is_over, reader: Some(reader) }
+    }
+
+    /// Closes the other end of the terminal, as when its window is closed.
+    pub(crate) fn hang_up(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // What is written because of it ends the reader.
+        self.press("s");
+        self.reader.take().unwrap().join().unwrap();
+        self.keyboard = File::open("/dev/null").unwrap();
+    }
+
+    /// Waits until the command ends.
+    #[track_caller]
+    pub(crate) fn await_end(&mut self) {
+        eventually_some("it ends", || self.child.try_wait().unwrap());
     }
 
     /// The command, which setsid becomes: it leads no group when it starts.
