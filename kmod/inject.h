@@ -116,7 +116,10 @@ struct wakescope_injection {
 	__u32 reserved;
 };
 
-/* It ended early, because the clock did not go on as it should have. */
+/*
+ * It ended early: the clock did not go on as it should have, or the CPU that
+ * held a lock gave it up before the other one had waited for so long.
+ */
 #define WAKESCOPE_SECTION_CUT 1U
 
 /**
