@@ -16,9 +16,6 @@
 
 #include "inject.h"
 
-/* How long a lock is held at most for a CPU that does not come to take it. */
-#define WAKESCOPE_HOLD_NS (10 * NSEC_PER_MSEC)
-
 /**
  * struct injector - what belongs to an open file
  * @running: only one caller at a time makes sections

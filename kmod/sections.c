@@ -251,7 +251,7 @@ static void wakescope_hold_lock(struct work_struct *work)
 	complete(&injector->held);
 	begin = ktime_get_ns();
 	while (!READ_ONCE(injector->waits) &&
-	       !wakescope_is_over(begin, WAKESCOPE_HOLD_NS, &turns, injector->hold_turns_max))
+	       !wakescope_is_over(begin, WAKESCOPE_HOLD_MAX_NS, &turns, injector->hold_turns_max))
 		;
 	begin = ktime_get_ns();
 	turns = 0;

@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What holds the CPU up. The number is the module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
