@@ -234,8 +234,8 @@ fn the_records_are_runs_that_report_and_compare_read() {
     let truth = explanation.truth.as_ref().unwrap();
     let answers = truth.right + truth.other_function + truth.wrong_bound + truth.unexplained;
     assert_eq!(
-        (truth.wakeups, answers),
-        (explanation.explained, explanation.explained),
+        (truth.wakeups, truth.uncompared, answers),
+        (explanation.explained, 0, explanation.explained),
         "{truth:?}"
     );
     let late_ns: u64 = own.causes.iter().map(|row| row.total_ns).sum();
