@@ -22,7 +22,8 @@ pub struct Truth {
     pub wrong: u64,
     /// Unexplained.
     pub unexplained: u64,
-    /// What truly took the time of those that were compared, the largest first. The shares add up to their lateness.
+    /// What truly took the time of those that were compared, the largest first. The shares add up to
+    /// their lateness.
     pub causes: Vec<TrueCause>,
 }
 
