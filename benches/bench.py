@@ -393,6 +393,8 @@ def main():
     plan = arguments()
     # As Ctrl-C does: nothing that runs is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
+    # A shell has its jobs in the background ignore Ctrl-C, by which whoever looks on is told to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for page in (page for page, parts in plan.pages.items() if parts):
         text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
         print(text, flush=True)

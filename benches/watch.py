@@ -72,27 +72,24 @@ def await_first_interval(looking):
         time.sleep(0.05)
 
 
-def throughput(plan, binary):
-    """What is lost of two benchmarks while somebody looks on, beside 200 series."""
-    parts = ["### Throughput lost to a watch"]
-    for benchmark in (pipe, hackbench):
-        said = []
+def throughput(plan, binary, benchmark):
+    """What is lost of a benchmark while somebody looks on, beside 200 series."""
+    said = []
 
-        def once(name, benchmark=benchmark, said=said):
-            with tempfile.TemporaryDirectory(prefix="wakescope-bench-", dir=in_memory()) as folder:
-                looking = Looking(onlookers(binary, folder)[name], folder)
-                with sleepers(200, 1000), looking:
-                    if name == WATCH:
-                        await_first_interval(looking)
-                    seconds, command = benchmark(plan)
-            said.append(command)
-            return seconds
+    def once(name):
+        with tempfile.TemporaryDirectory(prefix="wakescope-bench-", dir=in_memory()) as folder:
+            looking = Looking(onlookers(binary, folder)[name], folder)
+            with sleepers(200, 1000), looking:
+                if name == WATCH:
+                    await_first_interval(looking)
+                seconds, command = benchmark(plan)
+        said.append(command)
+        return seconds
 
-        names = list(onlookers(binary, "."))
-        seconds = rounds_of(plan.rounds, {name: lambda name=name: once(name) for name in names})
-        head = f"`{said[0]}`, beside 200 tasks with names of their own; seconds, and the share of throughput that is lost against nobody looking on in the same round.\n\n"
-        parts.append(head + losses(seconds, with_aims=benchmark is pipe))
-    return "\n\n".join(parts)
+    names = list(onlookers(binary, "."))
+    seconds = rounds_of(plan.rounds, {name: lambda name=name: once(name) for name in names})
+    head = f"`{said[0]}`, beside 200 tasks with names of their own; seconds, and the share of throughput that is lost against nobody looking on in the same round.\n\n"
+    return "### Throughput lost to a watch\n\n" + head + losses(seconds, with_aims=benchmark is pipe)
 
 
 def losses(seconds, with_aims):
@@ -172,7 +169,11 @@ def costs(runs):
     return figures.table(["", "", "at most"], rows)
 
 
-PARTS = {"watch-throughput": throughput, "watch-agent": agent}
+PARTS = {
+    "watch-pipe": lambda plan, binary: throughput(plan, binary, pipe),
+    "watch-hackbench": lambda plan, binary: throughput(plan, binary, hackbench),
+    "watch-agent": agent,
+}
 
 
 def results_of(names, plan, binary):

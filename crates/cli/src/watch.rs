@@ -234,7 +234,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
         }
     };
     let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
-    watch.run(args.end(clock::now()), &signals, shown)
+    // From the same moment as the first interval: a busy machine would put one of its own between them.
+    let end = args.end(watch.begin);
+    watch.run(end, &signals, shown)
 }
 
 /// A watch that goes on.

@@ -110,6 +110,8 @@ impl Storage {
             // With more added to it, it would never be stored.
             Err(e @ AppendError::TooLarge { .. }) => {
                 self.begin_anew();
+                // What could not be written before is in what is given up.
+                self.failure = None;
                 let is_first = self.too_large == SpanNs(0);
                 self.too_large = SpanNs(self.too_large.0.saturating_add(span.0));
                 let text = format!("{span} are not stored in {path}: {e}\n  → {SMALLER}");
