@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test run-oldest test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -82,10 +82,8 @@ test: build
 # that what it compiles works.
 OLDEST = $(CURDIR)/target/oldest
 WITH_OLDEST = cargo=$$(scripts/oldest-rust) && export CARGO="$$cargo" CARGO_TARGET_DIR=$(call quoted,$(OLDEST)) &&
-run-oldest: setup
+test-oldest: setup
 	$(WITH_OLDEST) $(MAKE) run PROFILE=quick RUN=$(call quoted,$(OLDEST)/$(RUN))
-
-test-oldest: run-oldest
 	$(WITH_OLDEST) scripts/cargo check --locked --profile quick --workspace --all-targets
 
 test-fresh:
@@ -108,7 +106,7 @@ test-prometheus:
 
 test-sections: build
 	@scripts/sections-kernel
-	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
+	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_long -- sections --test-threads 1
 
 # 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What measuring costs, beside cyclictest and jitterdebugger in the same minutes; what explaining
-costs, beside other tracers; and what the lab costs, beside QEMU alone; what showing
+costs, and what watching costs, beside other tracers; what the lab costs, beside QEMU alone; what showing
 runs costs, beside scripts; and what simulating kernels costs, beside SimSo and SPIN.
 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
@@ -27,6 +27,7 @@ import lab
 import show
 import simulate
 import wakers
+import watch
 from figures import spread
 from running import execute, say
 
@@ -271,12 +272,13 @@ PAGES = {
     "results": list(PARTS),
     **{part: [part] for part in OTHER_STIMULI},
     "explain": list(explain.PARTS),
+    "watch": list(watch.PARTS),
     "lab": list(lab.PARTS),
     "show": list(show.PARTS),
     "model": list(simulate.PARTS),
 }
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["wakers", "explain", "lab", "show", "model"]
+OWN_PAGES = ["wakers", "explain", "watch", "lab", "show", "model"]
 
 
 def first_line(*command):
@@ -306,13 +308,13 @@ def machine(plan, page):
     elif page == "model":
         rows.append(["SPIN", first_line("spin", "-V")])
         rows.append(["SimSo", first_line(simulate.PYTHON, "-c", "from importlib.metadata import version; print(version('simso'))")])
-    elif page != "explain":
+    elif page not in ("explain", "watch"):
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
     if page in ("results", "wakers"):
         rows.append(["valgrind", first_line("valgrind", "--version")])
-    if page == "explain":
+    if page in ("explain", "watch"):
         rows.append(["perf", first_line("perf", "--version")])
         rows.append(["bpftrace", first_line("bpftrace", "--version")])
     if "wakescope" in plan.names:
@@ -338,7 +340,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, lab, show and model are all of theirs")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, watch, lab, show and model are all of theirs")
     parser.add_argument(
         "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
     )
@@ -378,6 +380,8 @@ def results_of(plan, page):
         return show.results_of(plan.pages[page], plan, BINARY)
     if page == "explain":
         return explain.results_of(plan.pages[page], plan, BINARY)
+    if page == "watch":
+        return watch.results_of(plan.pages[page], plan, BINARY)
     parts = []
     for name in plan.pages[page]:
         say(name)
@@ -389,6 +393,8 @@ def main():
     plan = arguments()
     # As Ctrl-C does: nothing that runs is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
+    # A shell has its jobs in the background ignore Ctrl-C, by which whoever looks on is told to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for page in (page for page, parts in plan.pages.items() if parts):
         text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
         print(text, flush=True)

@@ -161,6 +161,11 @@ def program_number(fdinfo):
     return int(found[1]) if found and "link_type" not in fdinfo else None
 
 
+def locked_bytes(fdinfo):
+    """What the kernel keeps for the BPF map that a file descriptor stands for, by its /proc/PID/fdinfo."""
+    return int(re.search(r"^memlock:\s*(\d+)$", fdinfo, re.MULTILINE)[1])
+
+
 def resident_kib(status):
     """Resident memory by the text of /proc/PID/status; None of a process that has ended."""
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)

@@ -12,9 +12,9 @@ from figures import spread
 
 # Commands of bpf(2), the account of run time, and where it is in what a program says of itself:
 # include/uapi/linux/bpf.h, 5.8.
-PROG_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD, ENABLE_STATS = 13, 15, 32
+PROG_GET_FD_BY_ID, MAP_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD, ENABLE_STATS = 13, 14, 15, 32
 RUN_TIME = 0
-NAME, RUN_TIME_NS, SIZE_OF_INFO = 64, 192, 208
+MAP_COUNT, NAME, RUN_TIME_NS, SIZE_OF_INFO = 52, 64, 192, 208
 
 
 @contextlib.contextmanager
@@ -39,11 +39,43 @@ def account(number):
     return name, *struct.unpack_from("=QQ", info.raw, RUN_TIME_NS)
 
 
+def programs_of(pid):
+    """The numbers of all programs that a process holds."""
+    told = (handle.read_text() for handle in Path(f"/proc/{pid}/fdinfo").glob("*"))
+    return {figures.program_number(text) for text in told} - {None}
+
+
 def accounts_of(pid):
     """The accounts of all programs that a process holds, by their numbers."""
-    told = (handle.read_text() for handle in Path(f"/proc/{pid}/fdinfo").glob("*"))
-    numbers = {figures.program_number(text) for text in told} - {None}
-    return {number: account(number) for number in numbers}
+    return {number: account(number) for number in programs_of(pid)}
+
+
+def bytes_of_maps(pid):
+    """What the kernel keeps for all maps of the programs that a process holds. It need not hold the maps
+    themselves."""
+    maps = {number for program in programs_of(pid) for number in maps_of(program)}
+    return sum(bytes_of_map(number) for number in maps)
+
+
+def maps_of(program, most=64):
+    """The numbers of the maps of a program."""
+    handle = nothing.bpf(PROG_GET_FD_BY_ID, ("=I", program))
+    try:
+        numbers = (ctypes.c_uint32 * most)()
+        info = ctypes.create_string_buffer(SIZE_OF_INFO)
+        struct.pack_into("=IQ", info, MAP_COUNT, most, ctypes.addressof(numbers))
+        nothing.bpf(OBJ_GET_INFO_BY_FD, ("=I", handle), ("=I", SIZE_OF_INFO), ("=Q", ctypes.addressof(info)))
+    finally:
+        os.close(handle)
+    return list(numbers)[: struct.unpack_from("=I", info.raw, MAP_COUNT)[0]]
+
+
+def bytes_of_map(number):
+    handle = nothing.bpf(MAP_GET_FD_BY_ID, ("=I", number))
+    try:
+        return figures.locked_bytes(Path(f"/proc/self/fdinfo/{handle}").read_text())
+    finally:
+        os.close(handle)
 
 
 def ns_per_run(before, after, least_runs):

@@ -59,7 +59,8 @@ PAUSES = 40
 PAUSED_GUESTS = [("6.1-cloud", "full"), ("7.2-cloud", "full")]
 PAUSED_LOADS = ["idle", "cpu"]
 
-# A disturbance comes once in 20 ms, or in ten times its length. Of sections there are 14 kinds.
+# A disturbance comes once in 20 ms, or in ten times its length. There are 17 kinds of sections, each with
+# a guest of its own.
 SECONDS = {"real": 16.0, "lab": 5.0, "sections": 2.0}
 
 # Of wakeups so seldom not more are late than a run lists, where half of those on two CPUs are late by
@@ -293,7 +294,7 @@ def guest(text):
     return kernel, model
 
 
-def arguments():
+def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     quick = "to see that it works, in minutes: of each kind the first length, for a shorter time, here and in one guest"
     parser.add_argument("--quick", action="store_true", help=quick)
@@ -308,21 +309,24 @@ def arguments():
     seed_help = "of when loads disturb guests (default: 1); not of throttle and paused"
     parser.add_argument("--seed", type=int, default=1, help=seed_help)
     parser.add_argument("--pause-seed", type=int, default=1, help="of the distances between pauses (default: 1)")
+    usual = ", ".join(f"{of} {seconds:g}" for of, seconds in SECONDS.items())
+    parser.add_argument("--seconds", type=float, help=f"how long each kind and length is measured (default: {usual})")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
-    plan = parser.parse_args()
+    plan = parser.parse_args(words)
     plan.all_guests = plan.guests is None
     if plan.guests is None:
         plan.guests = GUESTS[plan.arch]
     plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
     for name in [*set(plan.kinds) - set(every), *set(plan.lengths) - set(LENGTHS)]:
         parser.error(f"no such kind or length: {name}")
-    if plan.guests is None:
-        # The first for loads; the second has the same kernel, and can be paused.
-        plan.guests = GUESTS[: 2 if plan.quick else None]
     if plan.quick:
         plan.lengths = plan.lengths[:1]
         SECONDS.update(real=2.0, lab=0.4, sections=0.4)
+    if plan.seconds is not None:
+        if not 0 < plan.seconds <= 3_600:
+            parser.error("--seconds must be above 0, and at most an hour")
+        SECONDS.update(dict.fromkeys(SECONDS, plan.seconds))
     return plan
 
 

@@ -57,9 +57,10 @@ WITHOUT_FULL = {"none", "voluntary"}
 def expected_blame(kind, model=None):
     """The cause and the culprit that a disturbance must be blamed as under this model of preemption."""
     cause, culprit = CAUSES[kind]
-    # These models preempt no kernel code anyway: it would have had to come to a preemption point, and
-    # that preemption was off besides, the tracer cannot know of the whole wait.
+    # These models never preempt kernel code, so the wait was for a preemption point, whether preemption
+    # was on or off. The tracer knows the preempt count at the interrupt only, not of the whole wait.
     return ("no_preemption_point" if cause == "preempt_off" and model in WITHOUT_FULL else cause), culprit
+
 
 # No interrupt comes in the middle of these.
 UNINTERRUPTED = {"irqs-off", "hrtimer", "irq-work"}
@@ -91,8 +92,9 @@ def name_of(share):
     name = culprit.get("name") or culprit.get("comm") or share.get("phase", "").replace("_", " ")
     return f"{share['cause']} {name}".strip()
 
-# How long a disturbance is that nobody can say: throttling begins at a tick of the kernel and ends
-# with a period, so that it may be a tick shorter or longer than it was asked for.
+
+# Disturbances of unknown length: throttling begins at a tick of the kernel and ends with a period, so
+# it may be a tick shorter or longer than was asked for.
 UNKNOWN_LENGTH = ["throttle"]
 
 # How near a length must be, and how many must be right.

@@ -60,6 +60,13 @@ static bool wakescope_needs_other(u32 kind)
 	return kind == WAKESCOPE_LOCK_WAIT || kind == WAKESCOPE_LOCK_WAIT_IRQS_OFF;
 }
 
+/* How long a section holds a CPU up, at most. */
+static u64 wakescope_holds(const struct wakescope_injection *asked)
+{
+	return asked->length_ns +
+	       (wakescope_needs_other(asked->kind) ? WAKESCOPE_HOLD_MAX_NS : 0);
+}
+
 static bool wakescope_is_sane(const struct wakescope_injection *asked)
 {
 	u64 length = asked->length_ns, interval = asked->interval_ns;
@@ -68,7 +75,8 @@ static bool wakescope_is_sane(const struct wakescope_injection *asked)
 		return false;
 	if (!asked->kind || asked->kind >= WAKESCOPE_KINDS)
 		return false;
-	if (length < WAKESCOPE_SECTION_MIN_NS || length > WAKESCOPE_SECTION_MAX_NS)
+	if (length < WAKESCOPE_SECTION_MIN_NS || length > WAKESCOPE_SECTION_MAX_NS ||
+	    wakescope_holds(asked) > WAKESCOPE_SECTION_MAX_NS)
 		return false;
 	if (!asked->count || asked->count > WAKESCOPE_COUNT_MAX)
 		return false;
@@ -108,18 +116,42 @@ static void wakescope_publish(struct injector *injector)
 	WRITE_ONCE(ring->written, number);
 }
 
-/* Whether the section may begin on a CPU now; if not, when to try again. */
-static bool wakescope_may_begin(unsigned int cpu, u64 length, u64 *retry)
+/* Whether a CPU may be held up now; if not, when to try again. */
+static bool wakescope_is_free(unsigned int cpu, u64 *retry)
+{
+	*retry = atomic64_read(per_cpu_ptr(&left_alone_until, cpu));
+	return (s64)*retry <= (s64)ktime_get_ns();
+}
+
+/* The same, and nobody else may hold it up for as long as its share takes. */
+static bool wakescope_reserve(unsigned int cpu, u64 length, u64 *retry)
 {
 	atomic64_t *until = per_cpu_ptr(&left_alone_until, cpu);
-	s64 seen = atomic64_read(until), now = ktime_get_ns();
+	s64 seen;
 
-	*retry = seen;
-	if (seen > now)
+	if (!wakescope_is_free(cpu, retry))
 		return false;
+	seen = *retry;
 	/* If somebody else was faster, the next try says until when. */
-	return atomic64_try_cmpxchg(until, &seen,
-				    now + WAKESCOPE_INJECT_SHARE * length);
+	return atomic64_try_cmpxchg(until, &seen, ktime_get_ns() +
+				    WAKESCOPE_INJECT_SHARE * length);
+}
+
+/*
+ * Whether a section may begin now on all CPUs that it holds up; if not, when to
+ * try again. The other CPU is looked at first: this one would be reserved for
+ * nothing if the other one is not free.
+ */
+static bool wakescope_may_begin(const struct injector *injector, u64 *retry)
+{
+	const struct wakescope_injection *asked = &injector->asked;
+	unsigned int cpu = raw_smp_processor_id();
+
+	if (!wakescope_needs_other(asked->kind))
+		return wakescope_reserve(cpu, asked->length_ns, retry);
+	return wakescope_is_free(injector->other, retry) &&
+	       wakescope_reserve(cpu, asked->length_ns, retry) &&
+	       wakescope_reserve(injector->other, wakescope_holds(asked), retry);
 }
 
 /* Sleeps until @when, or less long if it is to stop. */
@@ -134,11 +166,18 @@ static bool wakescope_sleep_until(struct injector *injector, u64 when)
 	return !READ_ONCE(injector->stopping) && !signal_pending(current);
 }
 
-/* Chooses a CPU to hold a lock that this one waits for, if there is another. */
+/*
+ * Chooses the CPU that holds the lock, if there is another one: the next one, so
+ * that not all callers choose the same.
+ */
 static bool wakescope_find_other(struct injector *injector)
 {
-	injector->other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	return injector->other < nr_cpu_ids;
+	unsigned int cpu = raw_smp_processor_id();
+
+	injector->other = cpumask_next(cpu, cpu_online_mask);
+	if (injector->other >= nr_cpu_ids)
+		injector->other = cpumask_first(cpu_online_mask);
+	return injector->other != cpu;
 }
 
 static void wakescope_make_section(struct injector *injector)
@@ -153,7 +192,7 @@ static void wakescope_make_section(struct injector *injector)
 	wakescope_publish(injector);
 }
 
-/* Makes the sections that are asked for; how many. */
+/* Makes the sections that are asked for; how many, or an error before the first. */
 static int wakescope_make_sections(struct injector *injector)
 {
 	const struct wakescope_injection *asked = &injector->asked;
@@ -163,17 +202,12 @@ static int wakescope_make_sections(struct injector *injector)
 
 	prandom_seed_state(&chance, asked->seed);
 	while (made < (int)asked->count && wakescope_sleep_until(injector, next)) {
-		if (!wakescope_may_begin(raw_smp_processor_id(), asked->length_ns, &retry)) {
+		/* The other CPUs may have gone offline meanwhile. */
+		if (wakescope_needs_other(asked->kind) && !wakescope_find_other(injector))
+			return made ?: -ENODEV;
+		if (!wakescope_may_begin(injector, &retry)) {
 			next = retry;
 			continue;
-		}
-		if (wakescope_needs_other(asked->kind)) {
-			if (!wakescope_find_other(injector))
-				break;
-			if (!wakescope_may_begin(injector->other, asked->length_ns, &retry)) {
-				next = retry;
-				continue;
-			}
 		}
 		next = ktime_get_ns() + asked->interval_ns / 2 +
 		       mul_u64_u32_shr(asked->interval_ns,
@@ -181,7 +215,7 @@ static int wakescope_make_sections(struct injector *injector)
 		wakescope_make_section(injector);
 		made++;
 	}
-	return made;
+	return made ?: -EINTR;
 }
 
 static long wakescope_ioctl(struct file *file, unsigned int request,
@@ -200,21 +234,19 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 		return -EFAULT;
 	if (!wakescope_is_sane(&asked))
 		return -EINVAL;
-	if (wakescope_needs_other(asked.kind) && num_online_cpus() < 2)
-		return -ENODEV;
 	if (!mutex_trylock(&injector->running))
 		return -EBUSY;
 	injector->asked = asked;
 	injector->turns_max = TURNS_MARGIN * turns_per_us *
 			      DIV_ROUND_UP_ULL(asked.length_ns, NSEC_PER_USEC);
 	injector->hold_turns_max = TURNS_MARGIN * turns_per_us *
-				   (WAKESCOPE_HOLD_NS / NSEC_PER_USEC);
+				   (WAKESCOPE_HOLD_MAX_NS / NSEC_PER_USEC);
 	WRITE_ONCE(injector->stopping, false);
 	WRITE_ONCE(injector->owner, current->files);
 	made = wakescope_make_sections(injector);
 	WRITE_ONCE(injector->owner, NULL);
 	mutex_unlock(&injector->running);
-	return made ?: -EINTR;
+	return made;
 }
 
 /* A process closes the file, or dies. Others may still have it open. */

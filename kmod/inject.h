@@ -15,15 +15,23 @@
 #include <linux/types.h>
 
 /* Changes when anything below does. */
-#define WAKESCOPE_INJECT_VERSION 2
+#define WAKESCOPE_INJECT_VERSION 3
 
 /* The shortest and the longest section. */
 #define WAKESCOPE_SECTION_MIN_NS 1000ULL
 #define WAKESCOPE_SECTION_MAX_NS 100000000ULL
 
 /*
+ * How long another CPU holds a lock, at most, until this one comes to wait for
+ * it. Waits for locks are at most WAKESCOPE_SECTION_MAX_NS less this long.
+ */
+#define WAKESCOPE_HOLD_MAX_NS 1000000ULL
+
+/*
  * Sections take at most one part in so many of a CPU's time, whoever asks for
- * them: a CPU that had one is left alone before the next.
+ * them: a CPU that had one is left alone before the next. A CPU that holds a
+ * lock is left alone for as long as if it had held it for WAKESCOPE_HOLD_MAX_NS
+ * and the length.
  */
 #define WAKESCOPE_INJECT_SHARE 4
 
@@ -116,7 +124,10 @@ struct wakescope_injection {
 	__u32 reserved;
 };
 
-/* It ended early, because the clock did not go on as it should have. */
+/*
+ * It ended early: the clock did not go on as it should have, or the CPU that
+ * held a lock gave it up before the other one had waited for so long.
+ */
 #define WAKESCOPE_SECTION_CUT 1U
 
 /**

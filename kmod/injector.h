@@ -16,37 +16,34 @@
 
 #include "inject.h"
 
-/* How long a lock is held at most for a CPU that does not come to take it. */
-#define WAKESCOPE_HOLD_NS (10 * NSEC_PER_MSEC)
-
 /**
- * struct injector - what belongs to an open file
- * @running: only one caller at a time makes sections
- * @asked: which ones
- * @turns_max: when one ends whatever the clock says
- * @hold_turns_max: when a lock is given up that nobody waits for, likewise
- * @section: the one that is being made
- * @made: how many there were
- * @ring: what user space maps
+ * struct injector - the state of an open file
+ * @running: held by the caller that makes sections: one at a time
+ * @asked: its request
+ * @turns_max: a section ends after so many turns, whatever the clock says
+ * @hold_turns_max: the same for a lock that is held before anybody waits for it
+ * @section: the section that is being made
+ * @made: the number of sections that were made
+ * @ring: the memory that user space maps
  * @owner: the files of the caller that makes sections
- * @stopping: that caller has closed the file
- * @stop: wakes it
- * @done: what a tasklet, timer, interrupt or thread has made its section
- * @lock: protects nothing: it is held
- * @raw_lock: the same
- * @others_lock: the same, by another CPU
- * @other: which one
- * @hold: makes it do so
- * @held: it does
- * @waits: and this one waits for it
- * @tasklet: makes a section, as all of the following
- * @timer: likewise
- * @hrtimer: likewise
- * @irq_work: likewise
- * @work: likewise
+ * @stopping: the caller has closed the file, and is to stop
+ * @stop: wakes the caller if it is to stop
+ * @done: a tasklet, timer, interrupt or thread has made the section
+ * @lock: held in sections; protects nothing
+ * @raw_lock: held in sections; protects nothing
+ * @others_lock: held by another CPU while this one waits; protects nothing
+ * @other: the CPU that holds @others_lock
+ * @hold: the work item that holds @others_lock
+ * @held: @hold has taken @others_lock
+ * @waits: this CPU waits for @others_lock
+ * @tasklet: makes a section in the softirq TASKLET
+ * @timer: makes a section in the softirq TIMER
+ * @hrtimer: makes a section in the timer interrupt
+ * @irq_work: makes a section in an interrupt that the CPU sends itself
+ * @work: makes a section in a thread of the system's workqueue
  */
 struct injector {
-	struct mutex running; /* one caller at a time makes sections */
+	struct mutex running;
 	struct wakescope_injection asked;
 	u64 turns_max;
 	u64 hold_turns_max;
@@ -57,9 +54,9 @@ struct injector {
 	bool stopping;
 	wait_queue_head_t stop;
 	struct completion done;
-	spinlock_t lock; /* protects nothing: it is held */
-	raw_spinlock_t raw_lock; /* the same */
-	raw_spinlock_t others_lock; /* the same */
+	spinlock_t lock;
+	raw_spinlock_t raw_lock;
+	raw_spinlock_t others_lock;
 	unsigned int other;
 	struct work_struct hold;
 	struct completion held;
@@ -71,10 +68,10 @@ struct injector {
 	struct work_struct work;
 };
 
-/* Makes the section that is asked for, and tells of it in @section. */
+/* Makes a section as @asked, and writes to @section when it was. */
 void wakescope_section_make(struct injector *injector);
 
-/* Prepares what sections are made with, and waits until none of it runs. */
+/* Initializes tasklet, timers and work items; waits until none of them runs. */
 void wakescope_section_init(struct injector *injector);
 void wakescope_section_exit(struct injector *injector);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sections of kernel code that hold a CPU up: each kind is made by a function
- * wakescope_inject_<kind>, whose name is what a stack tells.
+ * Sections of kernel code that hold a CPU up. The function that makes a section
+ * is named wakescope_inject_<kind>, so that stack traces show the kind.
  */
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
@@ -16,9 +16,9 @@
 #include "injector.h"
 
 /*
- * Takes the length by the clock, but not for ever if that stands still. Calls
- * @point every so many turns, which says whether others may have changed what
- * the loop goes through.
+ * Makes turns until the length is over by the clock, or until there were too
+ * many turns, because the clock stands still. Calls @point every so many turns.
+ * If that returns true, the loop has to repeat some turns.
  */
 static __always_inline void
 wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
@@ -54,7 +54,7 @@ wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
 }
 
 /*
- * Names of functions that make sections are what a stack tells: they are
+ * Stack traces have to show the functions that make sections, so these are
  * neither inlined nor cloned.
  */
 static noinline __noclone void wakescope_inject_irqs_off(struct injector *injector)
@@ -66,7 +66,7 @@ static noinline __noclone void wakescope_inject_irqs_off(struct injector *inject
 	local_irq_restore(flags);
 }
 
-/* A last call would take the place of the function in the stack: barrier(). */
+/* Without barrier(), a call at the end would replace the function in the stack. */
 static noinline __noclone void wakescope_inject_preempt_off(struct injector *injector)
 {
 	preempt_disable();
@@ -241,7 +241,10 @@ static bool wakescope_is_over(u64 begin, u64 length, u64 *turns, u64 most)
 	return ktime_get_ns() - begin >= length || ++*turns >= most;
 }
 
-/* On the other CPU: takes the lock, and holds it from when it is waited for. */
+/*
+ * Runs on the other CPU. Takes the lock, waits until somebody waits for it, and
+ * holds it for the length from then on.
+ */
 static void wakescope_hold_lock(struct work_struct *work)
 {
 	struct injector *injector = container_of(work, struct injector, hold);
@@ -251,7 +254,7 @@ static void wakescope_hold_lock(struct work_struct *work)
 	complete(&injector->held);
 	begin = ktime_get_ns();
 	while (!READ_ONCE(injector->waits) &&
-	       !wakescope_is_over(begin, WAKESCOPE_HOLD_NS, &turns, injector->hold_turns_max))
+	       !wakescope_is_over(begin, WAKESCOPE_HOLD_MAX_NS, &turns, injector->hold_turns_max))
 		;
 	begin = ktime_get_ns();
 	turns = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A million random operations on both devices: whatever they answer, the kernel
- * goes on, and nothing of them is left.
+ * Random operations on both devices: whatever they answer, the kernel goes on,
+ * and nothing of them is left.
  *
  * The seed is in the log. Nothing waits for longer than a section: reads do not
  * block, and requests that make sense are short.
@@ -20,7 +20,6 @@
 #include "../wakescope.h"
 #include "selftest.h"
 
-#define OPERATIONS 1000000
 #define SEED 20260000ULL
 #define FILES 24
 #define US 1000ULL
@@ -175,16 +174,16 @@ static void operate(int *fd, void *closed)
 	}
 }
 
-static void random_operations_do_no_harm(void)
+static void random_operations_do_no_harm(int operations)
 {
 	void *closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fds[FILES], i, wild = 0;
 
 	for (i = 0; i < FILES; i++)
 		fds[i] = -1;
-	for (i = 0; i < OPERATIONS; i++) {
+	for (i = 0; i < operations; i++) {
 		operate(&fds[below(FILES)], closed);
-		if (i % (OPERATIONS / 10) == 0)
+		if (i % (operations / 10) == 0)
 			printf("selftest: fuzz %d\n", i);
 		/* With all closed for a moment, one of them may have unloaded it. */
 		if (access("/dev/wakescope", F_OK) && load_with("inject=1"))
@@ -199,9 +198,9 @@ static void random_operations_do_no_harm(void)
 	EXPECT(!load_with("inject=1"), "load");
 }
 
-void test_random(void)
+void test_random(int operations)
 {
 	state = SEED;
-	printf("selftest: fuzz: %d operations, seed %llu\n", OPERATIONS, (unsigned long long)SEED);
-	random_operations_do_no_harm();
+	printf("selftest: fuzz: %d operations, seed %llu\n", operations, (unsigned long long)SEED);
+	random_operations_do_no_harm(operations);
 }

@@ -73,7 +73,7 @@ int unload(void)
 	return syscall(SYS_delete_module, "wakescope", O_NONBLOCK);
 }
 
-static int opened(int flags)
+static int open_device(int flags)
 {
 	return open(DEVICE, O_RDONLY | O_CLOEXEC | flags);
 }
@@ -82,7 +82,7 @@ static void stamps_are_in_order_and_on_the_grid(void)
 {
 	struct wakescope_wakeup wakeup;
 	uint64_t first = now() + 5 * MS, due = first, expiries = 0;
-	int fd = opened(0), i;
+	int fd = open_device(0), i;
 
 	EXPECT(fd >= 0, "open");
 	EXPECT(!start(fd, first, MS), "start");
@@ -103,7 +103,7 @@ static void stamps_are_in_order_and_on_the_grid(void)
 static void a_first_read_starts_a_timer_of_ten_milliseconds(void)
 {
 	struct wakescope_wakeup wakeup[2];
-	int fd = opened(0), i;
+	int fd = open_device(0), i;
 
 	EXPECT(fd >= 0, "open");
 	for (i = 0; i < 2; i++)
@@ -115,10 +115,10 @@ static void a_first_read_starts_a_timer_of_ten_milliseconds(void)
 	close(fd);
 }
 
-static void who_does_not_want_to_wait_does_not(void)
+static void a_nonblocking_read_does_not_wait(void)
 {
 	struct wakescope_wakeup wakeup;
-	struct pollfd entry = { .fd = opened(O_NONBLOCK), .events = POLLIN };
+	struct pollfd entry = { .fd = open_device(O_NONBLOCK), .events = POLLIN };
 	struct epoll_event event = { .events = EPOLLIN };
 	int all = epoll_create1(0);
 
@@ -137,12 +137,12 @@ static void who_does_not_want_to_wait_does_not(void)
 	close(all);
 }
 
-static void a_timer_that_nobody_reads_rests_and_all_expiries_count(void)
+static void a_timer_without_a_reader_rests_and_counts_all_expiries(void)
 {
 	struct wakescope_wakeup wakeup;
 	uint64_t first = now() + MS, due;
 	struct timespec second = { 1, 200 * MS };
-	int fd = opened(0), i;
+	int fd = open_device(0), i;
 
 	EXPECT(fd >= 0, "open");
 	EXPECT(!start(fd, first, MS), "start");
@@ -159,7 +159,7 @@ static void a_timer_that_nobody_reads_rests_and_all_expiries_count(void)
 	close(fd);
 }
 
-static void wild_requests_are_refused(void)
+static void invalid_requests_are_refused(void)
 {
 	static const uint64_t periods[] = {
 		0, 1, WAKESCOPE_PERIOD_MIN_NS - 1, WAKESCOPE_PERIOD_MAX_NS + 1,
@@ -170,7 +170,7 @@ static void wild_requests_are_refused(void)
 	char small[sizeof(wakeup) - 1];
 	void *closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
-	int fd = opened(0);
+	int fd = open_device(0);
 	uint32_t version = 0, seed = 1;
 	size_t i;
 
@@ -241,7 +241,7 @@ static void each_expiry_goes_to_one_of_several_readers(void)
 	pthread_t threads[4];
 	uint64_t first = now() + 5 * MS, expiries = 0;
 	struct wakescope_wakeup wakeup;
-	int fd = opened(0), i;
+	int fd = open_device(0), i;
 
 	EXPECT(fd >= 0, "open");
 	EXPECT(!start(fd, first, MS), "start");
@@ -266,7 +266,7 @@ static void files_have_timers_of_their_own_and_are_bounded(void)
 	int i, most = 0;
 
 	for (i = 0; i < 300; i++) {
-		fds[i] = opened(O_NONBLOCK);
+		fds[i] = open_device(O_NONBLOCK);
 		if (fds[i] < 0)
 			break;
 		most++;
@@ -280,7 +280,7 @@ static void files_have_timers_of_their_own_and_are_bounded(void)
 	}
 	for (i = 0; i < most; i++)
 		close(fds[i]);
-	i = opened(0);
+	i = open_device(0);
 	EXPECT(i >= 0, "they are given back");
 	close(i);
 }
@@ -290,7 +290,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-static void signals_break_a_read_off_and_lose_nothing(void)
+static void a_signal_interrupts_a_read_and_loses_no_expiry(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	struct reader reader = { .count = 1 };
@@ -298,7 +298,7 @@ static void signals_break_a_read_off_and_lose_nothing(void)
 	struct wakescope_wakeup wakeup;
 	pthread_t thread;
 
-	reader.fd = opened(0);
+	reader.fd = open_device(0);
 	EXPECT(reader.fd >= 0, "open");
 	EXPECT(!start(reader.fd, first, 300 * MS), "start");
 	/* Without SA_RESTART, and then with it. */
@@ -326,7 +326,7 @@ static void a_file_may_be_closed_in_the_middle_of_a_read(void)
 	struct reader reader = { .count = 1 };
 	pthread_t thread;
 
-	reader.fd = opened(0);
+	reader.fd = open_device(0);
 	EXPECT(reader.fd >= 0, "open");
 	EXPECT(!start(reader.fd, 0, 100 * MS), "start");
 	pthread_create(&thread, NULL, read_some, &reader);
@@ -342,7 +342,7 @@ static void timers_may_be_set_while_others_read(void)
 	pthread_t thread;
 	int i;
 
-	reader.fd = opened(0);
+	reader.fd = open_device(0);
 	EXPECT(reader.fd >= 0, "open");
 	EXPECT(!start(reader.fd, 0, WAKESCOPE_PERIOD_MIN_NS), "start");
 	pthread_create(&thread, NULL, read_some, &reader);
@@ -356,10 +356,10 @@ static void timers_may_be_set_while_others_read(void)
 	close(reader.fd);
 }
 
-static void a_child_keeps_the_file_and_its_death_leaves_nothing(void)
+static void a_child_keeps_the_file_open_until_it_dies(void)
 {
 	struct wakescope_wakeup wakeup;
-	int fd = opened(0), status;
+	int fd = open_device(0), status;
 	pid_t child;
 
 	EXPECT(fd >= 0, "open");
@@ -381,9 +381,9 @@ static void a_child_keeps_the_file_and_its_death_leaves_nothing(void)
 	EXPECT(!load(), "load");
 }
 
-static void the_module_cannot_go_while_it_is_used_nor_come_twice(void)
+static void the_module_is_not_unloaded_in_use_and_not_loaded_twice(void)
 {
-	int fd = opened(0);
+	int fd = open_device(0);
 
 	EXPECT(fd >= 0, "open");
 	EXPECT(!start(fd, 0, MS), "start");
@@ -391,12 +391,12 @@ static void the_module_cannot_go_while_it_is_used_nor_come_twice(void)
 	EXPECT(load() < 0 && errno == EEXIST, "load");
 	close(fd);
 	EXPECT(!unload(), "unload");
-	EXPECT(opened(0) < 0 && errno == ENOENT, "the device is gone");
+	EXPECT(open_device(0) < 0 && errno == ENOENT, "the device is gone");
 	EXPECT(!load(), "load");
 	EXPECT(unload() == 0 && load() == 0, "again");
 }
 
-static void only_root_opens_it(void)
+static void only_root_can_open_the_device(void)
 {
 	struct stat about;
 	int status;
@@ -406,7 +406,7 @@ static void only_root_opens_it(void)
 	       about.st_mode);
 	child = fork();
 	if (!child)
-		_exit(setuid(65534) || opened(0) >= 0);
+		_exit(setuid(65534) || open_device(0) >= 0);
 	waitpid(child, &status, 0);
 	EXPECT(!status, "%x", status);
 }
@@ -416,17 +416,17 @@ int main(void)
 	static void (*const tests[])(void) = {
 		stamps_are_in_order_and_on_the_grid,
 		a_first_read_starts_a_timer_of_ten_milliseconds,
-		who_does_not_want_to_wait_does_not,
-		a_timer_that_nobody_reads_rests_and_all_expiries_count,
-		wild_requests_are_refused,
+		a_nonblocking_read_does_not_wait,
+		a_timer_without_a_reader_rests_and_counts_all_expiries,
+		invalid_requests_are_refused,
 		each_expiry_goes_to_one_of_several_readers,
 		files_have_timers_of_their_own_and_are_bounded,
-		signals_break_a_read_off_and_lose_nothing,
+		a_signal_interrupts_a_read_and_loses_no_expiry,
 		a_file_may_be_closed_in_the_middle_of_a_read,
 		timers_may_be_set_while_others_read,
-		a_child_keeps_the_file_and_its_death_leaves_nothing,
-		the_module_cannot_go_while_it_is_used_nor_come_twice,
-		only_root_opens_it,
+		a_child_keeps_the_file_open_until_it_dies,
+		the_module_is_not_unloaded_in_use_and_not_loaded_twice,
+		only_root_can_open_the_device,
 	};
 	size_t i;
 
@@ -440,15 +440,16 @@ int main(void)
 	if (load())
 		printf("selftest: FAILED to load the module (errno %d)\n", errno);
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
-		/* Of several CPUs one runs at a time: all else is tested on one. */
+		/* The emulator runs one CPU at a time: the other tests need only one. */
 		test_other_cpus();
+		test_random(200000);
 	} else {
 		for (i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
 			printf("selftest: %zu\n", i + 1);
 			tests[i]();
 		}
 		test_injector();
-		test_random();
+		test_random(1000000);
 	}
 	if (!failures)
 		printf("selftest: all passed\n");

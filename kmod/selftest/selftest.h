@@ -38,7 +38,7 @@ void test_injector(void);
 /* Tests of the injector that need several CPUs. */
 void test_other_cpus(void);
 
-/* Random operations; with the injector. */
-void test_random(void);
+/* So many random operations; with the injector. */
+void test_random(int operations);
 
 #endif

@@ -10,7 +10,7 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use wakescope_core::units::SpanNs;
 use wakescope_report::watch::live::{Key, Look, Size};
-use wakescope_sys::serial::{Settings, is_own_terminal, open};
+use wakescope_sys::serial::{ENDED, Settings, is_own_terminal, open};
 use wakescope_sys::signal::{EndSignals, redraw_signals};
 use wakescope_sys::terminal::{Ready, is_in_foreground, size, wait_any};
 
@@ -48,6 +48,8 @@ pub(crate) enum Event {
     End,
     /// The time passed.
     Passed,
+    /// The terminal is gone: its window was closed, or its connection ended. It never comes back.
+    Gone,
 }
 
 /// A terminal that is taken.
@@ -130,8 +132,7 @@ impl Terminal {
     /// Waits for keys and signals, for `patience` at most.
     pub(crate) fn wait(&mut self, signals: &EndSignals, patience: SpanNs) -> Event {
         if self.is_gone {
-            let is_told = signals.wait(patience).is_some();
-            return if is_told { Event::End } else { Event::Passed };
+            return Event::Gone;
         }
         let own = if self.pending.is_empty() { Ready::Read } else { Ready::Both };
         let files = [
@@ -158,6 +159,7 @@ impl Terminal {
         }
         let keys = if own { self.read_keys() } else { self.keys.end() };
         match keys {
+            _ if self.is_gone => Event::Gone,
             keys if !keys.is_empty() => Event::Keys(keys),
             _ if was_behind && !self.is_behind => Event::Redraw,
             _ => Event::Passed,
@@ -188,7 +190,7 @@ impl Terminal {
         match self.file.read(&mut bytes) {
             Ok(0) => self.is_gone = true,
             Ok(read) => return self.keys.read(&bytes[..read]),
-            Err(e) if e.raw_os_error() == Some(EIO) => self.is_gone = true,
+            Err(e) if e.raw_os_error() == Some(ENDED) => self.is_gone = true,
             // It was ready to be written to.
             Err(_) => {}
         }
@@ -211,9 +213,6 @@ impl Drop for Terminal {
         put_back();
     }
 }
-
-/// A terminal whose other end is closed.
-const EIO: i32 = 5;
 
 /// Puts the terminal back, if it is taken.
 fn put_back() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
+use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::EndSignals;
@@ -220,16 +221,22 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
-    let mut watcher = Watcher::start(limits).map_err(|e| cannot_watch(&e))?;
+    let is_guest = host::hypervisor().is_some();
+    let mut watcher = Watcher::start(limits, is_guest).map_err(|e| cannot_watch(&e))?;
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
     }
     let shown = match args.json {
         true => Shown::json(),
-        false => Shown::for_people(args.view(), args.once, &signals),
+        false => {
+            let outlives_terminal = storage.is_some() || args.export.is_asked_for();
+            Shown::for_people(args.view(), args.once, outlives_terminal, &signals)
+        }
     };
     let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
-    watch.run(args.end(clock::now()), &signals, shown)
+    // From the same moment as the first interval: a busy machine would put one of its own between them.
+    let end = args.end(watch.begin);
+    watch.run(end, &signals, shown)
 }
 
 /// A watch that goes on.
@@ -304,8 +311,8 @@ impl Watch {
     }
 
     fn store(&mut self, window: &Window, shown: &mut Shown) {
-        let note = self.storage.as_mut().and_then(|storage| storage.add(window));
-        let notes = note.into_iter().chain(self.exporter.add(window));
+        let stored = self.storage.as_mut().map(|storage| storage.add(window));
+        let notes = stored.into_iter().flatten().chain(self.exporter.add(window));
         notes.for_each(|note| shown.note(&note));
     }
 

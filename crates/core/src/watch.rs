@@ -107,7 +107,7 @@ pub struct LeftOut {
     /// First waits of tasks that had run before the watch saw them. Each is counted, but not what it lasted
     /// in the queue of another CPU before.
     pub first: u64,
-    /// Waits that are counted although the kernel did not tell of the switch that ended them.
+    /// Waits that are counted although the kernel did not report the switch that ended them.
     pub caught_up: u64,
     /// Waits that the kernel has counted, and the program did not see.
     pub missed: u64,

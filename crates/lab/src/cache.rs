@@ -223,6 +223,15 @@ impl Cache {
         Ok(Stage { path, place: place.into(), _lock: lock })
     }
 
+    /// Removes the folder at `place`, which no other lab sees half of.
+    pub(crate) fn discard(&self, place: &Path) -> Result<(), CacheError> {
+        let path = unfinished(place);
+        // While this is held, nobody removes what is not locked yet.
+        let _sweeping = self.lock("stage", &mut Unwatched)?;
+        fs::rename(place, &path).map_err(CacheError::io("remove", place))?;
+        fs::remove_dir_all(&path).map_err(CacheError::io("remove", place))
+    }
+
     /// Writes a file as a whole, in place of one that may be there.
     pub fn write(place: &Path, bytes: &[u8]) -> Result<(), CacheError> {
         if let Some(parent) = place.parent() {

@@ -1,17 +1,19 @@
-//! Images that no kept cell was run with any more: each build of wakescope makes new ones.
+//! What nothing needs any more: images that no kept cell was run with, modules of other sources, and what
+//! modules were built with. Each build of wakescope may leave some behind.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::machine::open_without_waiting;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheError, age_s};
 use crate::kernel::image::identify;
+use crate::module;
 use crate::store::{CellStore, Lookup, StoreError};
 use crate::sum::Memo;
+use crate::watch::Unwatched;
 
 /// A lab that has just begun has no cell yet that names what it boots.
 const YOUNG_S: u64 = 3600;
@@ -19,18 +21,64 @@ const YOUNG_S: u64 = 3600;
 /// What an image of a guest begins with.
 const MAGIC: &[u8; 6] = b"070701";
 
-/// A file that no cell needs.
+/// What a leftover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The image of a guest, or of a kernel that was built.
+    Image,
+    /// A module that was built.
+    Module,
+    /// What modules for a kernel are built with.
+    Headers,
+}
+
+/// A file, or a folder with all that is in it, that nothing needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// The file.
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is.
     pub path: PathBuf,
-    /// Its length.
+    /// The length of the file, or of all files in the folder.
     pub bytes: u64,
 }
 
-/// Guest images, and kernels that were built for a bisection, that no cell of `store` was run with
-/// and that are older than an hour.
+impl Leftover {
+    /// Removes it: as a whole, or not at all as far as other labs can see.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn remove(&self, cache: &Cache) -> Result<(), CacheError> {
+        match self.kind {
+            Kind::Image => {
+                fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
+            }
+            Kind::Module => cache.discard(&self.path),
+            Kind::Headers => {
+                // Another version of wakescope may be building with them.
+                let release = self.path.file_name().unwrap_or_default().to_string_lossy();
+                let _unused = cache.lock(&module::building(&release), &mut Unwatched)?;
+                cache.discard(&self.path)
+            }
+        }
+    }
+}
+
+/// What is older than an hour, and which
+/// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
+/// - is a module of other sources than those of this build;
+/// - was needed to build the module for a kernel, which is there.
+///
+/// # Errors
+/// If the cells cannot be listed.
 pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
+    let mut all = images(cache, store)?;
+    all.extend(modules(cache));
+    all.extend(headers(cache));
+    Ok(all)
+}
+
+fn images(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
     let mut needed = BTreeSet::new();
     for key in store.keys()? {
         if let Lookup::Stored(cell) = store.lookup(&key) {
@@ -45,6 +93,73 @@ pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, Stor
         .chain(built)
         .filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&Some(sum))))
         .collect())
+}
+
+/// Cells do not need them: their guests' images hold what they were run with.
+fn modules(cache: &Cache) -> Vec<Leftover> {
+    let mut found = Vec::new();
+    for (release, folder) in folders_in(&cache.modules()) {
+        let current = module::place(cache, &release);
+        for (name, place) in folders_in(&folder) {
+            if is_hex(&name, module::KEY_LENGTH) && place != current && holds(&place, module::FILE)
+            {
+                found.extend(old_folder(Kind::Module, place));
+            }
+        }
+    }
+    found
+}
+
+fn headers(cache: &Cache) -> Vec<Leftover> {
+    let is_built = |release: &str| module::place(cache, release).join(module::FILE).is_file();
+    let is_own = |(release, place): &(String, PathBuf)| {
+        holds(place, "tree")
+            && module::are_headers(&place.join("tree"), release)
+            && is_built(release)
+    };
+    let all = folders_in(&cache.headers()).into_iter().filter(is_own);
+    all.filter_map(|(_, place)| old_folder(Kind::Headers, place)).collect()
+}
+
+/// The folders in `folder`, with their names. A link to one is none, and one that is reached over a link
+/// holds none.
+fn folders_in(folder: &Path) -> Vec<(String, PathBuf)> {
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    if !is_folder(folder) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter_map(|e| Some((e.file_name().to_str()?.to_owned(), e.path())));
+    let mut all: Vec<_> = named.filter(|(_, path)| is_folder(path)).collect();
+    all.sort();
+    all
+}
+
+/// Whether an entry of this name is all that is in `folder`.
+fn holds(folder: &Path, name: &str) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.next().is_some_and(|e| e.file_name() == name) && entries.next().is_none()
+}
+
+fn old_folder(kind: Kind, path: PathBuf) -> Option<Leftover> {
+    let meta = fs::symlink_metadata(&path).ok()?;
+    (age_s(&meta) > YOUNG_S).then(|| Leftover { kind, bytes: bytes_below(&path), path })
+}
+
+/// The length of all files below `folder`; links are not followed.
+fn bytes_below(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => open.push(entry.path()),
+                Ok(meta) if meta.is_file() => bytes += meta.len(),
+                _ => {}
+            }
+        }
+    }
+    bytes
 }
 
 /// The old files in `folder` that are what the lab puts there. Of a link to a folder none is: nobody
@@ -82,22 +197,31 @@ fn is_hex(text: &str, length: usize) -> bool {
 /// The file at `path`, if it is one and old.
 fn old_file(path: &Path) -> Option<Leftover> {
     let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let written = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
-    let now = clock::read(Clock::Realtime) / 1_000_000_000;
-    (now.saturating_sub(written) > YOUNG_S)
-        .then(|| Leftover { path: path.into(), bytes: meta.len() })
+    (age_s(&meta) > YOUNG_S).then(|| Leftover {
+        kind: Kind::Image,
+        path: path.into(),
+        bytes: meta.len(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
+    use wakescope_sys::clock::{self, Clock};
+
     use super::*;
     use crate::testing::{Folder, bzimage};
+
+    const OLD: u64 = YOUNG_S + 60;
 
     /// Writes a file that was changed so long ago.
     fn put(path: &Path, bytes: &[u8], age_s: u64) {
         Cache::write(path, bytes).unwrap();
+        make_old(path, age_s);
+    }
+
+    fn make_old(path: &Path, age_s: u64) {
         let now = clock::read(Clock::Realtime) / 1_000_000_000;
         let time = UNIX_EPOCH + Duration::from_secs(now - age_s);
         fs::File::open(path).unwrap().set_modified(time).unwrap();
@@ -109,7 +233,6 @@ mod tests {
 
     #[test]
     fn old_images_that_no_cell_names_are_left_over_and_nothing_else() {
-        const OLD: u64 = YOUNG_S + 60;
         let folder = Folder::new("leftovers");
         let cache = Cache::at(folder.path());
         let store = CellStore::open(&cache.cells()).unwrap();
@@ -137,5 +260,54 @@ mod tests {
         fs::rename(cache.guests(), &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, cache.guests()).unwrap();
         assert_eq!(names(&leftovers(&cache, &store).unwrap()), [built]);
+    }
+
+    #[test]
+    fn modules_of_other_sources_and_what_they_were_built_with_are_left_over() {
+        let folder = Folder::new("leftovers-modules");
+        let cache = Cache::at(folder.path());
+        let store = CellStore::open(&cache.cells()).unwrap();
+        let other = |release: &str| cache.modules().join(release).join("0123456789abcdef");
+        for (place, age_s) in [
+            (module::place(&cache, "6.1.0-9-cloud-amd64"), OLD),
+            (other("6.1.0-9-cloud-amd64"), OLD),
+            (other("7.2-rt-amd64"), 0),
+            (cache.modules().join("6.1.0-9-cloud-amd64/my-own"), OLD),
+        ] {
+            Cache::write(&place.join(module::FILE), b"module").unwrap();
+            make_old(&place, age_s);
+        }
+        // A folder that holds more than a module is nobody's of ours.
+        let more = cache.modules().join("6.1.0-9-cloud-amd64/fedcba9876543210");
+        Cache::write(&more.join(module::FILE), b"module").unwrap();
+        Cache::write(&more.join("diary"), b"mine").unwrap();
+        make_old(&more, OLD);
+        // The module for 7.2 is not built yet, and to build it takes its headers.
+        for (release, folder) in [
+            ("6.1.0-9-cloud-amd64", "linux-headers-6.1.0-9-cloud-amd64"),
+            ("7.2-rt-amd64", "linux-headers-7.2-rt-amd64"),
+            ("photos", "summer"),
+        ] {
+            let tree = cache.headers().join(release).join("tree/usr/src").join(folder);
+            Cache::write(&tree.join("Makefile"), b"all:").unwrap();
+            make_old(&cache.headers().join(release), OLD);
+        }
+        let found = leftovers(&cache, &store).unwrap();
+        let other = other("6.1.0-9-cloud-amd64");
+        let headers = cache.headers().join("6.1.0-9-cloud-amd64");
+        let want = [
+            Leftover { kind: Kind::Module, path: other.clone(), bytes: 6 },
+            Leftover { kind: Kind::Headers, path: headers.clone(), bytes: 4 },
+        ];
+        assert_eq!(found, want);
+        for leftover in &found {
+            leftover.remove(&cache).unwrap();
+        }
+        assert_eq!(leftovers(&cache, &store).unwrap(), []);
+        assert!(!other.exists() && !headers.exists());
+        let left = fs::read_dir(cache.headers()).unwrap().flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["7.2-rt-amd64", "photos"]);
     }
 }

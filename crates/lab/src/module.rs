@@ -21,6 +21,12 @@ mod headers;
 /// The module as the kernel has it.
 pub const NAME: &str = "wakescope";
 
+/// Its file.
+pub(crate) const FILE: &str = "wakescope.ko";
+
+/// How many digits of the sum of its sources name its folder.
+pub(crate) const KEY_LENGTH: usize = 16;
+
 /// Its sources, which are part of the program: what is built fits what talks to it.
 const SOURCES: [(&str, &str); 8] = [
     ("Kbuild", include_str!("../../../kmod/Kbuild")),
@@ -118,13 +124,15 @@ pub fn build(
         return Err(ModuleError::Foreign(kernel.name.clone()));
     }
     let place = place(cache, release);
-    let path = place.join(format!("{NAME}.ko"));
+    let path = place.join(FILE);
     if path.is_file() {
         return Ok(Built { path, was_there: true, bytes: 0 });
     }
     if Arch::of_this_program() != Some(kernel.arch) {
         return Err(ModuleError::Arch(kernel.arch));
     }
+    // So that what it is built with stays meanwhile.
+    let _building = cache.lock(&building(release), watch)?;
     let headers = headers::fetch(release, kernel.arch, cache, site, watch)?;
     let stage = cache.stage(&place)?;
     let sources = stage.path().join("src");
@@ -135,19 +143,29 @@ pub fn build(
     }
     watch.step(&Step::Build(release));
     let module = compile(&headers.tree, &sources, release, watch)?;
-    let file = stage.path().join(format!("{NAME}.ko"));
+    let file = stage.path().join(FILE);
     write_new(&file, &module).map_err(CacheError::io("write", &file))?;
     std::fs::remove_dir_all(&sources).map_err(CacheError::io("remove", &sources))?;
     stage.commit()?;
     Ok(Built { path, was_there: false, bytes: headers.bytes })
 }
 
+/// The name of the lock that is held while a module for the kernel `release` is built.
+pub(crate) fn building(release: &str) -> String {
+    format!("module-{release}")
+}
+
+/// Whether `tree` is what a module for the kernel `release` is built with.
+pub(crate) fn are_headers(tree: &Path, release: &str) -> bool {
+    tree.join(&headers::folder(release)[1..]).join("Makefile").is_file()
+}
+
 /// Where the module for the kernel `release` is kept, of these sources.
-fn place(cache: &Cache, release: &str) -> PathBuf {
+pub(crate) fn place(cache: &Cache, release: &str) -> PathBuf {
     let sources =
         SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes())));
     let key = sum::of_bytes(sources.concat().as_bytes());
-    cache.modules().join(release).join(&key[..16])
+    cache.modules().join(release).join(&key[..KEY_LENGTH])
 }
 
 /// The bytes of the module that is made of `sources` by the compiler and headers in `tree`.

@@ -1,4 +1,5 @@
-//! Scores attribution against simulated kernels, and prints the table: `score [SCENARIOS [FIRST_SEED]]`.
+//! Scores attribution against simulated kernels, and prints the table: `score [bound] [SCENARIOS
+//! [FIRST_SEED]]`. With `bound` no probe moves to another CPU.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -6,14 +7,16 @@ use std::fmt::Debug;
 
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
-use wakescope_oracle::random::score_of;
+use wakescope_oracle::random::{scenario, score_of, with_bound_probes};
 use wakescope_oracle::score::{Class, Said};
 
 /// Wakeups of each scenario.
 const WAKEUPS: u64 = 500;
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
+    let mut words = std::env::args().skip(1).peekable();
+    let bound = words.next_if_eq("bound").is_some();
+    let mut numbers = words.map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
         "| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong |"
@@ -23,7 +26,9 @@ fn main() {
     for rules in Rules::ALL {
         let mut of_model = Score::default();
         for seed in first..first + scenarios {
-            of_model.merge(score_of(seed, rules, WAKEUPS));
+            let any = scenario(seed);
+            let one = if bound { with_bound_probes(any) } else { any };
+            of_model.merge(score_of(&one, seed, rules, WAKEUPS));
         }
         line(rules.name, scenarios, &of_model);
         all.merge(of_model);

@@ -79,7 +79,10 @@ fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: Vec<Truth>
     let mut record = Record::default();
     let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
     for wakeup in wakeups {
-        let Some(truth) = truths.get(&key(wakeup.task.pid, wakeup.marks.due.0)) else { continue };
+        let Some(truth) = truths.get(&key(wakeup.task.pid, wakeup.marks.due.0)) else {
+            record.uncompared += 1;
+            continue;
+        };
         let one = score(image, truth, &blame(wakeup, known));
         record.wakeups += 1;
         *match one.first {

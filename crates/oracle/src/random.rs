@@ -18,13 +18,22 @@ pub fn scenario(seed: u64) -> Scenario {
     Maker { random, functions: 0, events, in_softirq: false }.scenario(seed)
 }
 
-/// The score of the scenario of a seed under these rules, over so many wakeups. The seed also decides
+/// The same scenario with each probe bound to a CPU of its own.
+pub fn with_bound_probes(mut scenario: Scenario) -> Scenario {
+    let probes = scenario.tasks.iter_mut().filter(|task| matches!(task.does, Does::Probe { .. }));
+    for (number, probe) in (0..).zip(probes) {
+        probe.cpu = Some(number);
+    }
+    scenario
+}
+
+/// The score of a scenario under these rules, over so many wakeups. The seed decides what happens, and
 /// what the kernel shows. A scenario that breaks a rule of the kernel is left out, and counted.
 ///
 /// # Panics
 ///
 /// If the scenario cannot be compiled: its generator is wrong then.
-pub fn score_of(seed: u64, rules: Rules, wakeups: u64) -> Score {
+pub fn score_of(scenario: &Scenario, seed: u64, rules: Rules, wakeups: u64) -> Score {
     let mut random = Random::new(!seed);
     let usual = Shown {
         sched_entry: random.below(2) == 0,
@@ -36,7 +45,7 @@ pub fn score_of(seed: u64, rules: Rules, wakeups: u64) -> Score {
         0 => Shown { events: 4 + random.below(24), ..usual },
         _ => usual,
     };
-    let image = Image::new(&scenario(seed), rules).expect("random scenarios can be compiled");
+    let image = Image::new(scenario, rules).expect("random scenarios can be compiled");
     let how = Trial { seed, wakeups, shown, least_late_ns: LEAST_LATE_NS };
     trial(&image, &how).unwrap_or(Score { broken: 1, ..Score::default() })
 }

@@ -8,7 +8,7 @@
 //! of these, and ran in the same section, while most of the section's time went to another function,
 //! is counted apart: the cause is right, and the place is one of the section.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use wakescope_core::explain::{Cause, Culprit, Evidence, Phase, Share};
@@ -134,10 +134,12 @@ pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
         |image, truth, share| truth.answers.iter().any(|&answer| is_answer(image, answer, share)),
         |g| &mut g.right,
     );
+    let sections = matching.stacks_by_cause();
     matching.take(
-        |image, truth, share| {
-            let same = truth.answers.iter().any(|answer| answer.0 == share.cause);
-            same && is_of_section(image, &truth.stacks, share)
+        |image, same, share| {
+            let stacks = sections.get(&same.answers[0].0).into_iter().flatten();
+            same.answers.iter().any(|answer| answer.0 == share.cause)
+                && is_of_section(image, stacks.chain(&truth.places), share)
         },
         |g| &mut g.elsewhere,
     );
@@ -150,8 +152,6 @@ struct True {
     all_ns: u64,
     /// What of it was not found in any share.
     ns: u64,
-    /// Stacks of the same cause in this wakeup, and those that were there at its interrupts.
-    stacks: Vec<StackId>,
 }
 
 /// A share, and what of it was found to be true.
@@ -182,21 +182,24 @@ impl<'a> Matching<'a> {
                     answers: stretch.answers.clone(),
                     all_ns: stretch.ns,
                     ns: stretch.ns,
-                    stacks: Vec::new(),
                 }),
             }
-        }
-        for at in 0..truths.len() {
-            let cause = truths[at].answers[0].0;
-            let same = truths.iter().flat_map(|other| &other.answers);
-            let stacks =
-                same.filter(|answer| answer.0 == cause).filter_map(|answer| stack(*answer));
-            truths[at].stacks = stacks.chain(truth.places.iter().copied()).collect();
         }
         // What has fewer right answers chooses first.
         truths.sort_by_key(|truth| truth.answers.len());
         let given = |share: &'a Share| Given { share, left: share.ns, right: 0, elsewhere: 0 };
         Self { image, truth, truths, given: shares.iter().map(given).collect() }
+    }
+
+    /// The stacks that were there in this wakeup, for each cause.
+    fn stacks_by_cause(&self) -> BTreeMap<Cause, BTreeSet<StackId>> {
+        let mut stacks: BTreeMap<Cause, BTreeSet<StackId>> = BTreeMap::new();
+        for &answer in self.truths.iter().flat_map(|truth| &truth.answers) {
+            if let Some(stack) = stack(answer) {
+                stacks.entry(answer.0).or_default().insert(stack);
+            }
+        }
+        stacks
     }
 
     /// Gives shares as much of the time that they are right about as is left.
@@ -414,10 +417,14 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
     }
 }
 
-fn is_of_section(image: &Image, stacks: &[StackId], share: &Share) -> bool {
+fn is_of_section<'s>(
+    image: &Image,
+    stacks: impl Iterator<Item = &'s StackId>,
+    share: &Share,
+) -> bool {
     let Culprit::Function(function) = &share.culprit else { return false };
-    let functions = stacks.iter().flat_map(|stack| &image.stacks[stack.index()]);
-    functions.map(|f| &image.functions[f.index()]).any(|name| *name == function.name)
+    let mut functions = stacks.flat_map(|stack| &image.stacks[stack.index()]);
+    functions.any(|f| image.functions[f.index()] == function.name)
 }
 
 fn stack((_, who): Answer) -> Option<StackId> {

@@ -54,7 +54,7 @@ impl Watch for Both<'_> {
                 self.tracer.late.clear();
                 // The tracer hears of the end of some only now.
                 let tracer = &self.tracer;
-                self.witness.truths.retain(|truth| tracer.is_open(truth.task, truth.due));
+                self.witness.retain(|truth| tracer.is_open(truth.task, truth.due));
             }
         }
     }

@@ -40,6 +40,8 @@
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
+mod waiting;
+
 use wakescope_core::explain::Cause;
 use wakescope_model::Image;
 use wakescope_model::image::{CpuId, RESCHEDULE, SourceId, SourceKind, StackId, TaskId};
@@ -48,6 +50,7 @@ use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::tracepoints::places;
+use waiting::{Call, Room, Waiting};
 
 /// Who took a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +86,13 @@ pub struct Stretch {
     /// Which are right: at least one.
     pub answers: Vec<Answer>,
     edge: Edge,
+}
+
+impl Stretch {
+    /// Whether `next` only prolongs it.
+    fn goes_on_in(&self, next: &Self) -> bool {
+        self.from + self.ns == next.from && self.edge == next.edge && self.answers == next.answers
+    }
 }
 
 /// Whether a stretch has an edge of its own.
@@ -124,34 +134,6 @@ impl Truth {
     }
 }
 
-/// Of a wakeup with more stretches nothing is kept: of a probe that hardly ever runs there is no end.
-const MOST_STRETCHES: usize = 100_000;
-
-/// A probe that sleeps, or has not answered yet.
-#[derive(Clone, Debug)]
-struct Waiting {
-    due: u64,
-    on: CpuId,
-    /// Since when it waits for that CPU.
-    since: u64,
-    /// How often it was moved.
-    moves: u32,
-    /// Its timer's function has begun.
-    is_woken: bool,
-    /// It was woken by another CPU.
-    call: Call,
-    stretches: Vec<Stretch>,
-    places: Vec<StackId>,
-}
-
-/// The interrupt from the CPU of the timer to that of the task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    None,
-    OnItsWay,
-    Arrived,
-}
-
 /// Writes down the truth of all wakeups.
 #[derive(Clone, Debug)]
 pub struct Witness<'i> {
@@ -163,8 +145,9 @@ pub struct Witness<'i> {
     beneath: Vec<StackId>,
     /// Wakeups that were answered so late are kept, nanoseconds.
     pub keep_ns: u64,
-    /// Truths that nobody has taken yet.
+    /// What was kept of late wakeups.
     pub truths: Vec<Truth>,
+    room: Room,
     /// Truths that do not add up to the latency: none, if all is right.
     pub faults: u64,
 }
@@ -181,22 +164,15 @@ impl<'i> Witness<'i> {
             beneath,
             keep_ns: 0,
             truths: Vec::new(),
+            room: Room::default(),
             faults: 0,
         }
     }
 
     /// A probe's timer was set.
     pub fn armed(&mut self, task: TaskId, on: CpuId, due: u64) {
-        self.waiting[task.index()] = Some(Waiting {
-            due,
-            on,
-            since: 0,
-            moves: 0,
-            is_woken: false,
-            call: Call::None,
-            stretches: Vec::new(),
-            places: Vec::new(),
-        });
+        let before = self.waiting[task.index()].replace(Waiting::new(due, on));
+        self.room.left += before.map_or(0, |before| before.kept());
     }
 
     /// A CPU was at this.
@@ -206,14 +182,13 @@ impl<'i> Witness<'i> {
         }
         let (image, shown) = (self.image, self.shows_sched_entry);
         for (index, waiting) in self.waiting.iter_mut().enumerate() {
-            let Some(waiting) = waiting.as_mut().filter(|waiting| waiting.on == cpu) else {
-                continue;
-            };
+            let is_here = |waiting: &&mut Waiting| waiting.on == cpu && !waiting.is_lost;
+            let Some(waiting) = waiting.as_mut().filter(is_here) else { continue };
             let from = from.max(waiting.due).max(waiting.since);
-            if from < to && waiting.stretches.len() <= MOST_STRETCHES {
+            if from < to {
                 let probe = Probe { image, task: TaskId::at(index), shown, waiting };
                 let (answers, edge) = probe.classified(&at);
-                waiting.stretches.push(Stretch { from, ns: to - from, answers, edge });
+                waiting.ran(Stretch { from, ns: to - from, answers, edge }, &mut self.room);
             }
         }
     }
@@ -224,8 +199,8 @@ impl<'i> Witness<'i> {
             self.beneath[cpu.index()] = at.stack;
         }
         for waiting in self.waiting.iter_mut().flatten() {
-            if waiting.on == cpu && waiting.due <= now && waiting.places.len() <= MOST_STRETCHES {
-                waiting.places.push(at.stack);
+            if waiting.on == cpu && waiting.due <= now {
+                waiting.seen_at(at.stack, &mut self.room);
             }
         }
     }
@@ -236,7 +211,7 @@ impl<'i> Witness<'i> {
             Transition::TimerBegin(task) => {
                 if let Some(waiting) = &mut self.waiting[task.index()] {
                     waiting.is_woken = true;
-                    waiting.places.push(self.beneath[cpu.index()]);
+                    waiting.seen_at(self.beneath[cpu.index()], &mut self.room);
                 }
             }
             Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
@@ -275,30 +250,48 @@ impl<'i> Witness<'i> {
     /// A probe has responded.
     pub fn responded(&mut self, sample: Sample) {
         let Some(waiting) = self.waiting[sample.task.index()].take() else { return };
-        if sample.latency_ns() < self.keep_ns {
-            return;
+        let kept = waiting.kept();
+        let truth =
+            if sample.latency_ns() < self.keep_ns { None } else { self.truth(sample, waiting) };
+        match truth {
+            Some(truth) => self.truths.push(truth),
+            None => self.room.left += kept,
+        }
+    }
+
+    /// The truth of a late wakeup, unless it was lost.
+    fn truth(&mut self, sample: Sample, waiting: Waiting) -> Option<Truth> {
+        if waiting.is_lost {
+            return None;
         }
         let mut stretches = waiting.stretches;
-        if stretches.len() > MOST_STRETCHES {
-            return;
-        }
         let all: u64 = stretches.iter().map(|stretch| stretch.ns).sum();
         let gaps = stretches.windows(2).any(|pair| pair[0].from + pair[0].ns != pair[1].from);
         if all != sample.latency_ns() || gaps || waiting.due != sample.expiry_ns {
             self.faults += 1;
-            return;
+            return None;
         }
         accept_neighbours(&mut stretches);
-        let mut places = waiting.places;
-        places.sort_unstable();
-        places.dedup();
-        self.truths.push(Truth {
+        stretches.shrink_to_fit();
+        Some(Truth {
             task: sample.task,
             due: waiting.due,
             response: sample.response_ns,
             moves: waiting.moves,
             stretches,
-            places,
+            places: waiting.places.into_iter().collect(),
+        })
+    }
+
+    /// Drops the truths that `is_kept` does not accept.
+    pub fn retain(&mut self, is_kept: impl Fn(&Truth) -> bool) {
+        let Self { truths, room, .. } = self;
+        truths.retain(|truth| {
+            let keep = is_kept(truth);
+            if !keep {
+                room.left += truth.stretches.len() + truth.places.len();
+            }
+            keep
         });
     }
 }
@@ -437,3 +430,6 @@ impl Probe<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
-use wakescope_oracle::random::score_of;
+use wakescope_oracle::random::{scenario, score_of, with_bound_probes};
 
 /// Of a thousand late wakeups, confident wrong answers: what was reached is far below it.
 const MOST_WRONG_PER_MILLE: u64 = 1;
@@ -13,7 +13,7 @@ fn confident_wrong_answers_are_rare() {
     let mut all = Score::default();
     for rules in Rules::ALL {
         for seed in 1..=12 {
-            all.merge(score_of(seed, rules, 300));
+            all.merge(score_of(&scenario(seed), seed, rules, 300));
         }
     }
     let own = (all.faults, all.broken, all.unmatched);
@@ -27,7 +27,25 @@ fn confident_wrong_answers_are_rare() {
 
 #[test]
 fn a_seed_repeats_every_answer() {
-    let [one, other] = [(), ()].map(|()| score_of(7, Rules::ALL[2], 200));
-    assert_eq!(one, other);
-    assert_ne!(one, score_of(8, Rules::ALL[2], 200));
+    let score = |seed| score_of(&scenario(seed), seed, Rules::ALL[2], 200);
+    assert_eq!(score(7), score(7));
+    assert_ne!(score(7), score(8));
+}
+
+/// With all probes bound, a late wakeup has waited for one CPU only.
+#[test]
+fn probes_can_be_bound_and_nothing_else_changes() {
+    let mut moved = 0;
+    for seed in 1..=40 {
+        let any = scenario(seed);
+        let bound = with_bound_probes(any.clone());
+        let probes = any.tasks.iter().filter(|task| task.name.starts_with("probe")).count();
+        let cpus: Vec<_> = bound.tasks[..probes].iter().map(|task| task.cpu).collect();
+        let each: Vec<_> = (0..).take(probes).map(Some).collect();
+        assert_eq!(cpus, each, "seed {seed}");
+        moved += any.tasks[..probes].iter().filter(|task| task.cpu.is_none()).count();
+        assert_eq!(any.tasks[probes..], bound.tasks[probes..], "seed {seed}");
+        assert_eq!((any.paths, any.interrupts), (bound.paths, bound.interrupts), "seed {seed}");
+    }
+    assert!(moved > 0, "no probe of any CPU");
 }

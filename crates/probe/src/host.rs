@@ -21,6 +21,11 @@ pub fn read(cpus: &[u32]) -> Host {
     read_from(&Files::of_this_machine(), cpus)
 }
 
+/// The hypervisor's name, if this machine is a guest: `unknown` if it hides that.
+pub fn hypervisor() -> Option<String> {
+    machine_name::hypervisor(&Files::of_this_machine())
+}
+
 /// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of
 /// the process are this machine's: they are in no file.
 pub fn read_from(files: &Files, cpus: &[u32]) -> Host {

@@ -211,13 +211,10 @@ pub(crate) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
-/// The same of a call that failed: the kernel reports an ended line as EIO where it had begun to wait.
+/// The same of a call that failed.
 pub(crate) fn closed_or(e: io::Error) -> io::Error {
-    if e.raw_os_error() == Some(EIO) { closed() } else { e }
+    if e.raw_os_error() == Some(serial::ENDED) { closed() } else { e }
 }
-
-/// Input/output error, on every architecture.
-const EIO: i32 = 5;
 
 /// Whether a call that failed so will succeed later.
 pub(crate) fn is_passing(e: &io::Error) -> bool {

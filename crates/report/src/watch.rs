@@ -16,6 +16,7 @@ pub use rows::{By, History, Past, Sort};
 use crate::progress::{clock, span_or_dash, sparkline};
 use crate::style::{Style, clean};
 use crate::table::columns;
+use episodes::Times;
 use rows::{CGROUP, Row, rows};
 
 /// The widest line that no terminal of 80 columns wraps.
@@ -94,8 +95,20 @@ pub fn stored_heading(window: &Window) -> String {
     format!("{} UTC, {}", clean(&window.started, MOST_DATE), SpanNs(window.window_ns))
 }
 
-/// What the table of stored windows is of: how many, from when to when, and for how long nobody watched.
-pub fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {
+/// The table of stored windows, which are `total` together: how many, from when to when, and for how long
+/// nobody watched.
+pub fn stored_table(
+    windows: u64,
+    (first, end): (Date, Date),
+    total: &Window,
+    view: View,
+    style: Style,
+) -> String {
+    let extent = stored_extent(windows, first, end, total);
+    format!("{extent}\n{}", table_at(total, view, style, Times::Dates))
+}
+
+fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {
     // Begins are known to the second.
     const UNSURE: SpanNs = SpanNs(2_000_000_000);
     let seconds = u64::try_from(end.seconds().saturating_sub(first.seconds())).unwrap_or(0);
@@ -109,6 +122,10 @@ pub fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> St
 
 /// The table of all that was counted, with what the numbers rest on.
 pub fn table(total: &Window, view: View, style: Style) -> String {
+    table_at(total, view, style, Times::Elapsed)
+}
+
+fn table_at(total: &Window, view: View, style: Style, times: Times) -> String {
     let (listed, more) = sorted(rows(total, view.by), view);
     let mut out = style.strong(&headline(total));
     out.push_str("\n\n");
@@ -127,7 +144,7 @@ pub fn table(total: &Window, view: View, style: Style) -> String {
     }));
     out.push_str(&columns(&cells, true));
     out.push_str(&format!(" {}{}\n\n", hidden(more), sum_line(total, view.by)));
-    let worst = episodes::list(total, MOST_EPISODES);
+    let worst = episodes::list(total, MOST_EPISODES, times);
     if !worst.is_empty() {
         out.push_str(&worst.join("\n"));
         out.push_str("\n\n");
@@ -248,7 +265,7 @@ fn losses(window: &Window) -> Vec<String> {
     tell(
         caught_up,
         format!(
-            "the kernel left out the switch that ended {}: counted from its own sums",
+            "the kernel did not report the switch that ended {}: counted from its own sums",
             counted(caught_up, "wait")
         ),
     );

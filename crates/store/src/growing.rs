@@ -12,27 +12,53 @@ use crate::run_folder::FILE_MODE;
 #[derive(Debug)]
 pub(crate) struct Appended {
     file: File,
+    /// Of all whole pieces, bytes.
     length: u64,
+    /// Whether a part of a piece may be behind these.
+    is_torn: bool,
 }
 
 impl Appended {
     /// A new file, in which nothing is yet.
     pub(crate) fn new(file: File) -> Self {
-        Self { file, length: 0 }
+        Self { file, length: 0, is_torn: false }
     }
 
     /// Adds a piece at the end. On an error none of it is added.
     pub(crate) fn append(&mut self, piece: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(piece);
+        self.add(piece, |_| Ok(()))
+    }
+
+    /// The same, and waits until the disk has it.
+    pub(crate) fn append_synced(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.add(piece, File::sync_data)
+    }
+
+    /// Whether a part of a piece is at the end that cannot be removed. Until it is, no piece can be added.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
+    fn add(&mut self, piece: &[u8], sync: fn(&File) -> io::Result<()>) -> io::Result<()> {
+        if self.is_torn {
+            self.roll_back()?;
+        }
+        let written = self.file.write_all(piece).and_then(|()| sync(&self.file));
         match written {
             Ok(()) => self.length += piece.len() as u64,
             // What a full disk took of it goes again, and the next piece begins there.
-            Err(_) => {
-                self.file.set_len(self.length)?;
-                io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.length))?;
-            }
+            Err(_) => drop(self.roll_back()),
         }
         written
+    }
+
+    /// Removes what is behind the whole pieces.
+    fn roll_back(&mut self) -> io::Result<()> {
+        self.is_torn = true;
+        self.file.set_len(self.length)?;
+        io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.length))?;
+        self.is_torn = false;
+        Ok(())
     }
 }
 
@@ -76,7 +102,9 @@ impl GrowingFile {
             .write_all(whole)
             .and_then(|()| self.folder.rename(fresh, OsStr::new(self.name), Rename::Over));
         match &written {
-            Ok(()) => self.file = Appended { file, length: whole.len() as u64 },
+            Ok(()) => {
+                self.file = Appended { length: whole.len() as u64, ..Appended::new(file) };
+            }
             Err(_) => {
                 let _ = self.folder.remove_file(fresh);
             }
@@ -147,6 +175,32 @@ mod tests {
         assert!(!folder.join("run").join(EPISODES_FRESH).exists());
         drop(disk);
         fs::remove_dir(folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_added_behind_a_part_that_cannot_be_removed() {
+        let open = |device| Appended::new(File::options().write(true).open(device).unwrap());
+        let mut full = open("/dev/full");
+        assert_eq!(full.append(b"1").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(full.is_torn());
+        // It takes everything, but cannot be cut.
+        full.file = open("/dev/null").file;
+        full.append(b"2").unwrap_err();
+        assert!(full.is_torn());
+        let folder = folder("growing-torn");
+        full.file = File::create(folder.join("file")).unwrap();
+        full.file.write_all(b"1").unwrap();
+        full.append(b"3").unwrap();
+        assert_eq!(fs::read(folder.join("file")).unwrap(), b"3");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_synced_is_not_added() {
+        let mut device = Appended::new(File::options().write(true).open("/dev/null").unwrap());
+        device.append(b"1").unwrap();
+        assert_eq!(device.append_synced(b"2").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(device.length, 1);
     }
 
     #[test]

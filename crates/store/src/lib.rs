@@ -17,4 +17,4 @@ pub use output::{copy_new, create_folder, create_new, create_output, open_lock, 
 pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
 pub use run_folder::{EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES};
 pub use trust::{Refused, check_folder, is_trusted_owner};
-pub use window_folder::{WindowFolder, window_files};
+pub use window_folder::{AppendError, WindowFolder, window_files};

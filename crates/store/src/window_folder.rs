@@ -40,6 +40,22 @@ struct Current {
     file: Appended,
 }
 
+/// Why a window was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// It alone is larger than all that is to be kept, bytes.
+    #[error("a window takes {bytes} bytes, and {keep} are to be kept")]
+    TooLarge {
+        /// What it takes.
+        bytes: u64,
+        /// What may be kept.
+        keep: u64,
+    },
+    /// It could not be written now. Later it may.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 impl WindowFolder {
     /// The folder at `path`, made with all above it that is missing, for files of at most `keep` bytes
     /// together.
@@ -60,12 +76,12 @@ impl WindowFolder {
         Ok(Self { folder: place.folder, keep, current: None, _lock: lock })
     }
 
-    /// Adds the line of a window that began at `started` (RFC 3339, UTC). The oldest files go to make room
-    /// for it; how many.
+    /// Adds the line of a window that began at `started` (RFC 3339, UTC), and waits until the disk has it. The
+    /// oldest files go to make room for it; how many.
     ///
     /// # Errors
     /// If it cannot be written. Then none of it is.
-    pub fn append(&mut self, started: &str, line: &[u8]) -> io::Result<u32> {
+    pub fn append(&mut self, started: &str, line: &[u8]) -> Result<u32, AppendError> {
         let hour = started.get(..13).unwrap_or(started);
         self.current.take_if(|current| current.hour != hour);
         let removed = self.make_room(line.len() as u64)?;
@@ -73,17 +89,17 @@ impl WindowFolder {
             Some(current) => current,
             none => none.insert(Current::create(&self.folder, started, hour)?),
         };
-        current.file.append(line)?;
+        let written = current.file.append_synced(line);
+        // A line that is cut must be the last of its file.
+        self.current.take_if(|current| current.file.is_torn());
+        written?;
         Ok(removed)
     }
 
     /// Removes the oldest files until so many more bytes are within what is to be kept.
-    fn make_room(&mut self, bytes: u64) -> io::Result<u32> {
+    fn make_room(&mut self, bytes: u64) -> Result<u32, AppendError> {
         if bytes > self.keep {
-            return Err(io::Error::other(format!(
-                "a window takes {bytes} bytes, and {} are to be kept",
-                self.keep
-            )));
+            return Err(AppendError::TooLarge { bytes, keep: self.keep });
         }
         let names = self.folder.names()?;
         let names = names.into_iter().filter(|name| file_time(name).is_some());
@@ -122,6 +138,11 @@ impl Current {
             };
             match folder.create(&name, FILE_MODE) {
                 Ok(file) => {
+                    match folder.sync() {
+                        // Some file systems write names out by themselves.
+                        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {}
+                        synced => synced?,
+                    }
                     let (hour, file) = (hour.into(), Appended::new(file));
                     return Ok(Self { name, hour, file });
                 }
@@ -228,7 +249,10 @@ mod tests {
         assert_eq!(append(3, b"1234567890123\n").unwrap(), 2);
         // Also the file that is being written.
         assert_eq!(append(3, b"1234567\n").unwrap(), 1);
-        assert!(append(3, &[b'1'; 21]).unwrap_err().to_string().contains("21 bytes"));
+        assert!(matches!(
+            append(3, &[b'1'; 21]),
+            Err(AppendError::TooLarge { bytes: 21, keep: 20 })
+        ));
         let link = ("2026-11-20T00-00-00.jsonl", "of the user");
         assert_files(&path, &[link, ("2026-11-21T03-00-00.jsonl", "1234567\n")]);
         assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
@@ -248,6 +272,25 @@ mod tests {
         assert_eq!((file.len(), &file[29_999..]), (30_002, &b"13\n"[..]));
         drop((watch, disk));
         fs::remove_dir(path).unwrap();
+    }
+
+    #[test]
+    fn behind_a_window_that_could_not_be_written_or_removed_another_file_begins() {
+        let path = scratch("torn");
+        let mut watch = WindowFolder::open(&path, 1_000).unwrap();
+        let started = "2026-11-21T01:00:00Z";
+        // The one takes nothing; the other takes all, and cannot say when the disk has it.
+        for device in ["/dev/full", "/dev/null"] {
+            watch.append(started, b"1\n").unwrap();
+            let device = File::options().write(true).open(device).unwrap();
+            watch.current.as_mut().unwrap().file = Appended::new(device);
+            watch.append(started, b"2\n").unwrap_err();
+        }
+        watch.append(started, b"3\n").unwrap();
+        let names = ["", "-2", "-3"].map(|number| format!("2026-11-21T01-00-00{number}.jsonl"));
+        let files: Vec<_> = names.iter().map(String::as_str).zip(["1\n", "1\n", "3\n"]).collect();
+        assert_files(&path, &files);
+        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

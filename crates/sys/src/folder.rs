@@ -104,6 +104,14 @@ impl Folder {
         self.0.try_clone().map(Self)
     }
 
+    /// Waits until the disk has the names in it.
+    ///
+    /// # Errors
+    /// If the disk fails; `InvalidInput` if the file system cannot say.
+    pub fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
     /// Opens a folder in this one.
     pub fn subfolder(&self, name: &OsStr) -> io::Result<Self> {
         self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Self)

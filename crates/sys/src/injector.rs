@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What holds the CPU up. The number is the module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,11 @@ impl Section {
     pub fn has_points(self) -> bool {
         matches!(self, Self::LoopResched | Self::LoopLockBreak | Self::LoopRestart)
     }
+
+    /// Whether it waits for a lock that another CPU holds.
+    pub fn needs_another_cpu(self) -> bool {
+        matches!(self, Self::LockWait | Self::LockWaitIrqsOff)
+    }
 }
 
 /// Which section to make.
@@ -89,7 +94,8 @@ pub struct Made {
     pub turns: u64,
     /// How many of them it had not made before.
     pub work: u64,
-    /// Whether it was ended before its length was over, because the clock did not go on.
+    /// Whether it ended before its length was over: the clock did not go on, or the CPU that held the
+    /// lock gave it up before this one had waited for so long.
     pub cut: bool,
 }
 

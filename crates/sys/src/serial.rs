@@ -14,6 +14,10 @@ use crate::checked;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+/// The error of the system that calls on a line get, besides the end of the file, once its other end is closed
+/// or its device is gone.
+pub const ENDED: i32 = libc::EIO;
+
 /// Opens a line to read and write. The call waits for no carrier, reads and writes do not block, and the
 /// line does not become the terminal of this process. A link is refused.
 pub fn open(path: &Path) -> io::Result<File> {

@@ -24,7 +24,7 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 
 #define MAP_QUEUE 22
 
-/* Numbers in the maps of the largest CPU that there may be, plus one. */
+/* The largest number of a CPU that there may be, plus one. */
 const volatile u32 cpu_count = 1;
 
 MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");
@@ -182,9 +182,9 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 }
 
 /*
- * The task runs here, and no program was told of the switch to it: some kernels leave single switches out
- * (one in a hundred, 6.18 in a guest). What it waited is what the kernel has added since, if it was not
- * overlooked more than once.
+ * The task runs here, and this program did not run at the switch to it: not every kernel reports each
+ * switch (a guest of 6.18 omits up to one in a hundred). What the task waited is what the kernel has added
+ * since, if it was not overlooked more than once.
  */
 INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
 {
@@ -292,6 +292,8 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 		bpf_map_delete_elem(&tasks, &left);
 	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	describe_turn(turn, next);
+	if (COLD(!turns->seen))
+		turns->first_irq = turn->irq;
 	/* Idle never waits. */
 	if (runs)
 		switch_in(next, turn, counts, number, cpu, turns);
@@ -317,7 +319,7 @@ SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
 		lacks |= LACKS_IRQ_TIME;
 	if (!FIELD_EXISTS(rq->prev_steal_time_rq))
 		lacks |= LACKS_STEAL_TIME;
-	if (!measures_throttled_time())
+	if (!has_throttled_time())
 		lacks |= LACKS_THROTTLED_TIME;
 	return lacks;
 }

@@ -83,7 +83,7 @@ struct series {
 	u64 comm[2];
 };
 
-/* From when on a task has run, until the turn behind begins. Task 0 is idle, and of no series. */
+/* From when on a task has run, until the turn behind begins. Task 0 is the idle task, which belongs to no series. */
 struct turn {
 	/* By the clock of the run queue. */
 	u64 clock;
@@ -94,7 +94,8 @@ struct turn {
 	u32 pid;
 	s32 prio;
 	u32 policy;
-	u32 pad;
+	/* What interrupts took so far, modulo 2^32 ns: if it never changes, the kernel does not count it. */
+	u32 irq;
 };
 
 /* A long wait, and whose turns there were on its CPU. */
@@ -125,6 +126,8 @@ struct cpu_turns {
 	/* Only longer ones find a place in the bank. */
 	u64 floor;
 	u64 seen;
+	/* What interrupts had taken before the first turn, as in `turn`. */
+	u64 first_irq;
 	struct turn turns[TURNS];
 	struct long_wait longest[BANKS * LONGEST];
 };
@@ -139,7 +142,7 @@ struct watch_counts {
 	u64 untracked;
 	/* The first waits of tasks that had run before. What they lasted in another queue is not known. */
 	u64 first;
-	/* No program was told of the switch to a task, but its wait is counted all the same. */
+	/* The kernel did not report the switch to a task, and its wait is counted all the same. */
 	u64 caught_up;
 	/* The kernel has counted waits that no program saw. */
 	u64 missed;

@@ -24,7 +24,7 @@ INLINE u64 cgroup_of(struct task_struct *task)
 }
 
 /* Whether this kernel says for how long a quota has stopped a queue. */
-INLINE int measures_throttled_time(void)
+INLINE int has_throttled_time(void)
 {
 	struct cfs_rq *queue = 0;
 	struct cfs_rq___pelt *pelt = 0;
@@ -73,8 +73,9 @@ INLINE void describe_turn(struct turn *turn, struct task_struct *task)
 	turn->clock = clock;
 	turn->lost = clock - rq->clock_task;
 	turn->steal = FIELD_EXISTS(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
+	turn->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
 	turn->pid = task->pid;
-	/* Idle has no more to be told of. */
+	/* The idle task belongs to no series. */
 	if (!turn->pid)
 		return;
 	turn->prio = task->prio;

@@ -6,6 +6,7 @@
 
 mod build_id;
 mod counted;
+mod cpus;
 mod error;
 mod image;
 mod interference;

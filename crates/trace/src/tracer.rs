@@ -21,6 +21,7 @@ use wakescope_sys::shared::{Answers, Words};
 
 use crate::build_id::{build_id_of_kernel, build_ids};
 use crate::counted::Counted;
+use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Key, key_of};
@@ -36,7 +37,7 @@ use crate::tally;
 use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
 use crate::{quota, waits};
-use attaching::{attach, is_needed, is_told, load, possible_cpus};
+use attaching::{attach, is_needed, is_told, load};
 
 mod attaching;
 
@@ -88,7 +89,7 @@ impl Options {
 
     /// How many threads, or CPUs, have figures of their own.
     fn places(&self) -> u32 {
-        if self.is_of_probes() { self.probes.max(1) } else { possible_cpus() }
+        if self.is_of_probes() { self.probes.max(1) } else { cpu_numbers() }
     }
 }
 
@@ -194,7 +195,7 @@ impl Tracer {
         };
         let section_figures = match shows.any() {
             true => {
-                let words = possible_cpus() as usize * SECTION_KINDS * FIGURES_WORDS;
+                let words = cpu_numbers() as usize * SECTION_KINDS * FIGURES_WORDS;
                 Some(mapped(&mut programs, "section_figures", words)?)
             }
             false => None,
@@ -487,7 +488,7 @@ impl Tracer {
             read: self.read,
             components: tally::components(&self.figures, self.places, place),
             sections: sections
-                .map(|figures| tally::sections(figures, possible_cpus() as usize))
+                .map(|figures| tally::sections(figures, cpu_numbers() as usize))
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
         }

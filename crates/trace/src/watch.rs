@@ -16,12 +16,14 @@ use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
 use wakescope_sys::shared::Words;
 use wakescope_sys::{clock, memory};
 
+use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
 use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
 use layout::{count, cpu, cpu_turns, row};
 use reuse::Reuse;
+use taken::TakenTime;
 use turns::LongWaits;
 
 mod auditing;
@@ -30,6 +32,7 @@ mod cost;
 mod layout;
 mod loading;
 mod reuse;
+mod taken;
 mod turns;
 
 /// The program, by the name of its function.
@@ -115,19 +118,19 @@ struct MeteredCpu {
 
 impl Watcher {
     /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
-    /// of the program.
-    pub fn start(limits: Limits) -> Result<Self, TraceError> {
+    /// of the program. In a guest, a hypervisor may take time.
+    pub fn start(limits: Limits, is_guest: bool) -> Result<Self, TraceError> {
         let began = clock::now();
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
             return Err(TraceError::NotCounting);
         }
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let (mut programs, not_measured) = loading::load(limits, &types)?;
+        let (mut programs, lacks) = loading::load(limits, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
-        let cpus = loading::possible_cpus();
+        let cpus = cpu_numbers();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
         let turns = mapped(&mut programs, "cpu_turns", cpus as usize * cpu_turns::WORDS)?;
@@ -146,8 +149,8 @@ impl Watcher {
             link: Some(link),
             rows,
             counts,
-            long_waits: LongWaits::of(turns, cpus, not_measured),
-            episodes: Episodes { not_measured, ..Episodes::default() },
+            long_waits: LongWaits::of(turns, cpus, TakenTime::of(lacks, is_guest)),
+            episodes: Episodes::default(),
             reuse,
             readings: 0,
             series,
@@ -199,7 +202,7 @@ impl Watcher {
             }
         }
         let now = clock::now();
-        for row in self.reuse.rested(now) {
+        for row in self.reuse.rested(&self.rows.runs(), now) {
             self.give_back(row, &mut counted.series);
         }
         self.make_room(now);
@@ -220,8 +223,10 @@ impl Watcher {
             before_ns: moved.before_ns.saturating_sub(self.moved.before_ns),
         };
         (self.left_out, self.moved) = (left_out, moved);
-        counted.episodes = self.long_waits.read(&mut self.cgroups);
+        counted.episodes = self.long_waits.read(&mut self.cgroups, now);
         self.episodes = std::mem::take(&mut self.episodes).plus(counted.episodes.clone());
+        // Once some is seen: before, there was none.
+        self.episodes.not_measured.steal = counted.episodes.not_measured.steal;
         counted
     }
 
@@ -247,12 +252,12 @@ impl Watcher {
     /// What watching took since this was asked last, while there were `runs` switches.
     pub fn cost(&mut self, runs: u64) -> OwnCost {
         let program = self.programs.program(PROGRAM);
-        self.costs.since_last(program, runs, u32::try_from(self.cpus.len()).unwrap_or(1))
+        self.costs.since_last(program, runs, cpus_with_switches(&self.cpus))
     }
 
     /// What watching took in all.
     pub fn total_cost(&self) -> OwnCost {
-        self.costs.total(u32::try_from(self.cpus.len()).unwrap_or(1))
+        self.costs.total(cpus_with_switches(&self.cpus))
     }
 
     /// Has the kernel measure each run of each BPF program from now on, which takes time of its own, or no
@@ -281,8 +286,7 @@ impl Watcher {
     }
 
     fn switches(&self) -> u64 {
-        let cpus = 0..self.cpus.len();
-        cpus.map(|cpu| self.rows.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).sum()
+        self.rows.runs().iter().sum()
     }
 
     /// Takes what a row that rested has still counted, and gives it to whoever needs one.
@@ -311,10 +315,12 @@ impl Watcher {
         let mut idle = used;
         idle.retain(|row| row.0 < self.readings);
         idle.sort_unstable();
-        for (_, row) in idle.into_iter().take(quarter) {
-            let key = self.rows.retire(row as usize);
-            self.reuse.rest(row, key, now);
+        idle.truncate(quarter);
+        for (_, row) in &idle {
+            self.reuse.hide(self.rows.retire(*row as usize));
         }
+        // Runs that begin from here on find none of them.
+        self.reuse.rest(idle.into_iter().map(|(_, row)| row).collect(), self.rows.runs(), now);
     }
 
     /// The waits of the row at `index` since it was read last; `None` if there are none.
@@ -361,6 +367,13 @@ impl Watcher {
     }
 }
 
+/// CPUs that the machine has, or had. There may be places for many more: what watching takes is not a part of
+/// their time.
+fn cpus_with_switches(cpus: &[MeteredCpu]) -> u32 {
+    let with_switches = cpus.iter().filter(|cpu| cpu.switches > 0).count();
+    u32::try_from(with_switches).unwrap_or(1).max(1)
+}
+
 /// The program's counters.
 struct Rows {
     rows: Words,
@@ -378,6 +391,12 @@ impl Rows {
             cpus: mapped(programs, "cpu_rows", cpu_count * cpu::WORDS)?,
             cpu_count,
         })
+    }
+
+    /// How many runs of the program each CPU has begun: one for each switch.
+    fn runs(&self) -> Vec<u64> {
+        let cpus = 0..self.cpu_count;
+        cpus.map(|cpu| self.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).collect()
     }
 
     /// What the row at `index` shows. Its maximum begins anew.
@@ -465,6 +484,13 @@ mod tests {
         for none in ["0 0 0\n", "", "1 2"] {
             assert!(!counts_waits(none), "{none:?}");
         }
+    }
+
+    #[test]
+    fn places_for_more_cpus_make_no_cost_smaller() {
+        let cpu = |switches| MeteredCpu { switches, ..MeteredCpu::default() };
+        assert_eq!(cpus_with_switches(&[cpu(5), cpu(0), cpu(7), cpu(0)]), 2);
+        assert_eq!(cpus_with_switches(&[cpu(0)]), 1);
     }
 
     #[test]

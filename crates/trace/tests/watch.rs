@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::Waits;
 use wakescope_sys::clock;
+use wakescope_sys::sched::{affinity, set_affinity};
 use wakescope_testing::skip;
 use wakescope_trace::TraceError;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
 
 /// A watch of this machine; `None` where it cannot be watched, which is said for `test`.
 fn watch(test: &str, limits: Limits) -> Option<Watcher> {
-    match Watcher::start(limits) {
+    match Watcher::start(limits, true) {
         Ok(watcher) => Some(watcher),
         Err(why @ (TraceError::NotAllowed | TraceError::NoTypes(_) | TraceError::LockedDown)) => {
             skip(test, &why.to_string());
@@ -26,6 +27,19 @@ fn sleep_often(times: u64) {
     for _ in 0..times {
         clock::sleep_until(clock::now().after(SpanNs(100_000))).unwrap();
     }
+}
+
+/// Lets each CPU switch to another task and back.
+fn switch_on_all_cpus() {
+    let on = |cpu| {
+        move || {
+            set_affinity(&[cpu]).unwrap();
+            sleep_often(3);
+        }
+    };
+    let threads: Vec<_> =
+        affinity().unwrap().into_iter().map(|cpu| std::thread::spawn(on(cpu))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 fn all_series(counted: &Counted) -> Waits {
@@ -60,6 +74,19 @@ fn each_wait_is_counted_once_for_its_series_and_once_for_its_cpu() {
     // Nothing more comes after it is detached.
     sleep_often(10);
     assert_eq!(all_series(&watcher.read()), Waits::default());
+}
+
+/// Where no hypervisor has reported steal, nobody knows what it took.
+#[test]
+fn steal_that_nobody_reports_is_not_measured() {
+    let name = "steal_that_nobody_reports_is_not_measured";
+    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    sleep_often(50);
+    let said = watcher.read().episodes.not_measured;
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let steal = stat.split_whitespace().nth(8).unwrap();
+    assert!(said.steal || steal != "0", "{said:?}, but {stat}");
+    assert_eq!(watcher.total().episodes.not_measured, said);
 }
 
 #[test]
@@ -147,10 +174,10 @@ fn rows_of_series_that_ended_are_given_to_others() {
         windows = windows.merged(&all_series(&counted));
         let own = counted.series.iter().filter(|series| series.comm.starts_with(&prefix));
         with_rows = own.count();
-        // Rows are free when they were idle for a reading, and then for a second.
+        // Rows are free when they were idle for a reading, and then each CPU has switched.
         for _ in 0..2 {
             windows = windows.merged(&all_series(&watcher.read()));
-            clock::sleep_until(clock::now().after(SpanNs(1_010_000_000))).unwrap();
+            switch_on_all_cpus();
         }
     }
     // Others may need rows, too.

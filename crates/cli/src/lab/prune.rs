@@ -1,9 +1,7 @@
 //! `wakescope lab prune`
 
-use std::fs;
 use wakescope_core::units::counted;
-
-use wakescope_lab::leftovers::leftovers;
+use wakescope_lab::leftovers::{Kind, leftovers};
 use wakescope_lab::store::CellStore;
 
 use super::waiting::megabytes;
@@ -13,8 +11,9 @@ use crate::{Failure, Outcome, output};
 
 /// Shrink the cache: remove the least recently used cells
 ///
-/// Also removes guest images that no remaining cell uses. Kernels and the emulator stay. Only this
-/// command removes cells; a removed cell is run again when it is needed.
+/// Also removes guest images that no remaining cell uses, modules of other versions of wakescope, and
+/// what modules were built with. Kernels and the emulator stay. Only this command removes anything; what
+/// is removed is run, built or downloaded again when it is needed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,19 +30,22 @@ pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let pruned = store.prune(args.keep).map_err(|e| failure_of_store(&e))?;
-    let mut images = (0, 0);
-    for file in leftovers(&cache, &store).map_err(|e| failure_of_store(&e))? {
-        if fs::remove_file(&file.path).is_ok() {
-            images = (images.0 + 1, images.1 + file.bytes);
-        }
-    }
+    let mut found = leftovers(&cache, &store).map_err(|e| failure_of_store(&e))?;
+    // What cannot be removed is not said to be.
+    found.retain(|leftover| leftover.remove(&cache).is_ok());
     let (removed, kept) = (pruned.removed, pruned.kept);
+    let of = |kind, word| {
+        let of_kind = || found.iter().filter(move |leftover| leftover.kind == kind);
+        let count = of_kind().count() as u64;
+        format!("{} ({})", counted(count, word), megabytes(of_kind().map(|l| l.bytes).sum()))
+    };
     output::print(&format!(
-        "Removed: {} ({}), {} ({}). Kept: {} ({}).\n",
+        "Removed: {} ({}), {}, {}, {}. Kept: {} ({}).\n",
         counted(removed.cells as u64, "cell"),
         megabytes(removed.bytes),
-        counted(images.0, "image"),
-        megabytes(images.1),
+        of(Kind::Image, "image"),
+        of(Kind::Module, "module"),
+        of(Kind::Headers, "header folder"),
         counted(kept.cells as u64, "cell"),
         megabytes(kept.bytes)
     ))?;

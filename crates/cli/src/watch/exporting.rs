@@ -56,6 +56,11 @@ enum SplitArg {
 }
 
 impl ExportArgs {
+    /// Whether other programs get the figures.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.listen.is_some() || self.otlp.is_some()
+    }
+
     /// Listens and sends from now on, as far as that is asked for.
     pub(super) fn start(&self) -> Result<Exporter, Failure> {
         let split = match self.export_by {

@@ -21,19 +21,24 @@ pub(super) struct OnScreen {
     /// Messages, which go to stderr at the end.
     notes: Vec<String>,
     older_notes: u64,
+    /// Whether there is something to do when nobody looks any more.
+    outlives_terminal: bool,
 }
 
 impl OnScreen {
-    /// A live view, if there is a terminal for it.
-    pub(super) fn new(view: View, signals: &EndSignals) -> Option<Self> {
-        let mut on_screen = Self::of(Live::new(view), Terminal::take(signals)?);
+    /// A live view, if there is a terminal for it. When that is gone the view ends, or is left without a
+    /// terminal if it `outlives_terminal`.
+    pub(super) fn new(view: View, outlives_terminal: bool, signals: &EndSignals) -> Option<Self> {
+        let on_screen = Self::of(Live::new(view), Terminal::take(signals)?);
+        let mut on_screen = Self { outlives_terminal, ..on_screen };
         on_screen.draw();
         Some(on_screen)
     }
 
-    /// This view on a terminal that is taken. Nothing is drawn yet.
+    /// This view on a terminal that is taken. Nothing is drawn yet. It ends when the terminal is gone.
     pub(super) fn of(live: Live, terminal: Terminal) -> Self {
-        Self { live, terminal, notes: Vec::new(), older_notes: 0 }
+        let notes = Vec::new();
+        Self { live, terminal, notes, older_notes: 0, outlives_terminal: false }
     }
 
     /// Does what the keys say for `span`. Whether a signal or a key says to end.
@@ -54,6 +59,10 @@ impl OnScreen {
         match self.terminal.wait(signals, span) {
             Event::End => return Wish::End,
             Event::Passed => return Wish::Nothing,
+            Event::Gone if self.outlives_terminal => {
+                return if signals.wait(span).is_some() { Wish::End } else { Wish::Nothing };
+            }
+            Event::Gone => return Wish::End,
             Event::Redraw => {}
             Event::Keys(keys) => {
                 for key in keys {
@@ -95,7 +104,7 @@ impl OnScreen {
 
     /// Gives the terminal back, and prints the last `text`.
     pub(super) fn leave(self, text: impl FnOnce(View) -> String) -> Result<(), Failure> {
-        let Self { live, terminal, notes, older_notes } = self;
+        let Self { live, terminal, notes, older_notes, .. } = self;
         drop(terminal);
         if older_notes > 0 {
             output::tell(&format!("{older_notes} earlier messages are left out"));

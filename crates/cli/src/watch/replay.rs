@@ -146,8 +146,7 @@ impl Stored {
     /// All of them as a table.
     pub(crate) fn table(&self, view: View, style: Style) -> String {
         let Self { total, windows, first, end } = self;
-        let extent = shown::stored_extent(*windows, *first, *end, total);
-        format!("{extent}\n{}", shown::table(total, view, style))
+        shown::stored_table(*windows, (*first, *end), total, view, style)
     }
 }
 

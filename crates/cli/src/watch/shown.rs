@@ -30,12 +30,17 @@ impl Shown {
     }
 
     /// On a terminal a live view, or a table that is redrawn where nobody can press keys; elsewhere lines, but
-    /// for one window `only`.
-    pub(super) fn for_people(view: View, only: bool, signals: &EndSignals) -> Self {
+    /// for one window `only`. Whether the watch `outlives_terminal` is as for [`OnScreen::new`].
+    pub(super) fn for_people(
+        view: View,
+        only: bool,
+        outlives_terminal: bool,
+        signals: &EndSignals,
+    ) -> Self {
         if only {
             return Self::Table(view);
         }
-        if let Some(live) = OnScreen::new(view, signals) {
+        if let Some(live) = OnScreen::new(view, outlives_terminal, signals) {
             return Self::Live(Box::new(live));
         }
         match Screen::of_terminal().filter(|_| output::is_terminal()) {

@@ -1,5 +1,6 @@
 //! Windows on disk: several intervals as one, and what becomes of them when the disk is full.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::redact::redact_window;
@@ -7,7 +8,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_core::watch::packed;
 use wakescope_core::watch::sum::Sum;
-use wakescope_store::{RunFolderError, WindowFolder};
+use wakescope_store::{AppendError, RunFolderError, WindowFolder};
 
 use crate::{Failure, folder};
 
@@ -26,7 +27,14 @@ pub(super) struct Storage {
     next_ns: u64,
     /// Why it could not be written last time.
     failure: Option<String>,
+    /// How long the windows were that are larger than all that may be kept. They are not stored.
+    too_large: SpanNs,
+    /// Whether a file was removed to make room.
+    has_removed: bool,
 }
+
+/// What makes windows fit.
+const SMALLER: &str = "raise --keep, or shorten --merge";
 
 impl Storage {
     /// Stores windows of the length `merge` in the folder at `path`, of at most `keep` bytes.
@@ -44,53 +52,156 @@ impl Storage {
             other => folder::failure(other),
         })?;
         let (path, next_ns) = (path.into(), merge.0);
-        Ok(Self { folder, path, merge, redacts, sum: Sum::default(), next_ns, failure: None })
+        let (sum, failure, too_large) = (Sum::default(), None, SpanNs(0));
+        let has_removed = false;
+        Ok(Self { folder, path, merge, redacts, sum, next_ns, failure, too_large, has_removed })
     }
 
     /// Takes a window. What the user should know now.
-    pub(super) fn add(&mut self, window: &Window) -> Option<String> {
+    pub(super) fn add(&mut self, window: &Window) -> Vec<String> {
         let mut window = window.clone();
         if self.redacts {
             redact_window(&mut window);
         }
         self.sum.add(window);
         let is_large = self.sum.series() >= MOST_SERIES && self.failure.is_none();
-        if is_large || self.sum.window_ns() >= self.next_ns { self.store() } else { None }
+        if is_large || self.sum.window_ns() >= self.next_ns { self.store() } else { Vec::new() }
     }
 
-    /// Stores what is left; fails if that cannot be written.
+    /// Stores what is left; fails if that cannot be written, or some before could not.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         self.store();
-        let Some(why) = self.failure else { return Ok(()) };
-        let (path, lost) = (self.path.display(), SpanNs(self.sum.window_ns()));
-        Err(Failure::new(format!("cannot write to {path}: {why}"))
-            .because(format!("the last {lost} are not stored; all before are"))
-            .try_this("make room, or name another folder: --out DIR"))
+        let path = self.path.display();
+        if let Some(why) = self.failure {
+            let lost = SpanNs(self.sum.window_ns());
+            let before = match self.too_large {
+                SpanNs(0) => "all before are".into(),
+                large => format!("nor are {large} before, in windows larger than --keep"),
+            };
+            return Err(Failure::new(format!("cannot write to {path}: {why}"))
+                .because(format!("the last {lost} are not stored; {before}"))
+                .try_this("make room, or name another folder: --out DIR"));
+        }
+        match self.too_large {
+            SpanNs(0) => Ok(()),
+            lost => Err(Failure::new(format!("{lost} are not stored in {path}"))
+                .because("their windows were larger than --keep")
+                .try_this(SMALLER)),
+        }
     }
 
-    fn store(&mut self) -> Option<String> {
-        let window = self.sum.window()?;
-        let line = packed::line(&window).map_err(std::io::Error::other);
+    fn store(&mut self) -> Vec<String> {
+        let Some(window) = self.sum.window() else { return Vec::new() };
+        let line = packed::line(&window).map_err(|e| AppendError::Io(io::Error::other(e)));
         let written = line.and_then(|line| self.folder.append(&window.started, line.as_bytes()));
-        let path = self.path.display();
+        let (path, span) = (self.path.display().to_string(), SpanNs(window.window_ns));
         match written {
-            Ok(_) => {
-                let span = SpanNs(std::mem::take(&mut self.sum).window_ns());
-                self.next_ns = self.merge.0;
-                self.failure.take().map(|_| {
+            Ok(removed) => {
+                self.begin_anew();
+                let again = self.failure.take().map(|_| {
                     format!("{path} can be written again: all of the last {span} is one window")
-                })
+                });
+                let is_first = removed > 0 && !std::mem::replace(&mut self.has_removed, true);
+                let removes = is_first.then(|| {
+                    format!("{path} is as large as --keep allows: from now on the oldest files go")
+                });
+                again.into_iter().chain(removes).collect()
             }
-            Err(e) => {
+            // With more added to it, it would never be stored.
+            Err(e @ AppendError::TooLarge { .. }) => {
+                self.begin_anew();
+                // What could not be written before is in what is given up.
+                self.failure = None;
+                let is_first = self.too_large == SpanNs(0);
+                self.too_large = SpanNs(self.too_large.0.saturating_add(span.0));
+                let text = format!("{span} are not stored in {path}: {e}\n  → {SMALLER}");
+                is_first.then_some(text).into_iter().collect()
+            }
+            Err(AppendError::Io(e)) => {
                 self.next_ns = self.sum.window_ns().saturating_add(self.merge.0);
                 let is_new = self.failure.replace(e.to_string()).is_none();
-                is_new.then(|| {
-                    format!(
-                        "cannot write to {path}: {e}\n  windows are kept in memory and added up \
-                         until that is possible\n  → make room"
-                    )
-                })
+                let text = format!(
+                    "cannot write to {path}: {e}\n  windows are kept in memory and added up until \
+                     that is possible\n  → make room"
+                );
+                is_new.then_some(text).into_iter().collect()
             }
         }
+    }
+
+    fn begin_anew(&mut self) {
+        self.sum = Sum::default();
+        self.next_ns = self.merge.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use wakescope_core::watch::{
+        CostSource, LeftOut, Moved, OwnCost, SCHEMA, Series, WaitBegin, Waits,
+    };
+
+    use super::*;
+
+    /// A window of a second with so many series.
+    fn window(second: u64, series: u64) -> Window {
+        let one =
+            |id| Series { cgroup_id: id, cgroup: None, comm: "x".into(), waits: Waits::default() };
+        Window {
+            schema: SCHEMA.into(),
+            started: format!("2026-11-21T01:00:{second:02}Z"),
+            begin_ns: second * 1_000_000_000,
+            window_ns: 1_000_000_000,
+            from: WaitBegin::Queued,
+            series: (1..=series).map(one).collect(),
+            others: Waits::default(),
+            cpus: Vec::new(),
+            left_out: LeftOut::default(),
+            moved: Moved::default(),
+            series_used: series,
+            series_limit: series,
+            own_cost: OwnCost {
+                agent_ns: 0,
+                program_ns: None,
+                program_runs: 0,
+                source: CostSource::Unknown,
+                cpus: 1,
+            },
+            audit: None,
+            episodes: None,
+        }
+    }
+
+    #[test]
+    fn what_is_larger_than_may_be_kept_is_told_and_the_next_window_is_stored() {
+        let path = std::env::temp_dir().join(format!("wakescope-stored-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let mut storage = Storage::open(&path, 4_000, SpanNs(1_000_000_000), false).unwrap();
+        let [large] = &storage.add(&window(1, 100))[..] else { panic!("nothing is told") };
+        assert!(
+            large.starts_with("1.00 s are not stored in") && large.ends_with(SMALLER),
+            "{large}"
+        );
+        assert_eq!(storage.add(&window(2, 100)), [""; 0]);
+        assert_eq!(storage.add(&window(3, 2)), [""; 0]);
+        let files = wakescope_store::window_files(&path).unwrap();
+        assert!(files[0].ends_with("2026-11-21T01-00-03.jsonl"), "{files:?}");
+        let failure = storage.finish().unwrap_err().to_string();
+        assert!(failure.contains("2.00 s are not stored"), "{failure}");
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn the_first_file_that_goes_is_told() {
+        let path = std::env::temp_dir().join(format!("wakescope-removed-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let mut storage = Storage::open(&path, 2_500, SpanNs(1_000_000_000), false).unwrap();
+        let notes: Vec<_> = (1..20).flat_map(|second| storage.add(&window(second, 1))).collect();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].ends_with("from now on the oldest files go"), "{notes:?}");
+        storage.finish().unwrap();
+        fs::remove_dir_all(path).unwrap();
     }
 }

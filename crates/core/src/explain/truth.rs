@@ -9,6 +9,9 @@ use super::Cause;
 pub struct Truth {
     /// Late wakeups that were compared.
     pub wakeups: u64,
+    /// Late wakeups that were explained and not compared: their truth took more room than there was.
+    #[serde(default)]
+    pub uncompared: u64,
     /// Of these: the right cause and culprit.
     pub right: u64,
     /// The right cause, and another function of the right section.
@@ -19,7 +22,8 @@ pub struct Truth {
     pub wrong: u64,
     /// Unexplained.
     pub unexplained: u64,
-    /// What truly took their time, the largest first. The shares add up to their lateness.
+    /// What truly took the time of those that were compared, the largest first. The shares add up to
+    /// their lateness.
     pub causes: Vec<TrueCause>,
 }
 

@@ -15,22 +15,24 @@ pub const MOST_EPISODES: usize = 8;
 pub struct Episodes {
     /// Shorter waits are no episodes, ns.
     pub least_ns: u64,
-    /// How many waits were as long as that or longer, on all CPUs, without those whose switch the kernel left
-    /// out.
+    /// How many waits were as long as that or longer, on all CPUs, without those that ended at a
+    /// switch which the kernel did not report.
     pub long_waits: u64,
-    /// What the kernel does not measure, so that it is in the share of another or in none.
+    /// What is not measured, so that it is in the share of another or in none.
     pub not_measured: NotMeasured,
     /// The longest of the two longest of each CPU and interval, the longest first. All others are
     /// suppressed, and are in the histograms.
     pub longest: Vec<Episode>,
 }
 
-/// What the kernel does not measure.
+/// What is not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotMeasured {
-    /// What interrupts take, without CONFIG_IRQ_TIME_ACCOUNTING: it is in the share of whom they interrupt.
+    /// What interrupts take: it is in the share of whom they interrupt. So it is without
+    /// CONFIG_IRQ_TIME_ACCOUNTING, and where the kernel has no clock that is cheap enough for that.
     pub interrupts: bool,
-    /// What the hypervisor takes, without CONFIG_PARAVIRT_TIME_ACCOUNTING: as well.
+    /// What the hypervisor takes of a guest: as well. So it is without CONFIG_PARAVIRT_TIME_ACCOUNTING, and
+    /// until the hypervisor has reported some: not all do.
     pub steal: bool,
     /// What quotas take: without it a wait in a group with a quota may be taken for one of another cause.
     pub quota: bool,
@@ -39,7 +41,7 @@ pub struct NotMeasured {
 /// A long wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episode {
-    /// When it ended, from the start of the watch, ns.
+    /// When it ended, from the start of the watch, ns; in a sum of windows, from that of the first one.
     pub end_ns: u64,
     /// The CPU on which it ended.
     pub cpu: u32,
@@ -78,7 +80,8 @@ pub struct Occupant {
     pub cgroup_id: u64,
     /// The path of that.
     pub cgroup: Option<String>,
-    /// How long it ran during the wait at least, ns: without interrupts and steal, where these are told.
+    /// How long it ran during the wait at least, ns: without interrupts and steal, where these
+    /// are measured.
     pub ns: u64,
 }
 

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::date::Date;
 use crate::watch::cgroup::Cgroup;
+use crate::watch::episode::Episodes;
 use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
 
 /// The most series of a sum, as many as one watch can have at once. Waits of all others are one.
 const MOST_SERIES: usize = 65_536;
 
 /// Windows that are added up, each later than the one before. Time between them, in which nobody watched, is
-/// in none.
+/// in none. Episodes of all of them end by the clock of the first one's watch, which goes on in such time.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
     /// The first window, with the sums of what is no list.
@@ -36,10 +38,14 @@ impl Sum {
             let sum = self.cpus.entry(cpu).or_default();
             *sum = (sum.0.saturating_add(switches), sum.1.merged(&waits));
         }
-        let window = Window { series: Vec::new(), cpus: Vec::new(), others, ..window };
+        let mut window = Window { series: Vec::new(), cpus: Vec::new(), others, ..window };
         self.head = Some(match self.head.take() {
             None => window,
-            Some(head) => joined(head, window),
+            Some(head) => {
+                let later_ns = not_watched(&head, &window);
+                window.episodes.iter_mut().for_each(|episodes| episodes.shift(later_ns));
+                joined(head, window)
+            }
         });
     }
 
@@ -68,6 +74,27 @@ impl Sum {
     /// How many series there are.
     pub fn series(&self) -> usize {
         self.series.len()
+    }
+}
+
+/// How much later `window` began than the times that it counts say, ns, if these are to count from the start
+/// of the watch of `first`: that is another one, or the machine was suspended.
+fn not_watched(first: &Window, window: &Window) -> u64 {
+    // Dates are known to the second.
+    const UNSURE_NS: u64 = 2_000_000_000;
+    let seconds = |window: &Window| Date::parse(&window.started).map(Date::seconds);
+    let Some((from, to)) = seconds(first).zip(seconds(window)) else { return 0 };
+    let passed = u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+    let end = first.begin_ns.saturating_add(passed.saturating_mul(1_000_000_000));
+    Some(end.saturating_sub(window.begin_ns)).filter(|&ns| ns > UNSURE_NS).unwrap_or(0)
+}
+
+impl Episodes {
+    /// Has them end later by so many ns.
+    fn shift(&mut self, ns: u64) {
+        for episode in &mut self.longest {
+            episode.end_ns = episode.end_ns.saturating_add(ns);
+        }
     }
 }
 
@@ -149,6 +176,7 @@ impl Audit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::episode::Episode;
     use crate::watch::{SCHEMA, WaitBegin};
 
     fn window(begin_ns: u64, series: Vec<Series>) -> Window {
@@ -215,6 +243,27 @@ mod tests {
             (Some(60), CostSource::Estimated)
         );
         assert_eq!(all.audit.map(|audit| (audit.equal, audit.differing)), Some((8, 1)));
+    }
+
+    #[test]
+    fn episodes_of_several_watches_end_by_the_clock_of_the_first() {
+        let ended = |started: &str, begin_s: u64, end_s: u64| {
+            let longest = vec![Episode { end_ns: end_s * 1_000_000_000, ..Episode::default() }];
+            let episodes = Some(Episodes { long_waits: 1, longest, ..Episodes::default() });
+            let window = window(begin_s * 1_000_000_000, Vec::new());
+            Window { started: format!("2026-11-21T{started}Z"), episodes, ..window }
+        };
+        let mut sum = Sum::default();
+        sum.add(ended("01:00:00", 3_600, 3_605));
+        // The same watch: its begins are known to the second, its episodes to the nanosecond.
+        sum.add(ended("01:10:01", 4_200, 4_206));
+        // Another watch, a suspended machine, and a clock that was set back before the first window.
+        sum.add(ended("02:00:00", 0, 7));
+        sum.add(ended("03:00:00", 600, 608));
+        sum.add(ended("00:30:00", 1_200, 1_209));
+        let episodes = sum.window().and_then(|window| window.episodes).unwrap().longest;
+        let ends = episodes.iter().map(|episode| episode.end_ns / 1_000_000_000);
+        assert_eq!(ends.collect::<Vec<_>>(), [3_605, 3_609, 4_206, 7_207, 10_808]);
     }
 
     #[test]

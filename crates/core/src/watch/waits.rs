@@ -16,7 +16,7 @@ pub struct Waits {
     /// The longest; `None` if there are none.
     pub max_ns: Option<u64>,
     /// Whether that is exact. Otherwise it is the end of its bucket: the longest wait ended just when the
-    /// window did, and is exact in the total.
+    /// window did. The total of a watch has it exactly; a sum of windows does not.
     pub max_is_exact: bool,
     /// Where they lie: 16 buckets an octave.
     #[serde(deserialize_with = "packed::histogram")]
@@ -40,8 +40,9 @@ impl Waits {
         }
     }
 
-    /// The largest value that the wait at `percentile` can have had, ns: at most 1/16 above its true value,
-    /// never below. `None` if there are too few waits to say.
+    /// The largest value that the wait at `percentile` can have had, ns: never below its true value, and at
+    /// most 1/16 above it where the scale has buckets of that width (`scale`, from 128 ns to 17 s). `None` if
+    /// there are too few waits to say.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
         let upper = self.histogram.percentile(percentile)?;
         Some(self.max_ns.map_or(upper, |max| upper.min(max)))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_store::write_new;
 
-use super::ModuleError;
+use super::{ModuleError, are_headers};
 use crate::archive::{Archive, ArchiveError, Purpose, Site};
 use crate::cache::{Cache, CacheError, Stage};
 use crate::kernel::Arch;
@@ -104,7 +104,7 @@ fn is_needed(path: &Path) -> bool {
 /// package, names that a system's set-up chooses, and places to mount on.
 fn arrange(tree: &Path, release: &str) -> Result<(), ModuleError> {
     let lacking = |why| ModuleError::Package { release: release.into(), why };
-    if !tree.join(&folder(release)[1..]).join("Makefile").is_file() {
+    if !are_headers(tree, release) {
         return Err(lacking("contain no headers"));
     }
     for (name, target) in ROOT_LINKS {

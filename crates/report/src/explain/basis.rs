@@ -25,7 +25,9 @@ pub(super) fn text(run: &Run, explanation: &Explanation, style: Style) -> String
     out.push_str(&listed("traced with: ", &explanation.seen_with));
     out.push_str(&listed("not traced: ", &explanation.not_seen));
     out.push_str(&losses_text(explanation, style));
-    out.push_str(&explanation.truth.as_ref().map(truth_text).unwrap_or_default());
+    out.push_str(
+        &explanation.truth.as_ref().map(|truth| truth_text(truth, style)).unwrap_or_default(),
+    );
     out.push_str(&anew::text(explanation, run.time_domain, style));
     out
 }
@@ -44,28 +46,40 @@ fn listed(title: &str, names: &[String]) -> String {
 }
 
 /// How right the explanations of a simulated run are.
-fn truth_text(truth: &Truth) -> String {
-    let Truth { wakeups, right, other_function, wrong_bound, wrong, unexplained, causes } = truth;
+fn truth_text(truth: &Truth, style: Style) -> String {
+    let &Truth { wakeups, uncompared, .. } = truth;
     let verdicts = [
-        (right, "right"),
-        (other_function, "another function of the right section"),
-        (wrong_bound, "a wrong bound"),
-        (wrong, "wrong"),
-        (unexplained, "unexplained"),
+        (truth.right, "right"),
+        (truth.other_function, "another function of the right section"),
+        (truth.wrong_bound, "a wrong bound"),
+        (truth.wrong, "wrong"),
+        (truth.unexplained, "unexplained"),
     ];
-    let verdicts = verdicts.into_iter().filter(|(count, _)| **count > 0);
+    let verdicts = verdicts.into_iter().filter(|(count, _)| *count > 0);
     let verdicts: Vec<String> =
-        verdicts.map(|(count, verdict)| format!("{verdict} {}", grouped(*count))).collect();
+        verdicts.map(|(count, verdict)| format!("{verdict} {}", grouped(count))).collect();
     let first = format!(
         "compared with the truth of the simulation, the largest share of {} late wakeups: {}",
-        grouped(*wakeups),
+        grouped(wakeups),
         if verdicts.is_empty() { "none".into() } else { verdicts.join(", ") },
     );
-    let shares = percent::of(&causes.iter().map(|row| row.ns).collect::<Vec<_>>());
-    let rows = causes.iter().zip(shares).filter(|(row, _)| row.ns > 0).take(MOST_NAMED);
+    let mut out = format!(" {}\n", wrapped(&first, WIDTH - 1, "   "));
+    let title = if uncompared > 0 {
+        let text = format!(
+            "not compared, because too much happened while they waited: {} of {} late wakeups",
+            grouped(uncompared),
+            grouped(wakeups.saturating_add(uncompared)),
+        );
+        out.push_str(&format!(" {}\n", style.warn(&wrapped(&text, WIDTH - 1, "   "))));
+        "the others truly were: "
+    } else {
+        "it truly was: "
+    };
+    let shares = percent::of(&truth.causes.iter().map(|row| row.ns).collect::<Vec<_>>());
+    let rows = truth.causes.iter().zip(shares).filter(|(row, _)| row.ns > 0).take(MOST_NAMED);
     let rows: Vec<String> =
         rows.map(|(row, share)| format!("{} {}", row.cause, share.trim())).collect();
-    format!(" {}\n{}", wrapped(&first, WIDTH - 1, "   "), listed("it truly was: ", &rows))
+    out + &listed(title, &rows)
 }
 
 fn losses_text(explanation: &Explanation, style: Style) -> String {

@@ -13,6 +13,7 @@ mod net;
 mod not_followed;
 mod ranking;
 pub(crate) mod runs;
+mod truth;
 
 const PLAIN: Style = Style { colour: false };
 

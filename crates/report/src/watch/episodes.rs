@@ -1,5 +1,6 @@
 //! The longest waits, each with who had the CPU meanwhile.
 
+use wakescope_core::date::Date;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_core::watch::Window;
@@ -14,8 +15,30 @@ use crate::style::clean;
 /// The longest name of a task that a line shows.
 const COMM: usize = 15;
 
+/// How it is told when a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    /// From the start of the watch.
+    Elapsed,
+    /// By the date: stored windows may be of several watches.
+    Dates,
+}
+
+impl Times {
+    /// When an episode of `window` ended.
+    fn of(self, episode: &Episode, window: &Window) -> String {
+        match (self, Date::parse(&window.started)) {
+            (Self::Dates, Some(begin)) => {
+                let after = episode.end_ns.saturating_sub(window.begin_ns);
+                begin.after(SpanNs(after)).to_string()
+            }
+            _ => clock(SpanNs(episode.end_ns)),
+        }
+    }
+}
+
 /// The longest waits of a window, as a list with its heading; empty if there were none.
-pub(super) fn list(window: &Window, most: usize) -> Vec<String> {
+pub(super) fn list(window: &Window, most: usize, times: Times) -> Vec<String> {
     let Some(episodes) = &window.episodes else { return Vec::new() };
     let unseen = unseen_longest(window, episodes)
         .map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
@@ -37,13 +60,13 @@ pub(super) fn list(window: &Window, most: usize) -> Vec<String> {
     lines.extend(unseen);
     lines.extend(episodes.longest.iter().take(most).map(|episode| {
         let whose = within(&episode.task, episode.cgroup_id, episode.cgroup.as_ref());
-        format!(" {}", line(episode, &whose))
+        format!(" {}", line(episode, &whose, &times.of(episode, window)))
     }));
     lines.extend(not_measured(episodes.not_measured).map(|text| format!(" {text}")));
     lines
 }
 
-/// The longest wait of all, where it is longer than these: the kernel left out the switch that ended it,
+/// The longest wait of all, where it is longer than these: the kernel did not report the switch that ended it,
 /// or it ended as an interval did.
 fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
     let all = all_waits(window);
@@ -55,8 +78,8 @@ fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
 }
 
 /// The longest waits of the tasks of a row, or of a CPU.
-pub(super) fn of_row(episodes: Option<&Episodes>, key: &Key) -> Vec<String> {
-    let all = episodes.iter().flat_map(|episodes| &episodes.longest);
+pub(super) fn of_row(window: &Window, key: &Key, times: Times) -> Vec<String> {
+    let all = window.episodes.iter().flat_map(|episodes| &episodes.longest);
     let own = all.filter(|episode| match key {
         Key::Cpu(cpu) => *cpu == episode.cpu,
         _ => {
@@ -65,7 +88,10 @@ pub(super) fn of_row(episodes: Option<&Episodes>, key: &Key) -> Vec<String> {
         }
     });
     // Its cgroup is that of the row.
-    own.map(|episode| format!(" {}", line(episode, &name(&episode.task)))).collect()
+    let line = |episode: &Episode| {
+        format!(" {}", line(episode, &name(&episode.task), &times.of(episode, window)))
+    };
+    own.map(line).collect()
 }
 
 /// The longest wait of a window, in a line.
@@ -80,8 +106,8 @@ pub(super) fn longest(window: &Window) -> Option<String> {
 }
 
 /// `42.1 ms  nginx[7] in /web, CPU 1 at 0:05: its CPU quota took 40.0 ms`.
-fn line(episode: &Episode, whose: &str) -> String {
-    let (ns, when) = (SpanNs(episode.ns).to_string(), clock(SpanNs(episode.end_ns)));
+fn line(episode: &Episode, whose: &str, when: &str) -> String {
+    let ns = SpanNs(episode.ns).to_string();
     format!("{ns:>7}  {whose}, CPU {} at {when}: {}", episode.cpu, verdict(episode))
 }
 
@@ -140,7 +166,7 @@ fn name(task: &NamedTask) -> String {
     format!("{comm}{pid}{policy}")
 }
 
-/// What this kernel does not measure.
+/// What is not measured here.
 fn not_measured(not_measured: NotMeasured) -> Option<String> {
     let NotMeasured { interrupts, steal, quota } = not_measured;
     let parts = [(interrupts, "interrupts"), (steal, "steal"), (quota, "quotas")];
@@ -148,7 +174,7 @@ fn not_measured(not_measured: NotMeasured) -> Option<String> {
     match lacking.as_slice() {
         [] => None,
         lacking => Some(format!(
-            "this kernel does not measure what {} took of these: it is in the time of others",
+            "what {} took of these is not measured here: it is in the time of others",
             lacking.join(" and ")
         )),
     }

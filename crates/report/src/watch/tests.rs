@@ -187,7 +187,7 @@ fn every_loss_is_a_number() {
          audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
          ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
          ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
-         ! the kernel left out the switch that ended 6 waits: counted from its own sums
+         ! the kernel did not report the switch that ended 6 waits: counted from its own sums
          ! the program did not see 4 waits of 4.00 µs in all that the kernel counted
          ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them
          ! 2 waits ended before the begin by the kernel's clock
@@ -276,8 +276,19 @@ fn long_waits_are_listed_with_who_took_them() {
         2.10 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
         2.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: interrupts took 1.90 ms
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
-        this kernel does not measure what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
+        what interrupts and quotas took of these is not measured here: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
+    // Of stored windows, which may be of several watches, by the date.
+    let stored =
+        Window { started: "2026-11-21T01:00:00Z".into(), begin_ns: 5_000_000_000, ..window };
+    let of = Date::parse("2026-11-21T01:00:00Z").unwrap();
+    let text = stored_table(2, (of, of), &stored, VIEW, Style::default());
+    assert!(
+        text.contains(
+            "find[13] in /system.slice/backup.service, CPU 1 at 2026-11-21T01:00:01Z: its"
+        ),
+        "{text}"
+    );
 }
 
 /// What the table says is the longest wait is on the list, or the list says why not.
@@ -295,7 +306,7 @@ fn a_longest_wait_that_nobody_saw_is_told() {
         let one = Series { waits: longest.clone(), ..series("find", 21, Some("/"), &[]) };
         let window = Window { series: vec![one], episodes: Some(episodes), ..window() };
         let line = want.map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
-        let all = super::episodes::list(&window, 8);
+        let all = super::episodes::list(&window, 8, Times::Elapsed);
         assert_eq!(all.iter().find(|line| line.contains("not seen")), line.as_ref(), "{longest:?}");
         let told = want.map(|ns| format!(" longest: {ns}  who took it was not seen"));
         let line = super::episodes::longest(&window).filter(|line| line.contains("not seen"));

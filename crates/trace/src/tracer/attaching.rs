@@ -5,6 +5,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
+use crate::cpus::cpu_numbers;
 use crate::error::{TraceError, denied, innermost};
 use crate::interference::Watch;
 use crate::kernel::Kernel;
@@ -15,11 +16,6 @@ use crate::shared::{
     ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
 use crate::target::Filter;
-
-/// CPUs that there may ever be.
-pub(super) fn possible_cpus() -> u32 {
-    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
-}
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
@@ -41,7 +37,7 @@ pub(super) fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked(object::WAKEUPS)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
-    let cpus = possible_cpus();
+    let cpus = cpu_numbers();
     let (probes, followed, waking) = match options.is_of_probes() {
         true => (options.probes.max(1), options.probes.max(1), options.probes),
         false => (1, MOST_FOLLOWED, cpus),

@@ -24,7 +24,7 @@ pub(super) mod turn {
     pub(crate) const CGROUP: usize = 3;
     pub(crate) const COMM: usize = 4;
     pub(crate) const PID_AND_PRIO: usize = 6;
-    pub(crate) const POLICY: usize = 7;
+    pub(crate) const POLICY_AND_IRQ: usize = 7;
     pub(crate) const WORDS: usize = 8;
     /// `TURNS`
     pub(crate) const COUNT: usize = 64;
@@ -53,7 +53,10 @@ pub(super) mod cpu_turns {
 
     pub(crate) const ASKED: usize = 0;
     pub(crate) const LONG_WAITS: usize = 2;
-    pub(crate) const LONGEST: usize = 5 + turn::COUNT * turn::WORDS;
+    pub(crate) const SEEN: usize = 4;
+    pub(crate) const FIRST_IRQ: usize = 5;
+    pub(crate) const TURNS: usize = 6;
+    pub(crate) const LONGEST: usize = TURNS + turn::COUNT * turn::WORDS;
     /// Places in a bank, and banks.
     pub(crate) const PLACES: usize = 2;
     pub(crate) const BANKS: usize = 2;

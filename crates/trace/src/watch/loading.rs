@@ -13,23 +13,19 @@ use super::layout::{
     LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_STEAL_TIME, LACKS_THROTTLED_TIME,
 };
 use super::{Limits, PROGRAM};
+use crate::cpus::cpu_numbers;
 use crate::error::{TraceError, denied, innermost};
 use crate::object;
 
 /// The program that tells what the kernel lacks.
 const LACKS: &str = "watch_lacks";
 
-/// CPUs that there may ever be.
-pub(super) fn possible_cpus() -> u32 {
-    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
-}
-
 /// Loads the programs, whose maps are as large as `limits` ask for.
-/// Also says what is not told of long waits.
+/// Also says what the kernel cannot measure of long waits.
 pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
-    let cpus = possible_cpus();
+    let cpus = cpu_numbers();
     let rows = limits.series.saturating_add(1);
     let mut loader = EbpfLoader::new();
     loader

@@ -1,12 +1,14 @@
 //! The longest waits that the program kept of each CPU, with whose turns there were meanwhile.
 
-use wakescope_core::watch::episode::{Episodes, NotMeasured};
+use wakescope_core::units::MonoNs;
+use wakescope_core::watch::episode::Episodes;
 use wakescope_core::watch::turns::{LongWait, Turn};
 use wakescope_decode::KernelTask;
 use wakescope_sys::shared::Words;
 
 use super::cgroups::Cgroups;
 use super::layout::{LEAST_LONG, cpu_turns, long_wait, turn};
+use super::taken::{Taken, TakenTime};
 
 /// How often a wait is read that is written meanwhile.
 const TRIES: u32 = 3;
@@ -16,20 +18,21 @@ pub(super) struct LongWaits {
     words: Words,
     /// Of each CPU, the version of each place that was read last, and how many long waits there were.
     cpus: Vec<([u64; cpu_turns::BANKS * cpu_turns::PLACES], u64)>,
-    not_measured: NotMeasured,
+    taken: TakenTime,
 }
 
 impl LongWaits {
     /// Those in the memory of so many CPUs.
-    pub(super) fn of(words: Words, cpus: u32, not_measured: NotMeasured) -> Self {
-        Self { words, cpus: vec![Default::default(); cpus as usize], not_measured }
+    pub(super) fn of(words: Words, cpus: u32, taken: TakenTime) -> Self {
+        Self { words, cpus: vec![Default::default(); cpus as usize], taken }
     }
 
     /// The longest since the last reading. They end by the monotonic clock.
-    pub(super) fn read(&mut self, cgroups: &mut Cgroups) -> Episodes {
+    pub(super) fn read(&mut self, cgroups: &mut Cgroups, now: MonoNs) -> Episodes {
+        let taken = (0..self.cpus.len()).map(|cpu| taken(&self.words, cpu * cpu_turns::WORDS));
         let mut found = Episodes {
             least_ns: LEAST_LONG,
-            not_measured: self.not_measured,
+            not_measured: self.taken.judge(&taken.collect::<Vec<_>>(), now),
             ..Episodes::default()
         };
         for (number, (versions, before)) in (0..).zip(&mut self.cpus) {
@@ -61,6 +64,26 @@ impl LongWaits {
     }
 }
 
+/// What the CPU whose words begin at `at` showed at its last turn.
+fn taken(words: &Words, at: usize) -> Option<Taken> {
+    let last = words.load(at + cpu_turns::SEEN).checked_sub(1)?;
+    let turn = at + cpu_turns::TURNS + place(last) * turn::WORDS;
+    let [_, irq] = halves(words.load(turn + turn::POLICY_AND_IRQ));
+    let first_irq = u32::try_from(words.load(at + cpu_turns::FIRST_IRQ)).unwrap_or(0);
+    Some(Taken { irq: (first_irq, irq), steal: words.load(turn + turn::STEAL) })
+}
+
+/// Where the turn with this number is.
+fn place(number: u64) -> usize {
+    usize::try_from(number % turn::COUNT as u64).unwrap_or(0)
+}
+
+/// The two numbers in a word, in the order of their addresses.
+fn halves(word: u64) -> [u32; 2] {
+    let bytes = word.to_ne_bytes();
+    [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+}
+
 /// The wait at `at`, with its version, if that is not the one `before`.
 fn read_one(words: &Words, at: usize, before: u64, cpu: u32) -> Option<(u64, LongWait)> {
     for _ in 0..TRIES {
@@ -80,8 +103,7 @@ fn read_one(words: &Words, at: usize, before: u64, cpu: u32) -> Option<(u64, Lon
 fn wait_of(words: &[u64], cpu: u32) -> LongWait {
     let seen = words[long_wait::SEEN];
     let at = |number: u64| {
-        let place = usize::try_from(number % turn::COUNT as u64).unwrap_or(0);
-        let from = long_wait::TURNS + place * turn::WORDS;
+        let from = long_wait::TURNS + place(number) * turn::WORDS;
         turn_of(&words[from..from + turn::WORDS])
     };
     // The waiter's own has taken the place of the oldest.
@@ -98,17 +120,15 @@ fn wait_of(words: &[u64], cpu: u32) -> LongWait {
 }
 
 fn turn_of(words: &[u64]) -> Turn {
-    let bytes = words[turn::PID_AND_PRIO].to_ne_bytes();
-    let [pid, prio] = [0, 4].map(|at| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let policy = words[turn::POLICY].to_ne_bytes();
+    let [pid, prio] = halves(words[turn::PID_AND_PRIO]);
+    let [policy, _] = halves(words[turn::POLICY_AND_IRQ]);
     let mut comm = [0; 16];
     let halves = words[turn::COMM..][..2].iter().flat_map(|half| half.to_ne_bytes());
     comm.iter_mut().zip(halves).for_each(|(to, from)| *to = from);
-    let pid = u32::from_ne_bytes(pid);
     let task = KernelTask {
         pid,
-        prio: i32::from_ne_bytes(prio),
-        policy: u32::from_ne_bytes([policy[0], policy[1], policy[2], policy[3]]),
+        prio: i32::from_ne_bytes(prio.to_ne_bytes()),
+        policy,
         // What is left there of another task is not idle's.
         comm: if pid == 0 { Default::default() } else { comm },
     };

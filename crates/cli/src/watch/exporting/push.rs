@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// A request, how many waits are in it, and how many lost ones it tells of.
+/// A request, how many waits are in it, and how many lost waits it reports.
 struct Request {
     body: String,
     waits: u64,

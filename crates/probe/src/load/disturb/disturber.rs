@@ -1,28 +1,29 @@
-//! What all that disturb have in common.
+//! The interface of everything that disturbs a CPU.
 
 use wakescope_core::units::MonoNs;
 
 use super::super::desk::Desk;
 
-/// When the machine was disturbed.
+/// One disturbance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Burst {
     pub(super) begin: MonoNs,
     pub(super) end: MonoNs,
-    /// What a section of kernel code did in that time. Others do not tell.
+    /// The turns of a section of kernel code. Other disturbances count none.
     pub(super) turns: Option<Turns>,
 }
 
-/// Turns of a loop.
+/// How many turns a loop made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
+    /// All of them.
     pub(super) all: u64,
-    /// Those that had not been made before.
+    /// Those that repeated no earlier turn.
     pub(super) work: u64,
 }
 
-/// What disturbs the CPU that it was made on.
+/// Disturbs the CPU that it was created on.
 pub(super) trait Disturber {
-    /// Disturbs it, now or in a moment. `None` if it did not come to that.
+    /// Disturbs the CPU once, now or in a moment. `None` if there was no disturbance of the wanted length.
     fn disturb(&mut self, desk: &Desk) -> Result<Option<Burst>, String>;
 }

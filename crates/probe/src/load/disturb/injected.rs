@@ -1,22 +1,23 @@
-//! Sections of kernel code that the project's kernel module makes, of which it tells begin and end.
+//! Disturbances by the project's kernel module. It makes sections of kernel code that hold a CPU up, and
+//! records when each section began and ended.
 
 use std::fs::File;
 use std::io;
 
-use wakescope_sys::injector::{Asked, Injector, Section};
+use wakescope_sys::injector::{Asked, Injector, Made, Section};
 
 use super::super::desk::Desk;
 use super::disturbance::Disturbance;
 use super::disturber::{Burst, Disturber, Turns};
 
-/// Where the module has it, if it was loaded with `inject=1`.
+/// The module's device for sections. It exists if the module was loaded with `inject=1`.
 const DEVICE: &str = "/dev/wakescope-inject";
 
-/// What it answers where there is no other CPU.
+/// The device's error for sections that need another CPU, if there is no other.
 const ENODEV: i32 = 19;
 
-/// How many turns a loop that begins anew makes again: longer than from one wakeup to the next, where
-/// these come as fast as they can.
+/// How many turns a loop repeats after a break. They take longer than the shortest time between two
+/// wakeups, so that a livelock is possible.
 const AGAIN: u32 = 500;
 
 pub(super) struct Injected {
@@ -56,10 +57,53 @@ impl Disturber for Injected {
             Err(e) => return Err(format!("{DEVICE} refuses: {e}")),
         }
         let made = self.injector.last().ok_or_else(|| format!("{DEVICE} tells of no section"))?;
-        if made.cut {
-            return Err(format!("{DEVICE} ended a section early: the kernel's clock stood still"));
+        burst(self.asked.section, made)
+    }
+}
+
+/// The disturbance that a section was. A wait for a lock is shorter than asked for where the other CPU
+/// gave the lock up first, because an interrupt or a hypervisor held up the CPU that was to wait.
+fn burst(section: Section, made: Made) -> Result<Option<Burst>, String> {
+    if made.cut && section.needs_another_cpu() {
+        return Ok(None);
+    }
+    if made.cut {
+        return Err(format!("{DEVICE} ended a section early: the kernel's clock stood still"));
+    }
+    let turns = Some(Turns { all: made.turns, work: made.work });
+    Ok(Some(Burst { begin: made.begin, end: made.end, turns }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::units::MonoNs;
+
+    use super::*;
+
+    #[test]
+    fn only_a_wait_for_another_cpu_may_end_early() {
+        let whole = Made {
+            number: 1,
+            begin: MonoNs(1_000),
+            end: MonoNs(301_000),
+            cpu: 0,
+            turns: 5_000,
+            work: 5_000,
+            cut: false,
+        };
+        for (section, cut, want) in [
+            (Section::IrqsOff, false, Ok(Some(301_000))),
+            (Section::IrqsOff, true, Err("clock stood still")),
+            (Section::LockWait, false, Ok(Some(301_000))),
+            (Section::LockWait, true, Ok(None)),
+            (Section::LockWaitIrqsOff, true, Ok(None)),
+        ] {
+            let found = burst(section, Made { cut, ..whole });
+            let found = found.map(|burst| burst.map(|burst| burst.end.0));
+            match (&found, &want) {
+                (Err(found), Err(want)) => assert!(found.contains(want), "{section:?}: {found}"),
+                (found, want) => assert_eq!(found.as_ref().ok(), want.as_ref().ok(), "{section:?}"),
+            }
         }
-        let turns = Some(Turns { all: made.turns, work: made.work });
-        Ok(Some(Burst { begin: made.begin, end: made.end, turns }))
     }
 }

@@ -7,7 +7,7 @@ use super::lines::{Line, Tone};
 use super::{Live, Size};
 use crate::plot::log_log_within;
 use crate::table::columns;
-use crate::watch::episodes::of_row;
+use crate::watch::episodes::{Times, of_row};
 use crate::watch::rows::Row;
 use crate::watch::{max, percentile_of};
 
@@ -19,12 +19,15 @@ impl Live {
         let mut lines = vec![Line::with(Tone::Strong, format!(" {}", row.name()))];
         let last = self.waits_of(key, self.shown.last.as_ref());
         let all = self.waits_of(key, self.shown.all.window().as_ref());
-        let names = if self.stored.is_some() { ["this window", "all"] } else { ["last", "all"] };
+        let (names, times) = match self.stored {
+            Some(_) => (["this window", "all"], Times::Dates),
+            None => (["last", "all"], Times::Elapsed),
+        };
         let head = ["", "waits", "p50", "p99", "p99.9", "max", "waited"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         rows.extend(names.into_iter().zip([&last, &all]).map(|(name, waits)| figures(name, waits)));
         lines.extend(columns(&rows, true).lines().map(Line::plain));
-        lines.extend(of_row(window.episodes.as_ref(), key).into_iter().map(Line::plain));
+        lines.extend(of_row(window, key, times).into_iter().map(Line::plain));
         lines.push(Line::plain(""));
         if row.waits.count == 0 {
             lines.push(Line::plain(" no task of it waited"));

@@ -1,0 +1,20 @@
+//! `wakescope lab` with guests that boot. What takes minutes is in `lab_long`.
+
+mod bisected;
+mod bits;
+mod clocks;
+#[path = "../common/mod.rs"]
+mod common;
+mod confined;
+mod confinement;
+mod device;
+mod disturbed;
+mod equipment;
+mod explained;
+mod guests;
+mod hurt;
+mod kernels;
+mod record;
+mod resumed;
+mod schema;
+mod trust;

@@ -1,0 +1,370 @@
+//! `wakescope compare`, run as a command.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use crate::common::bench::{Ended, Test};
+use crate::common::made_up::run;
+use serde_json::Value;
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::run::{Run, TimeDomain};
+
+const LOW: [u64; 5] = [100, 103, 97, 101, 99];
+const SAME: [u64; 5] = [102, 98, 100, 104, 96];
+const HIGH: [u64; 5] = [200, 206, 194, 202, 198];
+const WIDE: [u64; 5] = [50, 90, 110, 190, 300];
+
+fn compare(test: &Test, new: &[String], old: &[String], args: &[&str]) -> Ended {
+    let mut all = vec!["compare"];
+    all.extend(new.iter().map(String::as_str));
+    all.push("--against");
+    all.extend(old.iter().map(String::as_str));
+    all.extend(args);
+    let ended = test.start_command(&all).output();
+    assert!(!ended.stderr.contains("panicked") && ended.code.is_some(), "{ended:?}");
+    ended
+}
+
+/// Runs around `new` µs against those around `old`, which must end with `code`.
+#[track_caller]
+fn check(new: &[u64], old: &[u64], args: &[&str], code: i32, first: &str) -> String {
+    let test = Test::new("compare");
+    let (new, old) = (test.write_runs("new", new), test.write_runs("old", old));
+    let ended = compare(&test, &new, &old, args);
+    assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{args:?}: {ended:?}");
+    assert!(ended.stdout.starts_with(first), "{args:?}: {}", ended.stdout);
+    ended.stdout
+}
+
+#[test]
+fn each_verdict_has_its_exit_code() {
+    check(&HIGH, &LOW, &[], 1, "Worse: p99.9 2.00 × (1.93–2.07), max 2.00 × (");
+    check(&LOW, &HIGH, &[], 0, "Better: p99.9 0.50 × (");
+    check(&SAME, &LOW, &[], 0, "No difference: p99.9 1.00 × (");
+    check(&WIDE, &LOW, &[], 3, "Inconclusive: p99.9 1.23 × (");
+    check(
+        &HIGH[..3],
+        &LOW[..3],
+        &[],
+        3,
+        "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 3 runs against 3",
+    );
+    let alone =
+        check(&HIGH[..1], &LOW[..1], &[], 3, "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 1 run");
+    assert!(alone.contains("One run a side gives no verdict"), "{alone}");
+    assert!(alone.contains("p99 of these two runs: "), "{alone}");
+}
+
+#[test]
+fn what_is_asked_changes_the_verdict() {
+    check(&SAME, &LOW, &["--margin", "0.5%"], 3, "Inconclusive: ");
+    check(&HIGH, &LOW, &["--margin", "150%"], 0, "No difference: ");
+    check(&HIGH, &LOW, &["--alpha", "1%"], 3, "Inconclusive: ");
+    check(&HIGH, &LOW, &["--max-regression", "20%"], 1, "Worse: ");
+    check(&HIGH, &LOW, &["--max-regression", "1.5"], 0, "Worse: ");
+    check(&WIDE, &LOW, &["--max-regression", "20%"], 3, "Inconclusive: ");
+    check(&LOW, &HIGH, &["--fail-above", "10ms"], 1, "Better: ");
+    check(&LOW, &HIGH, &["--fail-above", "11ms", "--fail-above", "p99=1ms"], 0, "Better: ");
+    check(&LOW, &HIGH, &["--fail-above", "p99.99=1s"], 3, "Better: ");
+}
+
+/// Writes five runs a side, each begun so many minutes after one o'clock.
+fn write_begun(
+    test: &Test,
+    side: &str,
+    us: &[u64],
+    minutes: impl Iterator<Item = u64>,
+) -> Vec<String> {
+    let write = |(&us, minute): (&u64, u64)| {
+        let (id, started) = (format!("{side} {minute}"), format!("2026-11-21T01:{minute:02}:00Z"));
+        test.write_run(&format!("{side}/{minute}"), &Run { id, started, ..run(us) })
+    };
+    us.iter().zip(minutes).map(write).collect()
+}
+
+#[test]
+fn one_side_after_the_other_is_no_verdict_unless_accepted() {
+    let test = Test::new("compare-blocks");
+    let old = write_begun(&test, "old", &LOW, 0..5);
+    for (us, code, word) in
+        [(HIGH, 1, "worse"), (LOW.map(|us| us / 2), 0, "better"), (SAME, 0, "no difference")]
+    {
+        let new = write_begun(&test, word, &us, 10..15);
+        let ended = compare(&test, &new, &old, &[]);
+        assert_eq!((ended.code, &*ended.stderr), (Some(3), ""), "{ended:?}");
+        assert!(ended.stdout.starts_with("Inconclusive: p99.9 "), "{ended:?}");
+        let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "All new runs were measured after all old ones.",
+            &format!("the verdict would be: {word}."),
+            "wakescope compare --interleave-plan 5",
+            "--accept-blocks",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        let json = compare(&test, &new, &old, &["--json"]).stdout;
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (&value["verdict"], &value["order"]),
+            (&"inconclusive".into(), &"blocks".into())
+        );
+        let gate = compare(&test, &new, &old, &["--max-regression", "50%"]);
+        assert_eq!(gate.code, Some(3), "{gate:?}");
+        let accepted = compare(&test, &new, &old, &["--accept-blocks", "--json"]);
+        assert_eq!(accepted.code, Some(code), "{accepted:?}");
+        let value: Value = serde_json::from_str(&accepted.stdout).unwrap();
+        assert_eq!(value["settings"]["accepted_blocks"], true);
+        let repeat = value["settings"]["repeat"].as_str().unwrap();
+        assert!(repeat.ends_with(" --accept-blocks"), "{repeat}");
+        // A limit is one on each run alone.
+        assert_eq!(compare(&test, &new, &old, &["--fail-above", "1us"]).code, Some(1));
+    }
+    let new = write_begun(&test, "turns", &HIGH, (1..).step_by(2));
+    let old = write_begun(&test, "turns-old", &LOW, (0..).step_by(2));
+    assert_eq!(compare(&test, &new, &old, &[]).code, Some(1));
+}
+
+#[test]
+fn a_plan_tells_the_order_and_is_no_block_itself() {
+    let test = Test::new("compare-plan");
+    let plan = |args: &[&str]| {
+        test.start_command(&[&["compare", "--interleave-plan"], args].concat()).output()
+    };
+    let ended = plan(&["4", "--seed", "3"]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    assert_eq!(plan(&["4", "--seed", "3"]).stdout, ended.stdout, "the seed repeats it");
+    let is_file = plan(&["4", "--seed", "3", "-o", "plan.sh"]);
+    assert_eq!((is_file.code, &*is_file.stdout), (Some(0), ""));
+    // The script itself, with programs that only say what they are asked.
+    let bin = test.dir.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let fake = bin.join("wakescope");
+    fs::write(&fake, "#!/bin/sh\necho \"$STATE $*\"\n").unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |vars: &[(&str, &str)]| {
+        let mut command = Command::new("sh");
+        command.args(["plan.sh", "--duration", "1s"]).current_dir(&test.dir);
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+        command.env("PATH", path).envs(vars.iter().copied()).output().unwrap()
+    };
+    let ran = run(&[("SET_UP_OLD", "export STATE=old"), ("SET_UP_NEW", "export STATE=new")]);
+    let out = String::from_utf8(ran.stdout).unwrap();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((ran.status.code(), lines.len()), (Some(0), 9), "{out}");
+    for line in &lines[..8] {
+        let (state, rest) = line.split_once(' ').unwrap();
+        assert!(rest.starts_with("measure --duration 1s --out "), "{line}");
+        assert!(rest.contains(&format!(" {state}/")), "the state is that of the side: {line}");
+    }
+    assert!(lines[8].contains("compare new/1 new/2 new/3 new/4 --against old/1 old/2 "), "{out}");
+    let without = run(&[("SET_UP_OLD", "true")]);
+    assert!(!without.status.success() && without.stdout.is_empty(), "{without:?}");
+    assert!(String::from_utf8_lossy(&without.stderr).contains("SET_UP_NEW"), "{without:?}");
+    for bad in
+        [&["1"][..], &["0"], &["x"], &["5", "new/0"], &["5", "--force"], &["5", "--against", "x"]]
+    {
+        assert_eq!(plan(bad).code, Some(2), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_given_twice_is_an_error() {
+    let test = Test::new("compare-twice");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    symlink("new/1", test.dir.join("link")).unwrap();
+    symlink("old", test.dir.join("other-old")).unwrap();
+    fs::create_dir_all(test.dir.join("copy")).unwrap();
+    fs::copy(test.dir.join("old/2/run.json"), test.dir.join("copy/run.json")).unwrap();
+    let with = |side: &[String], more: &str| [side, &[more.to_owned()]].concat();
+    for (new, old, want) in [
+        (with(&new, "new/1"), old.clone(), "new/1 is given twice and would count as two runs"),
+        (with(&new, "new/1/"), old.clone(), "both lead to "),
+        (with(&new, "new/1/run.json"), old.clone(), "both lead to "),
+        (with(&new, "link"), old.clone(), "new/1 and link are the same run and would count as two"),
+        (with(&new, "old/3"), old.clone(), "old/3 is given twice"),
+        (with(&new, "other-old/3"), old.clone(), "other-old/3 and old/3 are the same run"),
+        (new.clone(), with(&old, "copy"), "old/2 and copy are the same run"),
+        (with(&new, "copy"), old.clone(), "copy and old/2 are the same run"),
+    ] {
+        for force in [&[][..], &["--force"]] {
+            let ended = compare(&test, &new, &old, force);
+            assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{new:?}: {ended:?}");
+            assert!(ended.stderr.contains(want), "{want}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn throughput_stands_beside() {
+    let text = check(&HIGH, &LOW, &[], 1, "Worse: ");
+    assert_eq!(text.lines().nth(1), Some("Throughput of the load: no difference (1.00 ×)."));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn other_formats_say_the_same() {
+    let json = check(&HIGH, &LOW, &["--json"], 1, "{");
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&value["verdict"], &value["outcome"]), (&"worse".into(), &"fail".into()));
+    assert_eq!(value["runs"], serde_json::json!([5, 5]));
+    assert!(value["ratios"]["max"]["low"].as_f64().unwrap() > 1.9, "{json}");
+    assert_eq!(check(&HIGH, &LOW, &["--format", "json"], 1, "{"), json);
+    let repeat = value["settings"]["repeat"].as_str().unwrap();
+    assert!(repeat.starts_with("wakescope compare new/0 new/1 "), "{repeat}");
+    let xml = check(&HIGH, &LOW, &["--format", "junit"], 1, "<?xml version=\"1.0\"");
+    assert!(xml.contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""), "{xml}");
+    check(&HIGH, &LOW, &["--format", "markdown"], 1, "**Worse: p99.9 2.00 × (1.93–2.07), max");
+}
+
+#[test]
+fn folders_of_runs_are_sides() {
+    let test = Test::new("compare-folders");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let verdict = |ended: &Ended| ended.stdout.lines().next().map(str::to_owned);
+    let one_by_one = compare(&test, &new, &old, &[]);
+    let whole = compare(&test, &["new".into()], &["old".into()], &[]);
+    assert_eq!((verdict(&whole), whole.code), (verdict(&one_by_one), Some(1)), "{whole:?}");
+    fs::create_dir(test.dir.join("none")).unwrap();
+    let ended = compare(&test, &["new".into()], &["none".into()], &[]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("none contains no run"), "{ended:?}");
+}
+
+#[test]
+fn the_ending_of_a_file_says_the_format_or_is_refused() {
+    let test = Test::new("compare-endings");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    for (file, begins) in [("a.xml", "<?xml"), ("a.json", "{"), ("a.md", "**Worse"), ("a", "Worse")]
+    {
+        assert_eq!(compare(&test, &new, &old, &["-o", file]).code, Some(1), "{file}");
+        let text = fs::read_to_string(test.dir.join(file)).unwrap();
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+    for args in [&["-o", "x.pdf"][..], &["-o", "x.xml", "--json"], &["-o", "x.html"]] {
+        let ended = compare(&test, &new, &old, args);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(".txt .text .log .json .xml .md"), "{ended:?}");
+        assert!(!test.dir.join(args[1]).exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn it_goes_to_a_file_if_asked() {
+    let test = Test::new("compare-file");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let ended = compare(&test, &new, &old, &["-o", "out.txt"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
+    let text = fs::read_to_string(test.dir.join("out.txt")).unwrap();
+    assert_eq!(text, compare(&test, &new, &old, &[]).stdout);
+    let ended = compare(&test, &new, &old, &["-o", "no/where"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("cannot write no/where: "), "{ended:?}");
+}
+
+/// Five runs, all changed so, against five others; then the same by force.
+#[track_caller]
+fn refused(change: impl Fn(&mut Run), want: &str) {
+    let test = Test::new("compare-refused");
+    let write = |(i, us): (usize, u64)| {
+        let mut run = run(us);
+        change(&mut run);
+        test.write_run(&format!("new/{i}"), &run)
+    };
+    let new: Vec<String> = HIGH.into_iter().enumerate().map(write).collect();
+    let old = test.write_runs("old", &LOW);
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{want}: {ended:?}");
+    assert!(ended.stderr.contains(want) && ended.stderr.contains("--force"), "{want}: {ended:?}");
+    let forced = compare(&test, &new, &old, &["--force"]);
+    assert_eq!((forced.code, &*forced.stderr), (Some(1), ""), "{want}: {forced:?}");
+    assert!(forced.stdout.contains("Compared with --force"), "{want}: {forced:?}");
+}
+
+#[test]
+fn runs_that_are_not_alike_are_refused() {
+    refused(|run| run.time_domain = TimeDomain::Virtual, "differ in time domain: virtual (");
+    refused(|run| run.plan.interval_ns = 500_000, "differ in interval: 500 µs (");
+    refused(|run| run.plan.load.clear(), "differ in load: none (");
+    refused(
+        |run| {
+            let finding = Finding::new("policy", Severity::Error, "it was not".into(), "");
+            run.validity = Validity::of(vec![finding]);
+        },
+        "not fully trustworthy: invalid: policy (",
+    );
+}
+
+#[test]
+fn what_cannot_be_read_or_compared_says_why() {
+    let test = Test::new("compare-unread");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let none = Run { threads: Vec::new(), ..run(1) };
+    test.write_run("empty", &none);
+    fs::write(test.dir.join("bad.json"), "{").unwrap();
+    for (new, want) in [
+        (vec!["nowhere".to_owned()], "nowhere"),
+        (vec!["bad.json".to_owned()], "bad.json"),
+        (vec!["empty".to_owned()], "cannot use empty: it has no samples"),
+        (vec![new[0].clone(), new[0].clone()], "is given twice"),
+    ] {
+        let ended = compare(&test, &new, &old, &[]);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{new:?}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{new:?}: {ended:?}");
+    }
+    for args in [&["compare"][..], &["compare", "new/0"], &["compare", "--against", "old/0"]] {
+        assert_eq!(test.start_command(args).output().code, Some(2), "{args:?}");
+    }
+    for args in [["--margin", "x"], ["--alpha", "0"], ["--max-regression", "-5%"]] {
+        assert_eq!(compare(&test, &new, &old, &args).code, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn degraded_runs_are_pointed_out() {
+    let test = Test::new("compare-degraded");
+    let mut degraded = run(100);
+    let finding = Finding::new("steal", Severity::Warning, "some".into(), "");
+    degraded.validity = Validity::of(vec![finding]);
+    let mut new = test.write_runs("new", &HIGH);
+    new.push(test.write_run("new/bad", &degraded));
+    let ended = compare(&test, &new, &test.write_runs("old", &LOW), &[]);
+    assert!(ended.stdout.contains("1 of 11 runs not fully trustworthy"), "{ended:?}");
+    assert!(ended.stdout.contains("degraded: steal (bad)"), "{ended:?}");
+}
+
+#[test]
+fn hostile_names_do_no_harm() {
+    let test = Test::new("compare-hostile");
+    let name = "a\u{1b}[2J<b>&\"'\n|`";
+    let mut hostile = run(150);
+    hostile.host.release = name.repeat(50);
+    hostile.plan.load = vec![name.into()];
+    hostile.load[0].name = name.into();
+    let new = vec![test.write_run(name, &hostile)];
+    let old = test.write_runs("old", &LOW);
+    for format in ["text", "json", "junit", "markdown"] {
+        let ended = compare(&test, &new, &old, &["--force", "--format", format]);
+        assert_eq!(ended.code, Some(3), "{format}: {ended:?}");
+        let harmless = |c: char| c == '\n' || !c.is_control();
+        assert!(ended.stdout.chars().all(harmless), "{format}: {:?}", ended.stdout);
+        let marks_up = ["junit", "markdown"].contains(&format);
+        let markup = ended.stdout.replace("\\<b", "").contains("<b>");
+        assert!(!(marks_up && markup), "{format}: {}", ended.stdout);
+    }
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", ended.stderr);
+}
+
+#[test]
+fn a_thousand_runs_are_compared() {
+    let test = Test::new("compare-thousand");
+    let many = |from: u64| -> Vec<u64> { (from..from + 500).collect() };
+    let (new, old) = (test.write_runs("new", &many(1_600)), test.write_runs("old", &many(1_000)));
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
+    assert!(ended.stdout.starts_with("Worse: p99.9 1.49 × ("), "{}", ended.stdout);
+    assert!(ended.stdout.contains("10,000 splits of the runs drawn with --seed 1"));
+    assert_eq!(compare(&test, &new, &old, &[]).stdout, ended.stdout, "the seed repeats it");
+}

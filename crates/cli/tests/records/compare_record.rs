@@ -1,0 +1,178 @@
+//! docs/reference/compare.schema.json, trend.schema.json and series.schema.json say what these records
+//! hold.
+
+use crate::common::made_up::run;
+use crate::common::schema::{each_property, object_pointers, unused_keys};
+use crate::common::stored_window::busy_window;
+use crate::common::{Checker, read};
+use serde_json::{Value, json};
+use wakescope_core::date::Date;
+use wakescope_core::observation::Observation;
+use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::observed::{Grouping, Observed};
+use wakescope_core::watch::packed;
+use wakescope_core::watch::sum::Sum;
+use wakescope_report::series::{self, Figures, Row};
+use wakescope_stats::compare::{Compare, Labelled, Options, Watched, compare, compare_watches};
+use wakescope_stats::trend::{self, Trend, trend};
+
+fn schema(name: &str) -> Value {
+    serde_json::from_str(&read(format!("docs/reference/{name}.schema.json"))).unwrap()
+}
+
+fn labelled<'a>(labels: &'a [String], runs: &'a [Observation]) -> Vec<Labelled<'a>> {
+    labels.iter().zip(runs).map(|(label, run)| Labelled { label, run }).collect()
+}
+
+fn labels() -> Vec<String> {
+    (0..100).map(|i| format!("run-{i}")).collect()
+}
+
+fn compared(new: &[u64], old: &[u64], options: &Options) -> Compare {
+    let side = |name: &str, us: &[u64]| -> Vec<Observation> {
+        us.iter().map(|&us| Run { id: format!("{name} {us}"), ..run(us) }.into()).collect()
+    };
+    let (mut new, old) = (side("new", new), side("old", old));
+    new[0].plan.priority = Some(7);
+    compare(&labelled(&labels(), &new), &labelled(&labels(), &old), options).unwrap()
+}
+
+/// Comparisons in which, together, every key is used.
+fn comparisons() -> Vec<Compare> {
+    let options = Options {
+        max_regression: Some(0.1),
+        limits: vec!["1us".parse().unwrap(), "p99.999=1s".parse().unwrap()],
+        ..Options::default()
+    };
+    let plain = Options::default();
+    vec![
+        compared(&[100, 101, 102, 99, 98], &[100, 101, 102, 99, 97], &options),
+        compared(&[200, 201, 202, 199, 198], &[100, 101, 102, 99, 97], &plain),
+        compared(&[50, 201, 402, 199, 100], &[100, 101, 102, 99, 97], &plain),
+        compared(&[50], &[100], &options),
+        of_watches(),
+    ]
+}
+
+fn series() -> Trend {
+    let of = |i: u64| run(if i < 8 { 100 + i } else { 200 + i });
+    let mut runs: Vec<Observation> = (0..16).map(|i| of(i).into()).collect();
+    runs[0].plan.priority = Some(7);
+    trend(&labelled(&labels(), &runs), &trend::Options::default()).unwrap()
+}
+
+/// A comparison of watches, with groups that only one side has.
+fn of_watches() -> Compare {
+    let watch = |at: u64, comms: &[&str]| {
+        let tail = vec![(100_000 + at, 2_990), (900_000, 10)];
+        let tasks: Vec<_> = comms.iter().map(|comm| (*comm, tail.clone())).collect();
+        let line = busy_window("2026-11-21T01:40:00Z", at, 1_000, &tasks);
+        let window = packed::read(line.trim_end().as_bytes()).unwrap();
+        let first = Date::parse(&window.started).unwrap();
+        let mut sum = Sum::default();
+        sum.add(window);
+        let total = sum.window().unwrap();
+        Observed::of(&total, first, first.after(SpanNs(total.window_ns)), Grouping::Series)
+    };
+    let new = (0..5).map(|at| watch(at, &["x", "y"]));
+    let watches: Vec<Observed> = new.chain((5..10).map(|at| watch(at, &["x", "z"]))).collect();
+    let labels = labels();
+    let watched: Vec<Watched> =
+        labels.iter().zip(&watches).map(|(label, watch)| Watched { label, watch }).collect();
+    let (new, old) = watched.split_at(5);
+    compare_watches(new, old, Grouping::Series, &Options::default()).unwrap()
+}
+
+fn of_compare() -> Vec<Value> {
+    comparisons().iter().map(|c| serde_json::from_str(&c.to_json()).unwrap()).collect()
+}
+
+fn of_series() -> Vec<Value> {
+    let row = |name: &str, run: Result<Run, &str>| {
+        let path = run.as_ref().ok().map(|_| format!("runs/a/{name}"));
+        let not_measured = run.as_ref().err().map(|why| (*why).to_owned());
+        Row { name: name.into(), path, figures: run.ok().as_ref().map(Figures::of), not_measured }
+    };
+    let none = Run { threads: Vec::new(), ..run(5) };
+    let rows = [row("pipe", Ok(run(5))), row("mqueue", Err("not there")), row("tcp", Ok(none))];
+    let printed = ["stimulus", "between", "waker:probe"].map(|what| series::json(what, 1, &rows));
+    printed.map(|json| serde_json::from_str(&json.unwrap()).unwrap()).into()
+}
+
+fn of_trend() -> Vec<Value> {
+    vec![serde_json::from_str(&series().to_json()).unwrap()]
+}
+
+#[track_caller]
+fn check(name: &str, records: &[Value]) {
+    let (open, closed) = (Checker::new(schema(name)), Checker::closed(schema(name)));
+    let mut unused = None;
+    for record in records {
+        assert_eq!(closed.fault(record), None, "{record:#}");
+        let own = unused_keys(&schema(name), record);
+        unused = Some(unused.map_or(own.clone(), |all| &all & &own));
+        // Keys may be added, but not unannounced.
+        for pointer in object_pointers(record) {
+            let mut changed = record.clone();
+            changed.pointer_mut(&pointer).unwrap()["news"] = json!(1);
+            assert_eq!(open.fault(&changed), None, "{pointer}");
+            let mut changed = record.clone();
+            let map = changed.pointer_mut(&pointer).unwrap().as_object_mut().unwrap();
+            let keys: Vec<String> = map.keys().cloned().collect();
+            map.remove(&keys[0]);
+            assert!(open.fault(&changed).is_some(), "{pointer} may lack {}", keys[0]);
+        }
+    }
+    assert_eq!(unused.unwrap_or_default(), [].into(), "{name} documents keys that none has");
+    each_property(&schema(name), "#", &mut |place, property| {
+        let text = property["description"].as_str().unwrap_or_default();
+        assert!(text.ends_with('.'), "{place} has no description that is a sentence");
+        assert!(!place.ends_with("_ns") || text.contains("in ns"), "{place} names no unit: {text}");
+    });
+}
+
+#[test]
+fn comparisons_fit_their_schema() {
+    check("compare", &of_compare());
+}
+
+#[test]
+fn series_fit_their_schema() {
+    check("trend", &of_trend());
+}
+
+#[test]
+fn runs_of_one_command_fit_their_schema() {
+    check("series", &of_series());
+}
+
+#[test]
+fn figures_of_a_run_that_was_not_measured_do_not_fit() {
+    let checker = Checker::new(schema("series"));
+    let whole = of_series().remove(0);
+    for (pointer, damage) in [
+        ("/schema", json!("wakescope.series/2")),
+        ("/varied", json!("priority")),
+        ("/not_begun", json!(-1)),
+        ("/runs", json!([])),
+        ("/runs/0/max_ns", json!(1.5)),
+        ("/runs/0/verdict", json!("fine")),
+        ("/runs/0/not_measured", json!("interrupted")),
+        ("/runs/1/not_measured", json!("")),
+    ] {
+        let (place, key) = pointer.rsplit_once('/').unwrap();
+        let mut changed = whole.clone();
+        changed.pointer_mut(place).unwrap()[key] = damage;
+        assert!(checker.fault(&changed).is_some(), "{pointer}");
+    }
+}
+
+#[test]
+fn records_can_be_read_again() {
+    for compared in comparisons() {
+        let again: Compare = serde_json::from_str(&compared.to_json()).unwrap();
+        assert_eq!(again.to_json(), compared.to_json());
+    }
+    assert_eq!(serde_json::from_str::<Trend>(&series().to_json()).unwrap(), series());
+}

@@ -1,0 +1,105 @@
+//! `wakescope trend`, run as a command.
+
+use crate::common::bench::{Ended, Test};
+use crate::common::made_up::run;
+use std::fs;
+
+use serde_json::Value;
+use wakescope_core::run::Run;
+
+const CHANGED: [u64; 12] = [100, 104, 97, 101, 99, 103, 155, 149, 151, 148, 153, 150];
+
+fn trend(test: &Test, args: &[&str], runs: &[String]) -> Ended {
+    let mut all = vec!["trend"];
+    all.extend(args);
+    all.extend(runs.iter().map(String::as_str));
+    let ended = test.start_command(&all).output();
+    assert!(!ended.stderr.contains("panicked") && ended.code.is_some(), "{ended:?}");
+    ended
+}
+
+#[test]
+fn a_change_is_shown_where_it_is() {
+    let test = Test::new("trend");
+    let runs = test.write_runs("night", &CHANGED);
+    let ended = trend(&test, &[], &runs);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    assert!(ended.stdout.starts_with("p99.9 changed once: 1.50 × from 6 on (p = 0."), "{ended:?}");
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{ended:?}");
+    let json: Value = serde_json::from_str(&trend(&test, &["--json"], &runs).stdout).unwrap();
+    assert_eq!(json["series"][0]["max"][0]["at"], 6);
+    assert_eq!(json["series"][0]["max"][0]["before"], "5");
+    let first = test.start_command(&["trend", "night/0", "-o", "out.txt"]).output();
+    assert_eq!((first.code, &*first.stdout), (Some(0), ""));
+    assert!(test.dir.join("out.txt").exists());
+}
+
+#[test]
+fn a_series_is_drawn_into_a_file() {
+    let test = Test::new("trend-picture");
+    let runs = test.write_runs("night", &CHANGED);
+    for (file, begins) in [("out.svg", &b"<svg"[..]), ("out.PNG", b"\x89PNG")] {
+        let ended = trend(&test, &["-o", file], &runs);
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(0), "", ""));
+        assert!(fs::read(test.dir.join(file)).unwrap().starts_with(begins), "{file}");
+    }
+    let ended = trend(&test, &["--json", "-o", "out.svg"], &runs);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.stderr.contains("the requested format does not match a name that ends in .svg"),
+        "{ended:?}"
+    );
+    let ended = trend(&test, &["-o", "out.pdf"], &runs);
+    assert_eq!((ended.code, test.dir.join("out.pdf").exists()), (Some(2), false), "{ended:?}");
+    assert!(ended.stderr.contains(".txt .text .log .json .svg .png"), "{ended:?}");
+    trend(&test, &["-o", "out.json"], &runs);
+    let record = fs::read(test.dir.join("out.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&record).is_ok());
+}
+
+#[test]
+fn a_folder_of_runs_is_a_series() {
+    let test = Test::new("trend-folder");
+    let runs = test.write_runs("night", &CHANGED);
+    let one_by_one = trend(&test, &[], &runs).stdout;
+    let without_repeat = |text: &str| text.lines().next().map(str::to_owned);
+    let whole = trend(&test, &[], &["night".to_owned()]).stdout;
+    assert_eq!(without_repeat(&whole), without_repeat(&one_by_one));
+}
+
+#[test]
+fn the_order_is_that_given_or_that_of_time() {
+    let test = Test::new("trend-time");
+    let write = |(i, us): (usize, u64)| {
+        // Written from the last to the first.
+        let started = format!("2026-11-21T01:{:02}:00Z", 40 - i);
+        test.write_run(&format!("r{i}"), &Run { started, ..run(us) })
+    };
+    let runs: Vec<String> = CHANGED.into_iter().enumerate().map(write).collect();
+    let given = trend(&test, &[], &runs).stdout;
+    assert!(given.starts_with("p99.9 changed once: 1.50 × from r6 on"), "{given}");
+    let sorted = trend(&test, &["--by-time"], &runs).stdout;
+    assert!(sorted.starts_with("p99.9 changed once: 0.67 × from r5 on"), "{sorted}");
+    let undated = test.write_run("undated", &Run { started: String::new(), ..run(3) });
+    let ended = trend(&test, &["--by-time"], &[undated, runs[0].clone()]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("cannot order undated by time"), "{ended:?}");
+}
+
+#[test]
+fn what_is_no_series_is_refused() {
+    let test = Test::new("trend-refused");
+    let mut other = run(100);
+    other.plan.interval_ns = 7;
+    let runs = [test.write_run("a", &run(1)), test.write_run("b", &other)];
+    let ended = trend(&test, &[], &runs);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("differ in interval: 1.00 ms (a); 7 ns (b)"), "{ended:?}");
+    let forced = trend(&test, &["--force"], &runs);
+    assert_eq!(forced.code, Some(0));
+    assert!(forced.stdout.contains("2 runs are too few"), "{forced:?}");
+    let many = vec!["a".to_owned(); 1_001];
+    let ended = trend(&test, &[], &many);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("the limit is 1000"), "{ended:?}");
+}

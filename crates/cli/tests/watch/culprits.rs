@@ -1,0 +1,242 @@
+//! Long waits with a cause that is known: `wakescope watch` names it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::common::bench::{Running, Test, eventually_some, kill, skip};
+use crate::common::following::can_follow;
+use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::episode::Episode;
+use wakescope_core::watch::{Window, packed};
+use wakescope_sys::clock;
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
+
+/// A thread that keeps its CPU busy under a name of its own, with a rest now and then: a wait is seen when it
+/// ends.
+struct Hog {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hog {
+    const WORK: SpanNs = SpanNs(100_000_000);
+    const REST: SpanNs = SpanNs(20_000_000);
+
+    /// On this CPU, scheduled so.
+    fn start(name: &str, cpu: u32, schedule: Schedule) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&ends);
+        let work = move || {
+            set_affinity(&[cpu]).unwrap();
+            set_schedule(schedule).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                let until = clock::now().after(Self::WORK);
+                while clock::now() < until {
+                    std::hint::spin_loop();
+                }
+                clock::sleep_until(until.after(Self::REST)).unwrap();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(work).unwrap();
+        Self { ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// A cgroup, removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// With these files: where the unified hierarchy has the controller, and in the older one.
+    fn make(unified: (&str, &str), older: &[(&str, &str)]) -> Result<Self, String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let place = |kind: &str, option: &str| {
+            let lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            let mut lines = lines.filter(|m| m.len() > 3 && m[2] == kind);
+            let found =
+                lines.find(|m| option.is_empty() || m[3].split(',').any(|o| o == option))?;
+            Some(PathBuf::from(found[1]).join(format!("wakescope-watch-{}", std::process::id())))
+        };
+        let (place, files) = match (place("cgroup", "cpu"), place("cgroup2", "")) {
+            (Some(place), _) => (place, older),
+            (_, Some(place)) => (place, &[unified][..]),
+            _ => return Err("no cgroups are mounted".into()),
+        };
+        fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        let group = Self(place);
+        for (file, text) in files {
+            fs::write(group.0.join(file), text).map_err(|e| format!("{file}: {e}"))?;
+        }
+        Ok(group)
+    }
+
+    /// A process in it that never sleeps, on this CPU and under this name.
+    fn start_spinner(&self, test: &Test, name: &str, cpu: u32) -> Spinner {
+        let program = test.dir.join(name);
+        fs::copy("/bin/sh", &program).unwrap();
+        let mut pinned = test.program(Path::new("taskset"));
+        pinned.args(["-c", &cpu.to_string()]).arg(program).args(["-c", "while :; do :; done"]);
+        let child = eventually_some("it starts", || pinned.spawn().ok());
+        fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+        Spinner(child)
+    }
+}
+
+/// A process that ends with this.
+struct Spinner(Child);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It may take a moment until the last process has left it.
+        for _ in 0..500 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// A watch whose windows go to a file as they end.
+fn start(test: &Test) -> Running {
+    test.start_command(&[
+        "watch",
+        "--json",
+        "--interval",
+        "200ms",
+        "--out",
+        "w",
+        "--merge",
+        "200ms",
+    ])
+}
+
+/// The first episode that `is_it`, in what the watch stores.
+#[track_caller]
+fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) -> bool) -> Episode {
+    let folder = test.dir.join("w");
+    eventually_some(what, || {
+        let files = wakescope_store::window_files(&folder).ok()?;
+        let text: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let windows: Vec<Window> =
+            lines.map(|line| packed::read(line.as_bytes()).unwrap()).collect();
+        let mut all = windows.into_iter().filter_map(|window| window.episodes);
+        all.find_map(|episodes| episodes.longest.into_iter().find(|episode| is_it(episode)))
+    })
+}
+
+/// One at a time: the longest waits of a CPU are those of whoever keeps it from others for longest.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The CPU on which tasks wait for each other.
+fn cpu() -> u32 {
+    *affinity().unwrap().last().unwrap()
+}
+
+/// The task of this name that a watch names as the culprit of a wait. Others may live on that CPU, and wait
+/// for the same reason.
+#[track_caller]
+fn culprit(test: &Test, name: &str, cause: Cause) -> NamedTask {
+    let culprit = |episode: &Episode| match &episode.culprit {
+        Culprit::Task(task) if task.comm == name => Some(task.clone()),
+        _ => None,
+    };
+    let found = await_episode(test, "it is named", |episode| culprit(episode).is_some());
+    assert_eq!((found.cause, found.cpu), (cause, cpu()), "{found:?}");
+    assert!(found.occupants[0].ns >= found.ns / 2 && found.throttled_ns == 0, "{found:?}");
+    culprit(&found).unwrap()
+}
+
+#[track_caller]
+fn end(running: Running) {
+    kill("INT", &[running.pid()]);
+    assert_eq!(running.output().code, Some(0));
+}
+
+#[test]
+fn a_neighbour_on_the_same_cpu_is_named() {
+    const NAME: &str = "a_neighbour_on_the_same_cpu_is_named";
+    if !can_follow(NAME) {
+        return;
+    }
+    let _alone = alone();
+    let group = match Group::make(("cpu.weight", "6400"), &[("cpu.shares", "65536")]) {
+        Ok(group) => group,
+        Err(why) => return skip(NAME, &why),
+    };
+    let test = Test::new("watch-neighbour");
+    let running = start(&test);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let spinner = group.start_spinner(&test, "neighbour", cpu());
+    let who = culprit(&test, "neighbour", Cause::EqualOrLowerTask);
+    assert_eq!((who.pid, who.policy), (Some(spinner.0.id()), Policy::Other));
+    drop((spinner, waiter));
+    end(running);
+}
+
+#[test]
+fn a_real_time_task_that_keeps_the_cpu_is_named() {
+    const NAME: &str = "a_real_time_task_that_keeps_the_cpu_is_named";
+    let fifo = Schedule::Fifo { priority: 7 };
+    if !can_follow(NAME) {
+        return;
+    }
+    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let _alone = alone();
+    let test = Test::new("watch-hog");
+    let running = start(&test);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let hog = Hog::start("fifo-hog", cpu(), fifo);
+    let who = culprit(&test, "fifo-hog", Cause::HigherPriorityTask);
+    assert_eq!((who.policy, who.priority), (Policy::Fifo, Some(7)));
+    drop((hog, waiter));
+    end(running);
+}
+
+#[test]
+fn a_quota_that_stops_its_own_group_is_named() {
+    const NAME: &str = "a_quota_that_stops_its_own_group_is_named";
+    if !can_follow(NAME) {
+        return;
+    }
+    let _alone = alone();
+    // 2 ms of each 200 ms.
+    let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
+    let group = match Group::make(("cpu.max", "2000 200000"), &older) {
+        Ok(group) => group,
+        Err(why) => return skip(NAME, &why),
+    };
+    let test = Test::new("watch-quota");
+    let running = start(&test);
+    let spinner = group.start_spinner(&test, "stopped", cpu());
+    let found = await_episode(&test, "the quota is named", |episode| {
+        episode.task.pid == Some(spinner.0.id()) && episode.cause == Cause::Throttled
+    });
+    assert!(found.throttled_ns >= found.ns / 2 && found.ns > 50_000_000, "{found:?}");
+    drop(spinner);
+    end(running);
+}

@@ -1,0 +1,98 @@
+use wakescope_model::simulation::{Sample, Until, Watch};
+use wakescope_model::trace::Transition;
+use wakescope_model::{Rules, Scenario, Simulation};
+
+use super::*;
+
+/// A probe that waits for a task of higher priority, and a device that interrupts that task all the time.
+const STARVED: &str = r#"
+schema = "wakescope.scenario/1"
+name = "starved"
+about = "a probe below a busy task"
+machine = { cpus = 1 }
+task = [
+  { name = "probe", policy = "fifo:1", period = "1ms" },
+  { name = "busy", policy = "fifo:2", path = "busy" },
+]
+interrupt = [
+  { name = "nic", kind = "unthreaded", path = "nic", arrives = { periodic = "20us" } },
+]
+
+[path]
+nic = [{ compute = "1us" }]
+busy = [{ repeat = 1_000, do = [{ user = "1us" }, { user = "2us" }] }, { block = "10ms" }]
+"#;
+
+impl Watch for Witness<'_> {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, sample: Sample) {
+        self.responded(sample);
+    }
+
+    fn armed(&mut self, task: TaskId, cpu: CpuId, expiry_ns: u64) {
+        self.armed(task, cpu, expiry_ns);
+    }
+
+    fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
+        self.ran(cpu, from_ns, to_ns, at);
+    }
+
+    fn place(&mut self, cpu: CpuId, at_ns: u64, at: Running) {
+        self.place(cpu, at_ns, at);
+    }
+
+    fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
+        self.happened(cpu, at_ns, what);
+    }
+}
+
+/// The late wakeups of 200 ms, of which about 14 wait for 3 ms.
+fn witnessed(room: Room, look: impl FnOnce(Witness<'_>)) {
+    let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
+    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+    let witness = Witness { room, keep_ns: 1_000_000, ..Witness::new(&image, true) };
+    let mut simulation = Simulation::new(&image, 1, witness);
+    simulation.run_until(Until { samples: u64::MAX, ns: 200_000_000 }).unwrap();
+    look(simulation.into_watch());
+}
+
+fn kept(witness: &Witness<'_>) -> usize {
+    let open = witness.waiting.iter().flatten().map(Waiting::kept);
+    let truths = witness.truths.iter().map(|truth| truth.stretches.len() + truth.places.len());
+    open.chain(truths).sum()
+}
+
+#[test]
+fn stretches_of_the_same_are_one_and_places_are_kept_once() {
+    witnessed(Room::default(), |witness| {
+        assert!(witness.truths.len() >= 10 && witness.faults == 0, "{}", witness.truths.len());
+        for truth in &witness.truths {
+            // An interrupt has its way in, its handler, its way out, and the task after it.
+            let interrupts = usize::try_from(truth.latency_ns() / 20_000).unwrap();
+            assert!(truth.stretches.len() < 5 * interrupts, "{}", truth.stretches.len());
+            assert!(truth.places.len() < 10, "{:?}", truth.places);
+        }
+    });
+}
+
+#[test]
+fn no_more_is_kept_than_there_is_room_for_and_nothing_of_what_has_none() {
+    let all = Room::default().left;
+    witnessed(Room::default(), |witness| {
+        assert_eq!(witness.room.left + kept(&witness), all);
+        let most = witness.truths.iter().map(|truth| truth.stretches.len()).max().unwrap();
+        let count = witness.truths.len();
+        for (left, most_of_one, want) in [(3 * most, all, 1..count), (all, most / 2, 0..1)] {
+            witnessed(Room { left, most_of_one }, |witness| {
+                assert!(want.contains(&witness.truths.len()), "{}", witness.truths.len());
+                assert_eq!((witness.room.left + kept(&witness), witness.faults), (left, 0));
+            });
+        }
+    });
+    witnessed(Room::default(), |mut witness| {
+        witness.retain(|_| false);
+        assert_eq!(witness.room.left + kept(&witness), all);
+        assert_eq!(witness.truths, []);
+    });
+}

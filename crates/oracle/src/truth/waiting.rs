@@ -1,0 +1,101 @@
+//! What is kept of a wakeup while it waits.
+
+use std::collections::BTreeSet;
+
+use wakescope_model::image::{CpuId, StackId};
+
+use super::Stretch;
+
+/// How many stretches and places are kept. A wakeup that needs more room loses its truth, and is missing
+/// in [`super::Witness::truths`]: a probe that hardly ever runs waits through any number of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Of one wakeup.
+    pub(super) most_of_one: usize,
+    /// What is left for all wakeups together.
+    pub(super) left: usize,
+}
+
+impl Default for Room {
+    /// A stretch takes about 80 bytes, so all of them take some 340 MB.
+    fn default() -> Self {
+        Self { most_of_one: 100_000, left: 1 << 22 }
+    }
+}
+
+/// A probe that sleeps, or has not answered yet.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) due: u64,
+    pub(super) on: CpuId,
+    /// Since when it waits for that CPU.
+    pub(super) since: u64,
+    /// How often it was moved.
+    pub(super) moves: u32,
+    /// Its timer's function has begun.
+    pub(super) is_woken: bool,
+    /// It was woken by another CPU.
+    pub(super) call: Call,
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) places: BTreeSet<StackId>,
+    /// There was no room for all of them, and none is kept.
+    pub(super) is_lost: bool,
+}
+
+impl Waiting {
+    /// A probe that is to wake up on this CPU.
+    pub(super) fn new(due: u64, on: CpuId) -> Self {
+        Self {
+            due,
+            on,
+            since: 0,
+            moves: 0,
+            is_woken: false,
+            call: Call::None,
+            stretches: Vec::new(),
+            places: BTreeSet::new(),
+            is_lost: false,
+        }
+    }
+
+    /// How much room it takes.
+    pub(super) fn kept(&self) -> usize {
+        self.stretches.len() + self.places.len()
+    }
+
+    /// Its CPU was at this.
+    pub(super) fn ran(&mut self, next: Stretch, room: &mut Room) {
+        if let Some(last) = self.stretches.last_mut().filter(|last| last.goes_on_in(&next)) {
+            last.ns += next.ns;
+        } else if self.may_grow(room) {
+            self.stretches.push(next);
+        }
+    }
+
+    /// Its CPU was there when it took an interrupt.
+    pub(super) fn seen_at(&mut self, place: StackId, room: &mut Room) {
+        if !self.places.contains(&place) && self.may_grow(room) {
+            self.places.insert(place);
+        }
+    }
+
+    /// Takes room for one more. Where there is none, it gives up what it has.
+    fn may_grow(&mut self, room: &mut Room) -> bool {
+        self.is_lost |= room.left == 0 || self.kept() >= room.most_of_one;
+        if self.is_lost {
+            room.left += self.kept();
+            (self.stretches, self.places) = (Vec::new(), BTreeSet::new());
+        } else {
+            room.left -= 1;
+        }
+        !self.is_lost
+    }
+}
+
+/// The interrupt from the CPU of the timer to that of the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    None,
+    OnItsWay,
+    Arrived,
+}
