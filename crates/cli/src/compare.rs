@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_core::observation::Observation;
+use wakescope_core::watch::observed::Grouping;
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 use wakescope_stats::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
@@ -15,12 +17,14 @@ use crate::{Failure, Outcome, output};
 
 mod refused;
 mod same;
+mod watches;
 
 pub(crate) use refused::{differing, failure};
 
 /// What means nothing to a plan.
-const NOT_OF_A_PLAN: [&str; 10] = [
+const NOT_OF_A_PLAN: [&str; 11] = [
     "runs",
+    "by",
     "against",
     "accept_blocks",
     "margin",
@@ -43,9 +47,10 @@ Examples:
   wakescope compare new/* --against old/*
   wakescope compare --interleave-plan 5 -o plan.sh
   wakescope compare new/* --against old/* --max-regression 10% --format junit -o compare.xml
-  wakescope compare new/* --against old/* --fail-above p99.9=100us --format markdown")]
+  wakescope compare new/* --against old/* --fail-above p99.9=100us --format markdown
+  wakescope compare new-kernel/* --against old-kernel/* --by cgroup    # folders of watches")]
 pub(crate) struct CompareArgs {
-    /// The new runs: run folders, a folder of run folders, or files
+    /// The new runs: run folders, a folder of run folders, or files; or folders of watches
     #[arg(required_unless_present = "interleave_plan", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
@@ -93,6 +98,10 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     mix_quantities: bool,
 
+    /// Of watches: by what waits of both sides are matched [default: series]
+    #[arg(long, value_enum)]
+    by: Option<ByArg>,
+
     #[command(flatten)]
     units: UnitArgs,
 
@@ -111,6 +120,29 @@ pub(crate) struct CompareArgs {
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ByArg {
+    /// Tasks of one name in one cgroup
+    Series,
+    /// Tasks of one name
+    Comm,
+    /// Tasks of one cgroup
+    Cgroup,
+    /// Only all waits together
+    None,
+}
+
+impl From<ByArg> for Grouping {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Series => Self::Series,
+            ByArg::Comm => Self::Comm,
+            ByArg::Cgroup => Self::Cgroup,
+            ByArg::None => Self::None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -143,9 +175,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
         return print_to(args.output.as_deref(), &plan).map(|()| Outcome::Done);
     }
     let format = args.format()?;
-    let (new, old) = sides(args)?;
-    let compared = compare(&labelled(&new), &labelled(&old), &args.options());
-    let mut compared = compared.map_err(|refusal| failure(&refusal))?;
+    let mut compared = match watches::run(args)? {
+        Some(compared) => compared,
+        None => {
+            let (new, old) = sides(args)?;
+            let compared = compare(&labelled(&new), &labelled(&old), &args.options());
+            compared.map_err(|refusal| failure(&refusal))?
+        }
+    };
     compared.settings.repeat = args.repeat();
     show(&compared, format, args)?;
     Ok(match compared.outcome {
@@ -204,6 +241,9 @@ impl CompareArgs {
         }
         if self.mix_quantities {
             add("--mix-quantities");
+        }
+        if let Some(by) = self.by.and_then(|by| by.to_possible_value()) {
+            add(&format!("--by={}", by.get_name()));
         }
         if let Some(unit) = self.units.argument() {
             add(&unit);

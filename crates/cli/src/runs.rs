@@ -66,10 +66,15 @@ pub(crate) fn run_in(folder: &Path) -> Option<PathBuf> {
 }
 
 fn runs_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(folders_in(folder)?.iter().filter_map(|path| run_in(path)).collect())
+}
+
+/// The folders in a folder, in the order of their names.
+pub(crate) fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut held = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        held.extend(path.is_dir().then(|| run_in(&path)).flatten());
+        held.extend(path.is_dir().then_some(path));
     }
     held.sort_by_cached_key(|path| (sort_key(path), path.clone()));
     Ok(held)
@@ -259,7 +264,7 @@ fn selection(path: &Path) -> (PathBuf, Option<String>) {
 }
 
 /// For each path as many of its last parts as set it apart from the others.
-fn labels(paths: &[PathBuf]) -> Vec<String> {
+pub(crate) fn labels(paths: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<String>> = paths.iter().map(|path| parts(path)).collect();
     let end = |of: &[String], count: usize| of[of.len().saturating_sub(count)..].join("/");
     let mut labels: Vec<Option<String>> = vec![None; paths.len()];

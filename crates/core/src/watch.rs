@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod counters;
 pub mod episode;
 pub mod meter;
+pub mod observed;
 pub mod packed;
 pub mod scale;
 pub mod sum;

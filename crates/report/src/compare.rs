@@ -6,8 +6,10 @@ use wakescope_core::limit::Outcome;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
-use wakescope_stats::compare::{Compare, Effect, Figure, OfQuantity, Throughput, Verdict, times};
-use wakescope_stats::compare::{Within, percent, probability};
+use wakescope_stats::compare::{
+    Compare, Effect, Figure, OfQuantity, OfWatches, Throughput, Verdict,
+};
+use wakescope_stats::compare::{Within, percent, probability, times};
 
 use crate::domain;
 use crate::quantity;
@@ -17,11 +19,17 @@ mod junit;
 mod markdown;
 mod plan;
 mod text;
+mod watches;
 
 pub use junit::junit;
 pub use markdown::markdown;
 pub use plan::plan;
 pub use text::text;
+
+/// What figures of watches rest on.
+const WATCHES: &str = "Figures are geometric means over watches: each is one run, however many windows it \
+     has. Percentiles may be above their true values by the width of a bucket, 6.25 %; intervals and \
+     verdicts allow for that.";
 
 /// Runs are listed up to this many; more are only counted.
 const MOST_LISTED: usize = 24;
@@ -49,6 +57,7 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
     parts.extend(smallest.min_by(f64::total_cmp).filter(|_| new + old > 2).map(probability));
     parts.push(format!("margin {}", percent(compare.settings.margin)));
     let begin = match compare.quantities.len() {
+        _ if compare.watches.is_some() => format!("All waits together: {}", word(of.verdict)),
         // Only of other values it must be said what they are.
         1 if of.quantity == Quantity::WakeupLatency => capital(word(of.verdict)),
         _ => format!("{}: {}", capital(&of.quantity.to_string()), word(of.verdict)),
@@ -71,7 +80,10 @@ fn interval(effect: &Effect) -> Option<String> {
 }
 
 /// `Throughput of the load: no difference (0.99 ×).`, one sentence for each load.
-fn throughput(of: &OfQuantity) -> Vec<String> {
+fn throughput(of: &OfQuantity, compare: &Compare) -> Vec<String> {
+    if compare.watches.is_some() {
+        return of.throughput.iter().map(watches::load).collect();
+    }
     let alone = of.throughput.len() == 1;
     let sentence = |t: &Throughput| {
         let load = if alone { "the load".into() } else { clean(&t.load, 40) };
@@ -89,11 +101,10 @@ fn throughput(of: &OfQuantity) -> Vec<String> {
 /// What was allowed, and whether the runs show that it is kept; `None` if nothing was said.
 fn regression(compare: &Compare) -> Option<(Outcome, String)> {
     let allowed = percent(compare.settings.max_regression?);
-    let figures = || compare.quantities.iter().flat_map(OfQuantity::deciding);
-    let outcome = figures()
-        .map(|(_, figure)| figure.and_then(|f| f.effect.regression).unwrap_or_default())
-        .max()
-        .unwrap_or_default();
+    let figures = compare.quantities.iter().flat_map(OfQuantity::deciding);
+    let figures = figures.map(|(_, figure)| figure.and_then(|f| f.effect.regression));
+    let groups = compare.watches.iter().flat_map(OfWatches::deciding).map(|e| e.regression);
+    let outcome = figures.chain(groups).map(Option::unwrap_or_default).max().unwrap_or_default();
     let sentence = match outcome {
         Outcome::Pass => format!("No figure is worse by more than {allowed}."),
         Outcome::Fail => format!("Worse by more than {allowed}."),
@@ -155,14 +166,18 @@ fn notes(compare: &Compare) -> Vec<String> {
 fn basis(compare: &Compare) -> Vec<String> {
     let deciding =
         || compare.quantities.iter().flat_map(OfQuantity::deciding).filter_map(|(_, f)| f);
-    let count = deciding().count();
-    let mut basis = vec![format!(
-        "Figures are geometric means over runs; the unit of analysis is the run, not the {}.",
-        match compare.quantities.as_slice() {
-            [of] => quantity::words(of.quantity).one,
-            _ => "sample",
-        }
-    )];
+    let groups = compare.watches.iter().flat_map(OfWatches::deciding).count();
+    let count = deciding().count() + groups;
+    let mut basis = vec![match (&compare.watches, compare.quantities.as_slice()) {
+        (Some(_), _) => WATCHES.to_owned(),
+        (None, quantities) => format!(
+            "Figures are geometric means over runs; the unit of analysis is the run, not the {}.",
+            match quantities {
+                [of] => quantity::words(of.quantity).one,
+                _ => "sample",
+            }
+        ),
+    }];
     if let Some(figure) = deciding().find(|figure| figure.effect.runs.iter().sum::<usize>() > 2) {
         let confidence = percent(1.0 - compare.settings.alpha);
         let effect = &figure.effect;

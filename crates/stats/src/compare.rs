@@ -23,6 +23,7 @@ mod order;
 mod power;
 mod reasons;
 mod single;
+mod watches;
 mod words;
 
 pub use effect::{Effect, Figure, Throughput};
@@ -32,12 +33,14 @@ pub use measured::RunFigures;
 pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
+pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
 pub use words::{percent, probability, times};
 
 pub(crate) use guard::differences;
 pub(crate) use measured::{Measured, least_count};
 
 use effect::decide;
+use watches::Watches;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.compare/1";
@@ -125,6 +128,9 @@ pub struct Compare {
     pub differences: Vec<Difference>,
     /// How the new runs stand to each limit.
     pub limits: Vec<RunLimit>,
+    /// What watches hold beside all their waits together; `None` if the runs are no watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watches: Option<OfWatches>,
     /// The new runs, in the order given.
     pub new: Vec<RunFigures>,
     /// The old runs, in the order given.
@@ -241,12 +247,23 @@ pub fn compare(
     old: &[Labelled],
     options: &Options,
 ) -> Result<Compare, Box<Refusal>> {
+    judged(new, old, None, options)
+}
+
+/// The same, where runs may be watches, whose groups of tasks are compared as well.
+fn judged(
+    new: &[Labelled],
+    old: &[Labelled],
+    watches: Option<&Watches>,
+    options: &Options,
+) -> Result<Compare, Box<Refusal>> {
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     guard::refuse_nothing(new, old)?;
     let mixture = guard::mixture(new, old, options.mix_quantities)?;
     guard::refuse_repetitions(&all)?;
     let mut differences = guard::repetitions(new, old);
     differences.extend(guard::differences(&all));
+    differences.extend(watches.iter().flat_map(|watches| watches.differences()));
     let mut differences = guard::refuse_differences(differences, options.force)?;
     let mut sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
     if let Some(mixture) = mixture {
@@ -255,33 +272,46 @@ pub fn compare(
         let as_new = guard::quantities(new)[0];
         sides.iter_mut().flatten().for_each(|m| m.quantity = as_new);
     }
-    let mut quantities: Vec<OfQuantity> = guard::quantities(new)
-        .into_iter()
-        .map(|quantity| {
-            let [new, old] = [&sides[0], &sides[1]]
-                .map(|side| side.iter().filter(|m| m.quantity == quantity).collect::<Vec<_>>());
-            of_quantity(quantity, &new, &old, options)
-        })
-        .collect();
-    correct(&mut quantities);
-    let figures = quantities.iter_mut().flat_map(OfQuantity::deciding_mut).count();
-    for quantity in &mut quantities {
-        quantity.deciding_mut().for_each(|figure| decide(&mut figure.effect, figures, options));
-        quantity.verdict = together(quantity.deciding().map(|(_, f)| f.map(|f| f.effect.verdict)));
-        let reasons = reasons::of(quantity, figures, options);
-        quantity.reasons.extend(reasons);
-    }
-    let mut verdict = together(quantities.iter().map(|q| Some(q.verdict)));
-    let order = Order::of(new, old);
-    let mut reasons = reasons::of_all(&quantities);
+    let mut found = Results {
+        quantities: guard::quantities(new)
+            .into_iter()
+            .map(|quantity| {
+                let [new, old] = [&sides[0], &sides[1]]
+                    .map(|side| side.iter().filter(|m| m.quantity == quantity).collect::<Vec<_>>());
+                match watches {
+                    None => of_quantity(quantity, &new, &old, 0.0, options),
+                    Some(_) => watches::all_waits(quantity, &new, &old, options),
+                }
+            })
+            .collect(),
+        watches: watches.map(|watches| watches.figures(options)),
+    };
+    let mut verdict = found.decide(options);
+    let order = match watches {
+        None => Order::of(new, old),
+        Some(_) => order::of_watches(new, old),
+    };
+    let mut reasons = found.reasons();
     if order == Order::Blocks && !options.accept_blocks {
-        let why = order::lower(&mut quantities, verdict, order::is_new_first(new, old));
+        let remedy = if watches.is_some() { order::WATCHES } else { order::RUNS };
+        let why = order::lower(&mut found, verdict, &order::in_blocks(new, old), remedy);
         verdict = Verdict::Inconclusive;
         reasons.splice(..0, why);
     }
+    if let Some(why) = watches.and_then(|_| watches::lower(&mut found, verdict, options)) {
+        verdict = Verdict::Inconclusive;
+        reasons.insert(0, why);
+    }
     let limits = limits::judge(new, &options.limits);
-    let outcome = outcome(verdict, &quantities, &limits, options);
+    let outcome = outcome(verdict, &found, &limits, options);
+    let accepted_load = watches.and_then(|_| watches::accepted_load(&found, options));
+    let Results { quantities, watches: of_watches } = found;
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
+    let mut notes: Vec<String> = order::note(order, new, old, options).into_iter().collect();
+    notes.extend(guard::notes(new, old));
+    notes.extend(accepted_load);
+    notes.extend(watches.iter().flat_map(|watches| watches.notes()));
+    notes.extend(of_watches.iter().flat_map(|of| of.notes([new.len(), old.len()])));
     Ok(Compare {
         schema: SCHEMA.into(),
         verdict,
@@ -290,7 +320,7 @@ pub fn compare(
         p_value: telling.and_then(smallest_p),
         runs: telling.map(|q| q.runs).unwrap_or_default(),
         reasons,
-        notes: order::note(new, old, options).into_iter().chain(guard::notes(new, old)).collect(),
+        notes,
         settings: Settings {
             margin: options.margin,
             alpha: options.alpha,
@@ -304,16 +334,84 @@ pub fn compare(
         order,
         differences,
         limits,
+        watches: of_watches,
         new: sides[0].iter().map(|m| m.figures(&quantities)).collect(),
         old: sides[1].iter().map(|m| m.figures(&quantities)).collect(),
         quantities,
     })
 }
 
+/// What is compared, and becomes a part of the record.
+struct Results {
+    quantities: Vec<OfQuantity>,
+    watches: Option<OfWatches>,
+}
+
+impl Results {
+    /// All figures that decide.
+    fn deciding(&self) -> impl Iterator<Item = Option<&Effect>> + Clone {
+        let figures = self.quantities.iter().flat_map(OfQuantity::deciding);
+        let figures = figures.map(|(_, figure)| figure.map(|figure| &figure.effect));
+        figures.chain(self.watches.iter().flat_map(OfWatches::deciding).map(Some))
+    }
+
+    fn deciding_mut(&mut self) -> impl Iterator<Item = &mut Effect> {
+        let figures = self.quantities.iter_mut().flat_map(OfQuantity::deciding_mut);
+        let figures = figures.map(|figure| &mut figure.effect);
+        figures.chain(self.watches.iter_mut().flat_map(OfWatches::deciding_mut))
+    }
+
+    /// Finds the verdict on each figure, corrected for the number of all that decide, and says what they
+    /// say together.
+    fn decide(&mut self, options: &Options) -> Verdict {
+        let raw: Vec<f64> = self.deciding_mut().map(|effect| effect.p_value).collect();
+        for (effect, p_adjusted) in self.deciding_mut().zip(holm(&raw)) {
+            effect.p_adjusted = p_adjusted;
+            decide(effect, raw.len(), options);
+        }
+        for quantity in &mut self.quantities {
+            quantity.verdict =
+                together(quantity.deciding().map(|(_, f)| f.map(|f| f.effect.verdict)));
+            let reasons = reasons::of(quantity, raw.len(), options);
+            quantity.reasons.extend(reasons);
+        }
+        match self.watches {
+            None => together(self.quantities.iter().map(|q| Some(q.verdict))),
+            Some(_) => together(self.deciding().map(|effect| effect.map(|e| e.verdict))),
+        }
+    }
+
+    /// Why the verdict is no clearer.
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons = reasons::of_all(&self.quantities);
+        let runs = self.quantities.first().map_or([0, 0], |quantity| quantity.runs);
+        reasons.extend(self.watches.iter().flat_map(|watches| watches.reasons(runs)));
+        reasons
+    }
+
+    /// Takes back all verdicts; whether there were any.
+    fn take_back(&mut self) -> bool {
+        let mut lowered = false;
+        for effect in self.deciding_mut() {
+            lowered |= effect.verdict != Verdict::Inconclusive;
+            effect.verdict = Verdict::Inconclusive;
+            if let Some(regression) = &mut effect.regression {
+                lowered |= *regression != Outcome::Inconclusive;
+                *regression = Outcome::Inconclusive;
+            }
+        }
+        for quantity in &mut self.quantities {
+            quantity.verdict = Verdict::Inconclusive;
+        }
+        lowered
+    }
+}
+
 fn of_quantity(
     quantity: Quantity,
     new: &[&Measured],
     old: &[&Measured],
+    resolution: f64,
     options: &Options,
 ) -> OfQuantity {
     let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
@@ -326,6 +424,7 @@ fn of_quantity(
             &|m| m.percentile(measured::P999),
             &|m| m.maximum_of(count),
         ],
+        resolution,
         options,
     );
     let all = || new.iter().chain(old);
@@ -349,16 +448,6 @@ fn of_quantity(
     }
 }
 
-/// Corrects the p-values of all figures that decide for their number.
-fn correct(quantities: &mut [OfQuantity]) {
-    let figures = || quantities.iter().flat_map(|q| q.p999.iter().chain(&q.max));
-    let raw: Vec<f64> = figures().map(|figure| figure.effect.p_value).collect();
-    let figures = quantities.iter_mut().flat_map(OfQuantity::deciding_mut);
-    for (figure, p_adjusted) in figures.zip(holm(&raw)) {
-        figure.effect.p_adjusted = p_adjusted;
-    }
-}
-
 /// What verdicts say together; `None` is one that is not known.
 fn together(verdicts: impl IntoIterator<Item = Option<Verdict>> + Clone) -> Verdict {
     let any = |wanted| verdicts.clone().into_iter().any(|verdict| verdict == Some(wanted));
@@ -373,17 +462,11 @@ fn together(verdicts: impl IntoIterator<Item = Option<Verdict>> + Clone) -> Verd
 }
 
 /// What follows for the exit code: the gravest of what was asked.
-fn outcome(
-    verdict: Verdict,
-    quantities: &[OfQuantity],
-    limits: &[RunLimit],
-    options: &Options,
-) -> Outcome {
+fn outcome(verdict: Verdict, found: &Results, limits: &[RunLimit], options: &Options) -> Outcome {
     let of_figures = match options.max_regression {
-        Some(_) => quantities
-            .iter()
-            .flat_map(OfQuantity::deciding)
-            .map(|(_, figure)| figure.and_then(|f| f.effect.regression))
+        Some(_) => found
+            .deciding()
+            .map(|effect| effect.and_then(|effect| effect.regression))
             .map(|regression| regression.unwrap_or(Outcome::Inconclusive))
             .max()
             .unwrap_or(Outcome::Inconclusive),

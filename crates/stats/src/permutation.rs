@@ -126,6 +126,16 @@ pub fn smallest_p(first: usize, second: usize) -> f64 {
     (2.0 / splits(first, second) as f64).min(1.0)
 }
 
+/// The smallest p-value that [`apart`] finds for groups of these sizes: where splits are drawn, there are
+/// not so many as could be.
+pub fn smallest_counted_p(first: usize, second: usize) -> f64 {
+    let counted = match splits(first, second) {
+        all if all <= ALL_SPLITS => all,
+        _ => DRAWN_SPLITS as u64 + 1,
+    };
+    (2.0 / counted as f64).min(1.0)
+}
+
 /// The fewest figures per group that can decide `comparisons` looked at together at the level
 /// `alpha`: those with which even the smallest p-value passes Holm's first step.
 pub fn figures_needed(comparisons: usize, alpha: f64) -> usize {

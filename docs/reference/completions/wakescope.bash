@@ -124,7 +124,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__compare)
-            opts="-o -h --against --interleave-plan --accept-blocks --margin --alpha --max-regression --fail-above --force --mix-quantities --unit --seed --format --json --output --help"
+            opts="-o -h --against --interleave-plan --accept-blocks --margin --alpha --max-regression --fail-above --force --mix-quantities --by --unit --seed --format --json --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -152,6 +152,10 @@ _wakescope() {
                     ;;
                 --fail-above)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "series comm cgroup none" -- "${cur}"))
                     return 0
                     ;;
                 --unit)

@@ -268,6 +268,10 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better" or "worse" [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is inconclusive' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum (100us) or percentile (p99.9=50us) is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l by -d 'Of watches: by what waits of both sides are matched [default: series]' -r -f -a "series\t'Tasks of one name in one cgroup'
+comm\t'Tasks of one name'
+cgroup\t'Tasks of one cgroup'
+none\t'Only all waits together'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l unit -d 'Unit of the values in other programs\' files that do not state one' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"

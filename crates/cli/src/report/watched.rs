@@ -44,7 +44,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
 }
 
 /// Whether windows of a watch lie in this folder, and no run.
-fn is_watch(path: &Path) -> bool {
+pub(crate) fn is_watch(path: &Path) -> bool {
     let holds_run = path.join(RECORD).exists();
     !holds_run && window_files(path).is_ok_and(|files| !files.is_empty())
 }

@@ -138,6 +138,11 @@ impl Stored {
         }
     }
 
+    /// When the first one began, and when the last one ended.
+    pub(crate) fn extent(&self) -> (Date, Date) {
+        (self.first, self.end)
+    }
+
     /// All of them as a table.
     pub(crate) fn table(&self, view: View, style: Style) -> String {
         let Self { total, windows, first, end } = self;

@@ -3,12 +3,18 @@
 
 use crate::common::made_up::run;
 use crate::common::schema::{each_property, object_pointers, unused_keys};
+use crate::common::stored_window::busy_window;
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
+use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::observed::{Grouping, Observed};
+use wakescope_core::watch::packed;
+use wakescope_core::watch::sum::Sum;
 use wakescope_report::series::{self, Figures, Row};
-use wakescope_stats::compare::{Compare, Labelled, Options, compare};
+use wakescope_stats::compare::{Compare, Labelled, Options, Watched, compare, compare_watches};
 use wakescope_stats::trend::{self, Trend, trend};
 
 fn schema(name: &str) -> Value {
@@ -45,6 +51,7 @@ fn comparisons() -> Vec<Compare> {
         compared(&[200, 201, 202, 199, 198], &[100, 101, 102, 99, 97], &plain),
         compared(&[50, 201, 402, 199, 100], &[100, 101, 102, 99, 97], &plain),
         compared(&[50], &[100], &options),
+        of_watches(),
     ]
 }
 
@@ -53,6 +60,28 @@ fn series() -> Trend {
     let mut runs: Vec<Observation> = (0..16).map(|i| of(i).into()).collect();
     runs[0].plan.priority = Some(7);
     trend(&labelled(&labels(), &runs), &trend::Options::default()).unwrap()
+}
+
+/// A comparison of watches, with groups that only one side has.
+fn of_watches() -> Compare {
+    let watch = |at: u64, comms: &[&str]| {
+        let tail = vec![(100_000 + at, 2_990), (900_000, 10)];
+        let tasks: Vec<_> = comms.iter().map(|comm| (*comm, tail.clone())).collect();
+        let line = busy_window("2026-11-21T01:40:00Z", at, 1_000, &tasks);
+        let window = packed::read(line.trim_end().as_bytes()).unwrap();
+        let first = Date::parse(&window.started).unwrap();
+        let mut sum = Sum::default();
+        sum.add(window);
+        let total = sum.window().unwrap();
+        Observed::of(&total, first, first.after(SpanNs(total.window_ns)), Grouping::Series)
+    };
+    let new = (0..5).map(|at| watch(at, &["x", "y"]));
+    let watches: Vec<Observed> = new.chain((5..10).map(|at| watch(at, &["x", "z"]))).collect();
+    let labels = labels();
+    let watched: Vec<Watched> =
+        labels.iter().zip(&watches).map(|(label, watch)| Watched { label, watch }).collect();
+    let (new, old) = watched.split_at(5);
+    compare_watches(new, old, Grouping::Series, &Options::default()).unwrap()
 }
 
 fn of_compare() -> Vec<Value> {

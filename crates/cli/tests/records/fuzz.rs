@@ -3,9 +3,11 @@
 
 use std::io::Write;
 
+use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_core::watch;
+use wakescope_core::watch::observed::{Grouping, Observed};
 use wakescope_formats::export::cyclictest::Layout;
 use wakescope_formats::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus};
 use wakescope_report::overlay::{Entry, Overlay};
@@ -13,7 +15,7 @@ use wakescope_report::picture::{self, Picture};
 use wakescope_report::style::Style;
 use wakescope_report::watch::{self as shown, By, History, Sort, View};
 use wakescope_report::{explain, html, markdown, text, trace};
-use wakescope_stats::compare::{self, Labelled, compare};
+use wakescope_stats::compare::{self, Labelled, Watched, compare, compare_watches};
 use wakescope_stats::trend::{self, trend};
 use wakescope_testing::{fuzz, fuzz_fewer};
 
@@ -71,6 +73,14 @@ fn fuzz_tables_of_damaged_windows() {
             let view = View { by, sort: Sort::Percentile, rows: 9 };
             shown::table(&total, view, Style::default());
             shown::block(&total, view, &History::default(), 20);
+        }
+        let begin = Date::parse(&total.started).unwrap();
+        let watch = Observed::of(&total, begin, begin, Grouping::Series);
+        let side = [Watched { label: "x", watch: &watch }; 5];
+        let options = compare::Options { force: true, ..compare::Options::default() };
+        if let Ok(compared) = compare_watches(&side, &side, Grouping::Series, &options) {
+            wakescope_report::compare::text(&compared, Style::default());
+            wakescope_report::compare::markdown(&compared);
         }
     });
 }

@@ -4,6 +4,7 @@
 mod common;
 mod compare;
 mod compare_record;
+mod compare_watches;
 mod episodes;
 mod export;
 mod fuzz;

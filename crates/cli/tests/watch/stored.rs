@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::bench::{Running, Test, eventually, eventually_some, kill};
 use crate::common::following::can_follow;
-use crate::common::stored_window::stored_window;
+use crate::common::stored_window::{bucket, stored_window};
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::watch::sum::Sum;
@@ -32,12 +32,6 @@ fn made_up(test: &Test, name: &str) -> PathBuf {
     fs::write(folder.join("2026-11-21T03-00-00.jsonl"), third + cut).unwrap();
     fs::write(folder.join("lock"), "").unwrap();
     folder
-}
-
-/// The bucket of the scale that a wait is in.
-fn bucket(ns: u64) -> usize {
-    use wakescope_core::watch::scale::{BUCKETS, edges_of};
-    (0..BUCKETS).rfind(|&index| edges_of(index).0 <= ns).unwrap()
 }
 
 const CUT: &str = "2026-11-21T03-00-00.jsonl: line 2: it ends in the middle";

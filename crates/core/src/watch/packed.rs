@@ -222,7 +222,9 @@ pub(super) fn histogram<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::date::Date;
     use crate::watch::meter::{Meter, Reading};
+    use crate::watch::observed::{Grouping, Observed};
     use crate::watch::{Cpu, LeftOut, Moved, OwnCost, Series, WaitBegin};
     use proptest::prelude::*;
     use wakescope_testing::fuzz;
@@ -354,7 +356,13 @@ mod tests {
                 Ok::<(), ()>(())
             };
             read_lines(bytes, each).unwrap().unwrap();
-            let _ = sum.window().map(|window| line(&window));
+            let Some(total) = sum.window() else { return };
+            let _ = line(&total);
+            let begin = Date::parse(&total.started).unwrap();
+            for by in [Grouping::Series, Grouping::Comm, Grouping::Cgroup, Grouping::None] {
+                let watch = Observed::of(&total, begin, begin, by);
+                assert!((0.0..=1.0).contains(&watch.lost_share()), "{}", watch.lost_share());
+            }
         });
     }
 }

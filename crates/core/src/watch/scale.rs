@@ -9,6 +9,10 @@ const OCTAVE_BITS: u32 = 4;
 const LEAST_OCTAVE: u32 = 7;
 const END_OCTAVE: u32 = 34;
 
+/// By what part a percentile may lie above its true value, between both ends of the scale: the width of a
+/// bucket.
+pub const RESOLUTION: f64 = 1.0 / (1 << OCTAVE_BITS) as f64;
+
 /// Buckets of the scale: the first holds all below 128 ns, the last all from 2^34 ns on.
 pub const BUCKETS: usize = (((END_OCTAVE - LEAST_OCTAVE) << OCTAVE_BITS) + 2) as usize;
 

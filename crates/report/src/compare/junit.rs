@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wakescope_core::limit::Outcome;
 use wakescope_stats::compare::{Compare, Effect, OfQuantity, Verdict, probability};
 
-use super::{limits, ratio, text};
+use super::{limits, ratio, text, watches};
 use crate::style::{Style, clean};
 
 /// The comparison as JUnit XML. What the runs do not tell is `skipped`, for the format knows no
@@ -13,6 +13,12 @@ use crate::style::{Style, clean};
 pub fn junit(compare: &Compare) -> String {
     let mut cases: Vec<Case> =
         compare.quantities.iter().flat_map(|of| figures(of, compare)).collect();
+    cases.extend(watches::tested(compare).into_iter().map(|(name, effect, said)| Case {
+        class: class("series"),
+        name,
+        outcome: outcome(effect, compare),
+        message: format!("{said}, {}", probability(effect.p_adjusted)),
+    }));
     cases.extend(compare.limits.iter().zip(limits(compare)).map(|(limit, (outcome, message))| {
         Case {
             class: class(&limit.quantity.to_string()),

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use wakescope_core::limit::Outcome;
 use wakescope_core::source::Quantity;
-use wakescope_stats::compare::{Compare, OfQuantity, times};
+use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, times};
 
 use super::{
     basis, capital, figures, headline, interval, limits, notes, regression, span, throughput,
-    within, word,
+    watches, within, word,
 };
 use crate::domain;
 use crate::load::rate;
@@ -18,9 +18,12 @@ use crate::style::clean;
 /// The comparison as Markdown.
 pub fn markdown(compare: &Compare) -> String {
     let mut out = String::new();
+    if let Some(sentence) = watches::headline(compare) {
+        let _ = writeln!(out, "**{}**\n", escaped(&sentence));
+    }
     for of in &compare.quantities {
         let _ = writeln!(out, "**{}**", escaped(&headline(of, compare)));
-        for sentence in throughput(of) {
+        for sentence in throughput(of, compare) {
             let _ = writeln!(out, "{}", escaped(&sentence));
         }
         out.push('\n');
@@ -38,16 +41,18 @@ pub fn markdown(compare: &Compare) -> String {
         out.push('\n');
     }
     for of in &compare.quantities {
-        if compare.quantities.len() > 1 || of.quantity != Quantity::WakeupLatency {
+        let is_said = compare.watches.is_some() || of.quantity == Quantity::WakeupLatency;
+        if compare.quantities.len() > 1 || !is_said {
             let _ = writeln!(out, "**{}**\n", escaped(&capital(&of.quantity.to_string())));
         }
         match domain::caption(compare.time_domain).trim() {
             "" => {}
             caption => out.push_str(&format!("{}\n\n", capital(caption))),
         }
-        out.push_str(&table(of));
+        out.push_str(&table(of, compare));
         out.push('\n');
     }
+    out.extend(compare.watches.iter().map(groups));
     let reasons = compare.reasons.iter().map(|reason| clean(reason, 600));
     let within = compare.quantities.iter().flat_map(within);
     let lines: Vec<String> = reasons.chain(within).chain(notes(compare)).collect();
@@ -61,7 +66,19 @@ pub fn markdown(compare: &Compare) -> String {
     out
 }
 
-fn table(of: &OfQuantity) -> String {
+fn groups(watches: &OfWatches) -> String {
+    let Some((head, rows)) = watches::rows(watches) else { return String::new() };
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut out = line(&head) + "|---|---:|---:|---:|---|---|---:|---:|\n";
+    out.extend(rows.iter().map(|row| line(row)));
+    out.extend(watches::more(watches, rows.len()).map(|more| format!("\n{}\n", escaped(&more))));
+    out + "\n"
+}
+
+fn table(of: &OfQuantity, compare: &Compare) -> String {
     let mut out =
         String::from("| | new | old | new / old | interval | |\n|---|---:|---:|---:|---|---|\n");
     for (name, figure, decides) in figures(of) {
@@ -75,6 +92,9 @@ fn table(of: &OfQuantity) -> String {
             interval(effect).unwrap_or_default(),
             if decides { word(effect.verdict) } else { "" },
         );
+    }
+    if let Some(cells) = watches::waited(compare) {
+        let _ = writeln!(out, "| {} | |", cells.join(" | "));
     }
     for t in &of.throughput {
         let unit = clean(&t.unit, 16);

@@ -6,11 +6,11 @@ use wakescope_core::finding;
 use wakescope_core::limit::Outcome;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, grouped};
-use wakescope_stats::compare::{Compare, OfQuantity, RunFigures, Verdict, times};
+use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, RunFigures, Verdict, times};
 
 use super::{
     MOST_LISTED, basis, capital, figures, headline, interval, limits, notes, regression, span,
-    throughput, within, word,
+    throughput, watches, within, word,
 };
 use crate::domain;
 use crate::findings::wrapped;
@@ -24,14 +24,18 @@ const WIDTH: usize = 100;
 /// The comparison as text, 100 columns wide.
 pub fn text(compare: &Compare, style: Style) -> String {
     let mut out = String::new();
-    for of in &compare.quantities {
-        let dress = match of.verdict {
+    let head = |verdict: Verdict, sentence: &str| {
+        let dress = match verdict {
             Verdict::Worse => Style::bad,
             Verdict::Better | Verdict::NoDifference => Style::good,
             Verdict::Inconclusive => Style::warn,
         };
-        let _ = writeln!(out, "{}", dress(style, &wrapped(&headline(of, compare), WIDTH, "")));
-        for sentence in throughput(of) {
+        dress(style, &wrapped(sentence, WIDTH, "")) + "\n"
+    };
+    out.extend(watches::headline(compare).map(|sentence| head(compare.verdict, &sentence)));
+    for of in &compare.quantities {
+        out.push_str(&head(of.verdict, &headline(of, compare)));
+        for sentence in throughput(of, compare) {
             let _ = writeln!(out, "{sentence}");
         }
     }
@@ -45,11 +49,14 @@ pub fn text(compare: &Compare, style: Style) -> String {
     }
     for of in &compare.quantities {
         let title = match compare.quantities.len() {
+            _ if compare.watches.is_some() => String::new(),
             1 if of.quantity == Quantity::WakeupLatency => String::new(),
             _ => format!(" {}\n", capital(&of.quantity.to_string())),
         };
-        let _ = write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of));
+        let _ =
+            write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of, compare));
     }
+    out.extend(compare.watches.iter().map(groups));
     out.push_str(&list(compare, style));
     out.push_str(&runs(compare));
     out.push('\n');
@@ -59,7 +66,15 @@ pub fn text(compare: &Compare, style: Style) -> String {
     out
 }
 
-fn table(of: &OfQuantity) -> String {
+fn groups(watches: &OfWatches) -> String {
+    let Some((head, rows)) = watches::rows(watches) else { return String::new() };
+    let more = watches::more(watches, rows.len());
+    let more = more.map_or_else(String::new, |more| format!(" {more}\n"));
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    format!("\n{}{more}", columns(&rows, true))
+}
+
+fn table(of: &OfQuantity, compare: &Compare) -> String {
     let row = |cells: [&str; 6]| cells.map(String::from).to_vec();
     let mut rows = vec![row(["", "new", "old", "new / old", "", ""])];
     for (name, figure, decides) in figures(of) {
@@ -74,6 +89,7 @@ fn table(of: &OfQuantity) -> String {
             judged,
         ]));
     }
+    rows.extend(watches::waited(compare).map(|cells| cells.to_vec()));
     for t in &of.throughput {
         let unit = clean(&t.unit, 16);
         rows.push(row([
@@ -110,16 +126,18 @@ fn runs(compare: &Compare) -> String {
     let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
     let of_count = compare.quantities.iter().map(|q| format!("max of {}", grouped(q.count))).next();
     head.extend(of_count.filter(|_| longer));
-    head.push("kernel".into());
+    // A watch does not record it.
+    let has_kernel = compare.watches.is_none();
+    head.extend(has_kernel.then(|| "kernel".into()));
     head.push(String::new());
     let mut rows = vec![head];
     for (side, runs) in [("new", &compare.new), ("old", &compare.old)] {
-        rows.extend(runs.iter().map(|run| row(side, run, longer)));
+        rows.extend(runs.iter().map(|run| row(side, run, longer, has_kernel)));
     }
     format!("\n{}", columns(&rows, true))
 }
 
-fn row(side: &str, run: &RunFigures, longer: bool) -> Vec<String> {
+fn row(side: &str, run: &RunFigures, longer: bool, has_kernel: bool) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut cells = vec![
         side.into(),
@@ -131,7 +149,7 @@ fn row(side: &str, run: &RunFigures, longer: bool) -> Vec<String> {
     if longer {
         cells.push(dash(run.max_of_count_ns));
     }
-    cells.push(clean(&run.release, 24));
+    cells.extend(has_kernel.then(|| clean(&run.release, 24)));
     let doubtful = run.validity.filter(|&verdict| verdict != finding::Verdict::Valid);
     cells.push(doubtful.map_or_else(String::new, |verdict| verdict.to_string()));
     cells

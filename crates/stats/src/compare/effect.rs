@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::measured::Measured;
-use super::power::runs_needed;
+use super::power::{Margins, runs_needed};
 use super::{Options, Verdict};
 use crate::paired::holm;
 use crate::permutation::{Apart, apart, each_apart};
@@ -40,6 +40,9 @@ pub struct Effect {
     /// The spread of the logarithms within a side.
     #[serde(skip)]
     spread: Option<f64>,
+    /// By what share the figures of runs may be above their true values.
+    #[serde(skip)]
+    resolution: f64,
 }
 
 /// A figure in time.
@@ -74,11 +77,13 @@ pub struct Throughput {
 type Of<'a> = &'a dyn Fn(&Measured) -> Option<u64>;
 
 /// How several figures of the new runs stand to those of the old ones, over the runs that have them;
-/// `None` for a figure that a side does not have.
+/// `None` for a figure that a side does not have. Each may be above its true value by the share
+/// `resolution`.
 pub(super) fn figures<const N: usize>(
     new: &[&Measured],
     old: &[&Measured],
     of: [Of<'_>; N],
+    resolution: f64,
     options: &Options,
 ) -> [Option<Figure>; N] {
     let logs = of.map(|of| {
@@ -89,10 +94,24 @@ pub(super) fn figures<const N: usize>(
         })
     });
     let mut aparts = each_apart(&logs, options.alpha, options.seed).into_iter();
-    logs.each_ref().map(|[new, old]| {
-        let effect = effect(new, old, aparts.next()??);
-        Some(Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect })
-    })
+    logs.each_ref().map(|[new, old]| Some(figure_of(new, old, aparts.next()??, resolution)))
+}
+
+/// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
+/// for a figure that a side does not have.
+pub(super) fn figure(
+    new: &[f64],
+    old: &[f64],
+    resolution: f64,
+    options: &Options,
+) -> Option<Figure> {
+    let apart = apart(new, old, options.alpha, options.seed)?;
+    Some(figure_of(new, old, apart, resolution))
+}
+
+fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure {
+    let effect = effect(new, old, apart).known_to(resolution);
+    Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect }
 }
 
 /// The work per second of each load that counts it on both sides.
@@ -161,6 +180,18 @@ fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
         regression: None,
         runs_needed: None,
         spread: spread(new, old),
+        resolution: 0.0,
+    }
+}
+
+impl Effect {
+    /// The same of figures that may be above their true values by this share: so the true ratio may lie
+    /// beyond the interval by as much.
+    #[must_use]
+    fn known_to(self, resolution: f64) -> Self {
+        let widest = 1.0 + resolution;
+        let (low, high) = (self.low.map(|low| low / widest), self.high.map(|high| high * widest));
+        Self { low, high, resolution, ..self }
     }
 }
 
@@ -170,9 +201,10 @@ pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
     let certain = effect.p_adjusted <= options.alpha;
     let inside =
         effect.low.is_some_and(|low| low >= least) && effect.high.is_some_and(|high| high <= most);
-    effect.verdict = if certain && effect.ratio > most {
+    let widest = 1.0 + effect.resolution;
+    effect.verdict = if certain && effect.ratio > most * widest {
         Verdict::Worse
-    } else if certain && effect.ratio < least {
+    } else if certain && effect.ratio < least / widest {
         Verdict::Better
     } else if inside {
         Verdict::NoDifference
@@ -182,7 +214,8 @@ pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
     effect.regression = options.max_regression.map(|allowed| regression(effect, 1.0 + allowed));
     effect.runs_needed = match (effect.verdict, effect.spread) {
         (Verdict::Inconclusive, Some(spread)) => {
-            runs_needed(effect.ratio.ln(), spread, effect.runs, figures, options)
+            let margins = Margins::of(options.margin, effect.resolution);
+            runs_needed(effect.ratio.ln(), spread, effect.runs, figures, margins, options.alpha)
         }
         _ => None,
     };
@@ -199,7 +232,7 @@ fn regression(effect: &Effect, allowed: f64) -> Outcome {
     }
 }
 
-fn geometric_mean(logs: &[f64]) -> f64 {
+pub(super) fn geometric_mean(logs: &[f64]) -> f64 {
     mean(logs).exp()
 }
 

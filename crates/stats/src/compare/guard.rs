@@ -203,7 +203,7 @@ impl Aspect {
     }
 }
 
-fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
+pub(super) fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
     let text: Vec<String> =
         values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
     let message = format!("The runs differ in {what}: {}.", text.join("; "));

@@ -6,10 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{count_of, percent};
-use super::{Labelled, OfQuantity, Options, Verdict};
+use super::words::{count_of, percent, word};
+use super::{Labelled, Options, Results, Verdict};
 use wakescope_core::date::Date;
-use wakescope_core::limit::Outcome;
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
 use wakescope_core::run::TimeDomain;
@@ -20,7 +19,8 @@ use wakescope_core::run::TimeDomain;
 pub enum Order {
     /// The sides overlap in time.
     Mixed,
-    /// All runs of one side began after those of the other had ended.
+    /// All runs of one side began after those of the other had ended, or the sides of watches have less
+    /// than half of their time in common.
     Blocks,
     /// When some of them began is not known.
     #[default]
@@ -93,63 +93,82 @@ fn share_of_later(new: &[Times], old: &[Times]) -> f64 {
     later / (new.len() * old.len()).max(1) as f64
 }
 
-/// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back. Limits
-/// stay, for each run stands to them alone.
-pub(super) fn lower(
-    quantities: &mut [OfQuantity],
-    verdict: Verdict,
-    new_first: bool,
-) -> Option<String> {
-    let mut lowered = false;
-    for quantity in quantities {
-        for figure in quantity.deciding_mut() {
-            let effect = &mut figure.effect;
-            lowered |= effect.verdict != Verdict::Inconclusive;
-            effect.verdict = Verdict::Inconclusive;
-            if let Some(regression) = &mut effect.regression {
-                lowered |= *regression != Outcome::Inconclusive;
-                *regression = Outcome::Inconclusive;
-            }
-        }
-        for load in &mut quantity.throughput {
-            load.effect.verdict = Verdict::Inconclusive;
-        }
-        quantity.verdict = Verdict::Inconclusive;
+/// How runs of both sides come to take turns.
+pub(super) const RUNS: &str =
+    "Measure the sides alternately (wakescope compare --interleave-plan 5)";
+
+/// How watches of both sides come to be of the same time.
+pub(super) const WATCHES: &str =
+    "Watch machines of both sides at the same time, or change sides several times";
+
+/// Watches of sides that have less than this part of their time in common are as good as blocks.
+const MOSTLY_TOGETHER: f64 = 0.5;
+
+/// The order of watches. They are long: that one of a side begins just before all of the other end makes no
+/// difference.
+pub(super) fn of_watches(new: &[Labelled], old: &[Labelled]) -> Order {
+    let order = Order::of(new, old);
+    let together = times(new).zip(times(old)).and_then(|(new, old)| share_together(&new, &old));
+    match together {
+        Some(share) if share < MOSTLY_TOGETHER => Order::Blocks,
+        _ => order,
     }
-    let would_be = match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
-    };
-    lowered.then(|| {
+}
+
+/// Of the times from the first start to the last end of each side, what part of the shorter one is in both;
+/// `None` if it has no length.
+fn share_together(new: &[Times], old: &[Times]) -> Option<f64> {
+    let extent =
+        |side: &[Times]| Some((side.iter().map(|t| t.0).min()?, side.iter().map(|t| t.1).max()?));
+    let (new, old) = (extent(new)?, extent(old)?);
+    let shorter = (new.1 - new.0).min(old.1 - old.0);
+    let common = new.1.min(old.1).saturating_sub(new.0.max(old.0)).max(0);
+    (shorter > 0).then(|| common as f64 / shorter as f64)
+}
+
+/// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back, with the
+/// `remedy`. Limits stay, for each run stands to them alone.
+pub(super) fn lower(
+    found: &mut Results,
+    verdict: Verdict,
+    blocks: &str,
+    remedy: &str,
+) -> Option<String> {
+    let loads = found.quantities.iter_mut().flat_map(|quantity| &mut quantity.throughput);
+    loads.for_each(|load| load.effect.verdict = Verdict::Inconclusive);
+    found.take_back().then(|| {
         format!(
-            "{} A drift of the machine could look like a difference. Without drift, the verdict \
-             would be: {would_be}. Measure the sides alternately (wakescope compare \
-             --interleave-plan 5), or accept the risk: --accept-blocks.",
-            in_blocks(new_first)
+            "{blocks} A drift of the machine could look like a difference. Without drift, the verdict \
+             would be: {}. {remedy}, or accept the risk: --accept-blocks.",
+            word(verdict)
         )
     })
 }
 
-fn in_blocks(new_first: bool) -> String {
-    let (first, then) = if new_first { ("new", "old") } else { ("old", "new") };
+/// What makes runs blocks.
+pub(super) fn in_blocks(new: &[Labelled], old: &[Labelled]) -> String {
+    let Some((new, old)) = times(new).zip(times(old)) else { return String::new() };
+    let (first, then) = match (is_before(&new, &old), is_before(&old, &new)) {
+        (true, _) => ("new", "old"),
+        (false, true) => ("old", "new"),
+        (false, false) => return "The sides have little of their time in common.".into(),
+    };
     format!("All {then} runs were measured after all {first} ones.")
 }
 
-/// Whether the new runs began before the old ones.
-pub(super) fn is_new_first(new: &[Labelled], old: &[Labelled]) -> bool {
-    times(new).zip(times(old)).is_some_and(|(new, old)| is_before(&new, &old))
-}
-
 /// What one must know of the order beside the verdict.
-pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Option<String> {
-    match Order::of(new, old) {
+pub(super) fn note(
+    order: Order,
+    new: &[Labelled],
+    old: &[Labelled],
+    options: &Options,
+) -> Option<String> {
+    match order {
         Order::Irrelevant => None,
         Order::Blocks if options.accept_blocks => Some(format!(
             "{} This was accepted (--accept-blocks): a drift of the machine could look like a \
              difference.",
-            in_blocks(is_new_first(new, old))
+            in_blocks(new, old)
         )),
         Order::Blocks => None,
         Order::Unknown => {

@@ -1,10 +1,25 @@
 //! How many runs it would take.
 
-use super::Options;
 use crate::permutation::figures_needed;
 
 /// More than that nobody runs.
 const MOST: f64 = 1_000.0;
+
+/// How far from 0 a log ratio must be to be a difference, and how close to be none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Margins {
+    beyond: f64,
+    within: f64,
+}
+
+impl Margins {
+    /// Where a ratio counts from 1 + `margin` on, and figures may be above their true values by the share
+    /// `resolution`.
+    pub(super) fn of(margin: f64, resolution: f64) -> Self {
+        let (margin, resolution) = (margin.ln_1p(), resolution.ln_1p());
+        Self { beyond: margin + resolution, within: margin - resolution }
+    }
+}
 
 /// How many runs a side would decide a figure with a probability of 80 %, if its true log ratio
 /// were `difference` and runs vary by `spread` within a side. By the normal distribution, which is
@@ -14,19 +29,22 @@ pub(super) fn runs_needed(
     spread: f64,
     runs: [usize; 2],
     figures: usize,
-    options: &Options,
+    margins: Margins,
+    alpha: f64,
 ) -> Option<usize> {
-    let (apart, margin) = (difference.abs(), options.margin.ln_1p());
+    let (apart, Margins { beyond, within }) = (difference.abs(), margins);
     let variance = 2.0 * spread * spread;
     // A test at the first step of Holm, or an interval that ends inside the margin on both sides.
-    let test = normal_quantile(1.0 - options.alpha / 2.0 / figures.max(1) as f64);
-    let interval = normal_quantile(1.0 - options.alpha / 2.0);
-    let estimate = if apart > margin {
+    let test = normal_quantile(1.0 - alpha / 2.0 / figures.max(1) as f64);
+    let interval = normal_quantile(1.0 - alpha / 2.0);
+    let estimate = if apart > beyond {
         let significant = variance * ((test + 0.84) / apart).powi(2) + test * test / 4.0;
-        let beyond = variance * (0.84 / (apart - margin)).powi(2);
-        significant.max(beyond)
+        let far = variance * (0.84 / (apart - beyond)).powi(2);
+        significant.max(far)
+    } else if apart < within {
+        variance * ((interval + 1.28) / (within - apart)).powi(2) + interval * interval / 4.0
     } else {
-        variance * ((interval + 1.28) / (margin - apart)).powi(2) + interval * interval / 4.0
+        return None;
     };
     if !estimate.is_finite() || estimate > MOST {
         return None;
@@ -35,7 +53,7 @@ pub(super) fn runs_needed(
     let estimate = estimate.ceil() as usize;
     // They were not enough, whatever an estimate says.
     let more = runs[0].max(runs[1]) + 1;
-    Some(estimate.max(figures_needed(figures, options.alpha)).max(more))
+    Some(estimate.max(figures_needed(figures, alpha)).max(more))
 }
 
 /// The quantile of the normal distribution at `share` from 0.5 to 1, to 5 parts in 10,000
@@ -50,6 +68,7 @@ fn normal_quantile(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{ALPHA, MARGIN};
 
     /// SciPy 1.17.1: `norm.ppf(share)`
     #[test]
@@ -63,7 +82,7 @@ mod tests {
 
     #[track_caller]
     fn check(ratio: f64, spread: f64, runs: [usize; 2], want: Option<usize>) {
-        let got = runs_needed(ratio.ln(), spread, runs, 2, &Options::default());
+        let got = runs_needed(ratio.ln(), spread, runs, 2, Margins::of(MARGIN, 0.0), ALPHA);
         assert_eq!(got, want, "{ratio} × ± {spread}, {runs:?}");
     }
 

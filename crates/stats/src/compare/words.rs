@@ -1,5 +1,6 @@
 //! Ratios, shares and chances in words.
 
+use super::Verdict;
 use wakescope_core::units::{counted, grouped};
 
 /// `1.31 ×`
@@ -29,6 +30,16 @@ pub fn probability(p: f64) -> String {
 pub fn percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// `worse`, `no difference`
+pub(super) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+    }
 }
 
 /// `1 run`, `5 runs`

@@ -1,0 +1,155 @@
+//! What watches say beside all their waits together: groups of tasks, and the load.
+
+use wakescope_core::units::grouped;
+use wakescope_core::watch::observed::Grouping;
+use wakescope_stats::compare::{
+    Compare, Effect, Means, OfGroup, OfWatches, Throughput, Verdict, times,
+};
+
+use super::{capital, interval, ratio, span, word};
+use crate::style::clean;
+
+/// The most groups in a table; the record has more.
+const MOST_ROWS: usize = 20;
+
+/// How many groups are named in a sentence.
+const NAMED: usize = 3;
+
+/// The longest name of a group in a sentence, and in a table.
+const LONGEST: usize = 80;
+const CELL: usize = 27;
+
+/// The verdict on all, and what it says of groups; `None` if none are compared.
+///
+/// `Worse: of 6 tested series, longer waits in 1 (sshd in /s), undecided: 5.`
+pub(super) fn headline(compare: &Compare) -> Option<String> {
+    let watches = compare.watches.as_ref().filter(|w| w.grouping != Grouping::None)?;
+    let verdict = capital(word(compare.verdict));
+    let with = |verdict| watches.with(verdict).map(|(group, _)| group).collect::<Vec<_>>();
+    let mut parts = Vec::new();
+    for (verdict, what) in [
+        (Verdict::Worse, "longer waits in"),
+        (Verdict::Better, "shorter waits in"),
+        (Verdict::NoDifference, "no difference in"),
+        (Verdict::Inconclusive, "undecided:"),
+    ] {
+        let groups = with(verdict);
+        let named = match verdict {
+            Verdict::Worse | Verdict::Better => format!(" ({})", names(&groups)),
+            Verdict::NoDifference | Verdict::Inconclusive => String::new(),
+        };
+        if !groups.is_empty() {
+            parts.push(format!("{what} {}{named}", groups.len()));
+        }
+    }
+    let tested = watches.groups.iter().filter(|group| group.tested.is_some()).count();
+    Some(match tested {
+        0 => format!("{verdict}: no {} is tested.", watches.one()),
+        1 => format!("{verdict}: of 1 tested {}, {}.", watches.one(), parts.join(", ")),
+        n => format!("{verdict}: of {n} tested {}, {}.", watches.many(), parts.join(", ")),
+    })
+}
+
+fn names(groups: &[&OfGroup]) -> String {
+    let named: Vec<String> =
+        groups.iter().take(NAMED).map(|group| clean(&group.name(), LONGEST)).collect();
+    match groups.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// `Load: no difference (1.00 × as many switches per second).`
+pub(super) fn load(switches: &Throughput) -> String {
+    let what = match switches.effect.verdict {
+        Verdict::Better => "more",
+        Verdict::Worse => "less",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    format!("Load: {what} ({} as many switches per second).", times(switches.effect.ratio))
+}
+
+/// The row of the time that all tasks waited.
+pub(super) fn waited(compare: &Compare) -> Option<[String; 5]> {
+    let figure = compare.watches.as_ref()?.waited.as_ref()?;
+    Some([
+        "waited".into(),
+        format!("{}/s", span(figure.new_ns)),
+        format!("{}/s", span(figure.old_ns)),
+        times(figure.effect.ratio),
+        interval(&figure.effect).unwrap_or_default(),
+    ])
+}
+
+/// The head of the table of groups, and its rows: those that differ first, then those that are tested, then
+/// those with the most waiting. Groups with few waits have no row.
+pub(super) fn rows(watches: &OfWatches) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+    let mut shown: Vec<&OfGroup> =
+        watches.groups.iter().filter(|group| group.p999_ns.is_some()).collect();
+    shown.sort_by_key(|group| match group.tested.as_ref().map(|effect| effect.verdict) {
+        Some(Verdict::Worse) => 0,
+        Some(Verdict::Better) => 1,
+        Some(Verdict::NoDifference | Verdict::Inconclusive) => 2,
+        None => 3,
+    });
+    let rows: Vec<Vec<String>> = shown.into_iter().take(MOST_ROWS).map(row).collect();
+    let what = format!("{}, p99.9", watches.one());
+    let head = [&what, "new", "old", "new / old", "", "", "waits/s", "waited"];
+    (!rows.is_empty()).then(|| (head.map(str::to_owned).to_vec(), rows))
+}
+
+/// How many groups a table of so many rows has not.
+pub(super) fn more(watches: &OfWatches, rows: usize) -> Option<String> {
+    match (watches.groups.len() + watches.not_listed).saturating_sub(rows) {
+        0 => None,
+        1 => Some(format!("… 1 more {}.", watches.one())),
+        more => Some(format!("… {} more {}.", grouped(more as u64), watches.many())),
+    }
+}
+
+fn row(group: &OfGroup) -> Vec<String> {
+    let means =
+        |means: Option<Means>, of: &dyn Fn(Means) -> String| means.map_or_else(|| "–".into(), of);
+    let tail = group.p999_ns;
+    let tested = group.tested.as_ref();
+    vec![
+        cell(group),
+        means(tail, &|tail| span(tail.new)),
+        means(tail, &|tail| span(tail.old)),
+        means(tail, &|tail| times(tail.ratio)),
+        tested.and_then(interval).unwrap_or_default(),
+        tested.map_or("not tested", |effect| word(effect.verdict)).into(),
+        means(group.waits_per_second, &|rate| times(rate.ratio)),
+        means(group.waited_ns, &|waited| times(waited.ratio)),
+    ]
+}
+
+/// A name in a cell: that of the tasks, and the end of their cgroup, which says most.
+fn cell(group: &OfGroup) -> String {
+    let whole = clean(&group.name(), 400);
+    let count = whole.chars().count();
+    if count <= CELL {
+        return whole;
+    }
+    let begin = match (&group.group.comm, &group.group.cgroup) {
+        (Some(comm), Some(_)) => format!("{} in …", clean(comm, CELL / 2)),
+        _ => "…".into(),
+    };
+    let room = CELL.saturating_sub(begin.chars().count());
+    begin + &whole.chars().skip(count - room).collect::<String>()
+}
+
+/// The groups that are tested, with what is said of each.
+pub(super) fn tested(compare: &Compare) -> Vec<(String, &Effect, String)> {
+    let groups = compare.watches.iter().flat_map(|watches| &watches.groups);
+    let said = |group: &'_ OfGroup, effect: &Effect| {
+        format!("p99.9 of {} {}", clean(&group.name(), LONGEST), ratio(effect))
+    };
+    groups
+        .filter_map(|group| {
+            let effect = group.tested.as_ref()?;
+            Some((clean(&group.name(), LONGEST), effect, said(group, effect)))
+        })
+        .collect()
+}
