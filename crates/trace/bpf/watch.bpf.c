@@ -17,6 +17,7 @@
  */
 #include "bpf.h"
 #include "watch.h"
+#include "watch_tasks.h"
 #include "watch_turns.h"
 
 static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
@@ -33,15 +34,12 @@ MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) maxima SEC(".maps");
 MAP(MAP_ARRAY, u32, struct cpu_row, 1, MAP_MMAPABLE) cpu_rows SEC(".maps");
 MAP(MAP_ARRAY, u32, struct watch_counts, 1, MAP_MMAPABLE) watch_counts SEC(".maps");
 MAP(MAP_HASH, struct series, u32, 1, 0) series_rows SEC(".maps");
-MAP(MAP_HASH, u32, struct task_books, 1, 0) tasks SEC(".maps");
 /* Rows that count for nobody yet. Before 5.12 programs cannot draw numbers by an atomic addition. */
 struct {
 	int(*type)[MAP_QUEUE];
 	int(*max_entries)[1];
 	u32 *value;
 } free_rows SEC(".maps");
-
-#define ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
 /* 16 buckets an octave from 2^7 ns up to 2^34 ns, one for what is less, and one for what is more. */
 INLINE u32 bucket_of(u64 ns)
@@ -86,30 +84,6 @@ INLINE u32 row_of(struct series *key)
 	bpf_map_push_elem(&free_rows, &free, 0);
 	known = bpf_map_lookup_elem(&series_rows, key);
 	return known ? *known : OTHERS;
-}
-
-/* What is known of the task; made anew if it was never seen, or another task had its number. */
-INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 arrivals,
-				   struct watch_counts *counts)
-{
-	u32 pid = task->pid;
-	struct task_books *books = bpf_map_lookup_elem(&tasks, &pid);
-	/* The kernel's own sums only grow. */
-	if (HOT(books && arrivals >= books->arrivals && counted >= books->run_delay))
-		return books;
-	if (books && arrivals)
-		ADD(counts->contradicted, 1);
-	struct task_books fresh = {
-		/* Of a task that never ran, all that was counted belongs to this wait. */
-		.run_delay = arrivals ? counted : 0,
-		.arrivals = arrivals,
-		.run_delay_before = arrivals ? counted : 0,
-		.arrivals_before = arrivals,
-		.row = NO_ROW,
-	};
-	if (bpf_map_update_elem(&tasks, &pid, &fresh, 0))
-		ADD(counts->untracked, 1);
-	return bpf_map_lookup_elem(&tasks, &pid);
 }
 
 /* Whose wait it is, looked up only when the row that the task was counted in last is not its own any more. */
@@ -191,7 +165,7 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
 	u32 pid = task->pid;
-	struct task_books *books = bpf_map_lookup_elem(&tasks, &pid);
+	struct task_books *books = known_books(pid);
 	if (!books || arrivals < books->arrivals || counted < books->run_delay) {
 		/* What it has waited this time is known only if it was the first time. */
 		books = books_of(task, counted, arrivals == 1 ? 0 : arrivals, counts);
@@ -289,7 +263,7 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	cpu->runs = runs;
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
-		bpf_map_delete_elem(&tasks, &left);
+		forget_task(left);
 	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	describe_turn(turn, next);
 	if (COLD(!turns->seen))

@@ -65,6 +65,9 @@ struct task_books {
 	u64 queue;
 	u64 throttled;
 	u64 sleeps;
+	/* Whose books these are; 0 if nobody's. */
+	u32 pid;
+	u32 unused;
 };
 
 /* Turns that are remembered of each CPU: a power of 2. */

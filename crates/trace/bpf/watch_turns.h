@@ -63,7 +63,9 @@ INLINE void note_queue(struct task_books *books, struct task_struct *task, u64 s
 INLINE void describe_series(struct series *series, struct task_struct *task)
 {
 	series->cgroup = cgroup_of(task);
-	bpf_probe_read_kernel(series->comm, sizeof(series->comm), &task->comm);
+	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
+	series->comm[0] = comm[0];
+	series->comm[1] = comm[1];
 }
 
 INLINE void describe_turn(struct turn *turn, struct task_struct *task)

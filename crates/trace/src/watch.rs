@@ -48,7 +48,8 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(5);
 pub struct Limits {
     /// Series that have figures of their own, 3.5 KB each. All others are one.
     pub series: u32,
-    /// Tasks that are known at once, some 200 bytes each.
+    /// Places for tasks, which their numbers tell, rounded up to a power of 2: 200 bytes each. There is room
+    /// for half as many tasks whose place is another's.
     pub tasks: u32,
 }
 
@@ -168,8 +169,9 @@ impl Watcher {
     /// Compares from now on, when asked, what is counted with the kernel's own counts. Fails in a PID
     /// namespace, where tasks have other numbers.
     pub fn prepare_audit(&mut self) -> Result<(), TraceError> {
-        let tasks = taken(&mut self.programs, "tasks")?;
-        self.auditor = Some(Auditor::of(tasks)?);
+        let [places, owners, displaced] =
+            ["places", "owners", "displaced"].map(|name| taken(&mut self.programs, name));
+        self.auditor = Some(Auditor::of(places?, owners?, displaced?)?);
         Ok(())
     }
 

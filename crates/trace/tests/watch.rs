@@ -124,7 +124,15 @@ fn tasks_without_a_place_are_told() {
 #[test]
 fn what_is_counted_of_tasks_is_what_the_kernel_counts() {
     let name = "what_is_counted_of_tasks_is_what_the_kernel_counts";
-    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    // With fewer places than tasks, most have another's place, or none.
+    for tasks in [Limits::default().tasks, 64, 4] {
+        compare_with_the_kernel(name, Limits { tasks, ..Limits::default() });
+    }
+}
+
+fn compare_with_the_kernel(name: &str, limits: Limits) {
+    let Some(mut watcher) = watch(name, limits) else { return };
+    let all_are_known = limits.tasks >= 32_768;
     match watcher.prepare_audit() {
         Err(TraceError::Target(why)) => return skip(name, &why.to_string()),
         prepared => prepared.unwrap(),
@@ -144,7 +152,7 @@ fn what_is_counted_of_tasks_is_what_the_kernel_counts() {
         sleep_often(200);
         let audit = watcher.audit(MonoNs(u64::MAX)).unwrap();
         ends.store(true, Ordering::Relaxed);
-        assert!(audit.equal >= 2 && audit.waits > 100, "{audit:?}");
+        assert!(!all_are_known || (audit.equal >= 2 && audit.waits > 100), "{audit:?}");
         assert_eq!((audit.differing, audit.not_reached), (0, 0), "{audit:?}");
     });
     let left_out = watcher.read().left_out;
@@ -152,7 +160,7 @@ fn what_is_counted_of_tasks_is_what_the_kernel_counts() {
     // No time is left: nothing is said.
     let none = watcher.audit(MonoNs(0)).unwrap();
     assert_eq!((none.equal, none.differing), (0, 0), "{none:?}");
-    assert!(none.not_reached > 0, "{none:?}");
+    assert!(none.not_reached > 0 || !all_are_known, "{none:?}");
 }
 
 /// Threads with names of their own that come and go, more of them than there are rows.

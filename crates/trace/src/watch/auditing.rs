@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{Array, HashMap, Map, MapData};
 use wakescope_core::units::MonoNs;
 use wakescope_core::watch::Audit;
 use wakescope_sys::clock;
@@ -16,9 +16,37 @@ const TRIES: u32 = 5;
 
 /// Compares tasks, some each time: all of them in turn.
 pub(super) struct Auditor {
-    tasks: HashMap<MapData, u32, TaskBooks>,
+    books: Books,
     /// Those below were compared last.
     next: u32,
+}
+
+/// The books of all tasks.
+struct Books {
+    /// Each at the place that the task's number tells.
+    places: Array<MapData, TaskBooks>,
+    /// The tasks whose the places are.
+    owners: HashMap<MapData, u32, u32>,
+    /// Tasks whose place is another's.
+    displaced: HashMap<MapData, u32, TaskBooks>,
+}
+
+impl Books {
+    /// The numbers of all tasks, ascending.
+    fn tasks(&self) -> Vec<u32> {
+        let owners = self.owners.iter().filter_map(|entry| Some(entry.ok()?.1));
+        let mut all: Vec<u32> =
+            owners.chain(self.displaced.keys().filter_map(Result::ok)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn of(&self, task: u32) -> Option<TaskBooks> {
+        let place = self.places.get(&(task % self.places.len()), 0).ok();
+        let own = place.filter(|books| books.pid == task);
+        own.or_else(|| self.displaced.get(&task, 0).ok())
+    }
 }
 
 /// What a comparison of a task says.
@@ -35,19 +63,22 @@ enum Verdict {
 }
 
 impl Auditor {
-    /// An auditor of the program's `tasks`.
-    pub(super) fn of(tasks: Map) -> Result<Self, TraceError> {
+    /// An auditor of the program's maps with these names.
+    pub(super) fn of(places: Map, owners: Map, displaced: Map) -> Result<Self, TraceError> {
         if !has_kernels_numbers() {
             return Err(TraceError::Target(TargetError::Namespace));
         }
-        let tasks = HashMap::try_from(tasks).map_err(super::refused("tasks"))?;
-        Ok(Self { tasks, next: 0 })
+        let books = Books {
+            places: Array::try_from(places).map_err(super::refused("places"))?,
+            owners: HashMap::try_from(owners).map_err(super::refused("owners"))?,
+            displaced: HashMap::try_from(displaced).map_err(super::refused("displaced"))?,
+        };
+        Ok(Self { books, next: 0 })
     }
 
     /// Compares tasks until `end`, beginning where it stopped last time.
     pub(super) fn compare(&mut self, end: MonoNs) -> Audit {
-        let mut ids: Vec<u32> = self.tasks.keys().filter_map(Result::ok).collect();
-        ids.sort_unstable();
+        let mut ids = self.books.tasks();
         let first = ids.partition_point(|&id| id < self.next);
         ids.rotate_left(first);
         let mut audit = Audit::default();
@@ -77,12 +108,12 @@ impl Auditor {
     fn verdict(&self, id: u32) -> Verdict {
         let mut verdict = Verdict::Busy;
         for _ in 0..TRIES {
-            let Ok(before) = self.tasks.get(&id, 0) else { return Verdict::Gone };
+            let Some(before) = self.books.of(id) else { return Verdict::Gone };
             let Ok(text) = fs::read_to_string(format!("/proc/{id}/schedstat")) else {
                 return Verdict::Gone;
             };
             let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            let Ok(after) = self.tasks.get(&id, 0) else { return Verdict::Gone };
+            let Some(after) = self.books.of(id) else { return Verdict::Gone };
             let Some(kernel) = run_delay_and_arrivals(&text) else { return Verdict::Gone };
             verdict = judge(&before, &after, kernel, is_runnable(&stat));
             if let Verdict::Equal(_) = verdict {
@@ -145,6 +176,8 @@ mod tests {
         queue: 0,
         throttled: 0,
         sleeps: 0,
+        pid: 1,
+        unused: 0,
     };
 
     #[track_caller]

@@ -20,6 +20,9 @@ use crate::object;
 /// The program that tells what the kernel lacks.
 const LACKS: &str = "watch_lacks";
 
+/// The most places for tasks: numbers of tasks are below this (`PID_MAX_LIMIT`).
+const MOST_PLACES: u32 = 1 << 22;
+
 /// Loads the programs, whose maps are as large as `limits` ask for.
 /// Also says what the kernel cannot measure of long waits.
 pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), TraceError> {
@@ -27,6 +30,8 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), T
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = cpu_numbers();
     let rows = limits.series.saturating_add(1);
+    let places = limits.tasks.clamp(1, MOST_PLACES).next_power_of_two();
+    let place_mask = places - 1;
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -36,7 +41,10 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), T
         .set_max_entries("cpu_turns", cpus)
         .set_max_entries("series_rows", limits.series)
         .set_max_entries("free_rows", limits.series)
-        .set_max_entries("tasks", limits.tasks)
+        .set_max_entries("places", places)
+        .set_max_entries("owners", places)
+        .set_max_entries("displaced", places.div_ceil(2))
+        .set_global("place_mask", &place_mask, true)
         .set_global("cpu_count", &cpus, true);
     let loaded = loader.load(&object).or_else(|e| {
         // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
