@@ -359,7 +359,7 @@ PARTS = {
 }
 
 
-def results_of(names, plan, binary):
+def results_of(names, plan, binary, of=PARTS):
     """The results of these parts, as Markdown."""
     binary = str(Path(binary).absolute())
     missing = [name for name in ("perf", "bpftrace", "hackbench", "taskset") if not shutil.which(name)]
@@ -368,5 +368,5 @@ def results_of(names, plan, binary):
     parts = []
     for name in names:
         say(name)
-        parts.append(PARTS[name](plan, binary))
+        parts.append(of[name](plan, binary))
     return parts

@@ -2,7 +2,6 @@
 the same place and the usual histogram of run queue latency; and what the command itself takes."""
 
 import contextlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import explain
 import figures
 import programs
 from explain import PATIENCE_S, RUNQLAT, UNTIL_TOLD_S, Looking, Onlooker, hackbench, in_memory, met, pipe, read
@@ -178,12 +178,4 @@ PARTS = {
 
 def results_of(names, plan, binary):
     """The results of these parts, as Markdown."""
-    binary = str(Path(binary).absolute())
-    missing = [name for name in ("perf", "bpftrace", "hackbench", "taskset") if not shutil.which(name)]
-    if missing:
-        raise SystemExit(f"bench: not installed: {', '.join(missing)}\n  → scripts/setup bench")
-    parts = []
-    for name in names:
-        say(name)
-        parts.append(PARTS[name](plan, binary))
-    return parts
+    return explain.results_of(names, plan, binary, PARTS)
