@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::formats::{BINARY, PICTURES, TEXTS};
+use crate::common::formats::{BINARY, PICTURES, texts};
 use crate::common::made_up::run;
 use crate::{Bench, MEMORY, MEMORY_MB, STEPS, Want};
 
@@ -157,7 +157,7 @@ fn every_format_with_hostile_records() {
         let file = format!("{name}.json");
         bench.write(&file, text.as_bytes());
         let pictures = PICTURES.map(|picture| format!("svg --picture {picture}"));
-        let formats = TEXTS.into_iter().chain([BINARY]).chain(pictures.iter().map(String::as_str));
+        let formats = texts().chain([BINARY]).map(String::from).chain(pictures);
         for format in formats {
             bench.check(&format!("report {file} --format {format} -o out"), MEMORY_MB, Want::Any);
         }

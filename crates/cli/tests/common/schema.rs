@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::Checker;
 
 /// Calls `see` with every property that `schema` defines and its place.
 pub(crate) fn each_property(schema: &Value, place: &str, see: &mut impl FnMut(&str, &Value)) {
@@ -65,4 +67,50 @@ pub(crate) fn object_pointers(value: &Value) -> Vec<String> {
         object_pointers(v).into_iter().map(move |rest| format!("/{key}{rest}"))
     });
     own.into_iter().chain(below).collect()
+}
+
+/// Fails if `schema` lets a key of `whole` be missing that the reader needs; `is_read` says what it reads.
+#[track_caller]
+pub(crate) fn assert_what_fits_is_read(
+    schema: Value,
+    whole: &Value,
+    is_read: impl Fn(&str) -> bool,
+) {
+    let checker = Checker::new(schema);
+    for pointer in object_pointers(whole) {
+        for key in whole.pointer(&pointer).unwrap().as_object().unwrap().keys() {
+            let mut without = whole.clone();
+            without.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(key);
+            let fits = checker.fault(&without).is_none();
+            let needed = "may be missing, but the reader needs it";
+            assert!(is_read(&without.to_string()) || !fits, "{pointer}/{key} {needed}");
+        }
+    }
+}
+
+/// Fails unless `schema` lets a key be added to any object of `whole`, and no key that it does not document
+/// be written. In objects whose place ends in one of `closed_sets` keys are data or name a variant, so that
+/// no other can be added.
+#[track_caller]
+pub(crate) fn assert_keys_may_be_added(schema: &Value, whole: &Value, closed_sets: &[&str]) {
+    let (open, closed) = (Checker::new(schema.clone()), Checker::closed(schema.clone()));
+    let is_open = |pointer: &&String| !closed_sets.iter().any(|place| pointer.ends_with(place));
+    for pointer in object_pointers(whole).iter().filter(is_open) {
+        let mut with_news = whole.clone();
+        with_news.pointer_mut(pointer).unwrap()["news"] = json!(1);
+        assert_eq!(open.fault(&with_news), None, "{pointer}");
+        assert!(closed.fault(&with_news).is_some(), "{pointer}");
+    }
+}
+
+/// Fails unless `schema` describes every key in a sentence, which names the unit of a time as `unit` does.
+#[track_caller]
+pub(crate) fn assert_described(schema: &Value, unit: &str) {
+    each_property(schema, "#", &mut |place, property| {
+        let text = property["description"].as_str().unwrap_or_default();
+        assert!(text.ends_with('.'), "{place} has no description that is a sentence");
+        if place.ends_with("_ns") {
+            assert!(text.contains(unit), "{place} does not name its unit: {text}");
+        }
+    });
 }

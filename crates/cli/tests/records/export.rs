@@ -5,42 +5,17 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::bench::{Ended, Test, skip};
+use crate::common::bench::{Test, skip};
+use crate::common::formats::OF_OTHERS;
 use crate::common::measured::{RECORD, record};
+use crate::common::reported::{measured, report, shown};
 use serde_json::Value;
 use wakescope_core::plan::Target;
 use wakescope_core::run::Run;
 
-/// All of them.
-const FORMATS: [&str; 9] = [
-    "cyclictest",
-    "cyclictest-json",
-    "csv",
-    "hlog",
-    "hgrm",
-    "prometheus",
-    "openmetrics",
-    "jsonl",
-    "trace",
-];
-
+/// A test with a run in its folder `run` whose samples are there as well.
 fn with_run(name: &str) -> Test {
-    let test = Test::new(name);
-    let args = ["--samples", "300", "--load", "cpu", "--save-samples", "--out", "run"];
-    let ended = test.measure(&args);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    test
-}
-
-fn report(test: &Test, args: &[&str]) -> Ended {
-    test.start_command(&[&["report"], args].concat()).output()
-}
-
-#[track_caller]
-fn shown(test: &Test, args: &[&str]) -> String {
-    let ended = report(test, args);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
-    ended.stdout
+    measured(name, &["--save-samples"])
 }
 
 /// What a shell makes of `script` with `input`.
@@ -154,7 +129,7 @@ fn the_histogram_has_the_lines_of_the_installed_cyclictest() {
 #[test]
 fn every_format_goes_to_a_file_as_to_the_terminal() {
     let test = with_run("to-file");
-    for format in FORMATS {
+    for format in OF_OTHERS {
         let printed = shown(&test, &["run", "--format", format]);
         assert!(!printed.is_empty() && printed.ends_with('\n'), "{format}");
         assert_eq!(shown(&test, &["run/run.json", "--format", format]), printed, "{format}");
@@ -289,7 +264,7 @@ fn options_that_mean_nothing_are_refused() {
 fn a_reader_that_goes_away_is_no_failure() {
     let test = with_run("head");
     let program = test.program.display();
-    for format in FORMATS {
+    for format in OF_OTHERS {
         let dir = test.dir.display();
         let script = format!("'{program}' report '{dir}/run' --format {format} | head -c 10");
         assert_eq!(shell(&script, "").len(), 10, "{format}");
@@ -311,13 +286,13 @@ fn text_from_elsewhere_does_no_harm_in_any_format() {
         }
         text.lines().count()
     };
-    let before: Vec<usize> = FORMATS.iter().map(|format| lines(&run, format)).collect();
+    let before: Vec<usize> = OF_OTHERS.iter().map(|format| lines(&run, format)).collect();
     for text in [&mut run.id, &mut run.host.release, &mut run.host.version, &mut run.host.arch] {
         *text = HOSTILE.into();
     }
     run.plan.target = Target::Comm { comm: HOSTILE.into() };
     run.plan.load = vec![HOSTILE.into()];
-    let after: Vec<usize> = FORMATS.iter().map(|format| lines(&run, format)).collect();
+    let after: Vec<usize> = OF_OTHERS.iter().map(|format| lines(&run, format)).collect();
     assert_eq!(before, after, "text from elsewhere made lines");
 }
 

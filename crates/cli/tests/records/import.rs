@@ -7,24 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::bench::{Test, skip};
+use crate::common::formats::HISTOGRAM;
 use crate::common::measured::{RECORD, record};
 use wakescope_core::run::Run;
-
-const HISTOGRAM: &str = "\
-# Histogram
-000001 000003\t000000
-000002 000005\t000004
-000003 000001\t000000
-# Total: 000000009 000000004
-# Min Latencies: 00001 00002
-# Avg Latencies: 00001 00002
-# Max Latencies: 00003 00002
-# Histogram Overflows: 00000 00000
-# Histogram Overflow at cycle number:
-# Thread 0:
-# Thread 1:
-
-";
 
 const TIMERLAT: &str = "\
 # RTLA timerlat histogram

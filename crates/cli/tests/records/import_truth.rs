@@ -4,22 +4,7 @@
 use std::fs;
 
 use crate::common::bench::Test;
-
-/// A histogram of two threads, in a unit that it does not state.
-const HISTOGRAM: &str = "\
-# Histogram
-000001 000003\t000000
-000002 000005\t000004
-000003 000001\t000000
-# Min Latencies: 00001 00002
-# Avg Latencies: 00001 00002
-# Max Latencies: 00003 00002
-# Histogram Overflows: 00000 00000
-# Histogram Overflow at cycle number:
-# Thread 0:
-# Thread 1:
-
-";
+use crate::common::formats::HISTOGRAM;
 
 const OSLAT: &str = "\
 oslat V 2.40
@@ -56,8 +41,8 @@ fn refused(test: &Test, args: &[&str], parts: &[&str]) {
 fn every_verb_says_that_a_unit_was_assumed_and_takes_one() {
     let test = Test::new("import-unit");
     fs::write(test.dir.join("a.txt"), HISTOGRAM).unwrap();
-    fs::write(test.dir.join("b.txt"), HISTOGRAM.replace("000005\t000004", "000005\t000005"))
-        .unwrap();
+    let with_one_more = HISTOGRAM.replace("000005\t000004", "000005\t000005");
+    fs::write(test.dir.join("b.txt"), with_one_more.replace("000000004", "000000005")).unwrap();
     let verbs: [&[&str]; 4] = [
         &["import", "a.txt"],
         &["report", "a.txt"],

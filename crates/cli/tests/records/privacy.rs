@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::bench::Test;
-use crate::common::formats::TEXTS;
+use crate::common::formats::texts;
 use crate::common::measured::{RECORD, record};
 use serde_json::{Value, json};
 use wakescope_core::finding::Severity;
@@ -66,7 +66,7 @@ fn redacted_reports_hold_no_names_in_any_format() {
     let folder = with_secrets(&test);
     // That the secrets are there to be found.
     assert!(test.done(&["report", &folder, "--format", "html"]).contains(SECRET));
-    for format in TEXTS {
+    for format in texts() {
         let shown = test.done(&["report", &folder, "--redact", "--format", format]);
         assert!(!shown.contains(SECRET) && !shown.is_empty(), "{format}: {shown}");
     }

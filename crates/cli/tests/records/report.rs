@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::bench::{Ended, Test};
-use crate::common::formats::{BINARY, PICTURES, TEXTS};
+use crate::common::formats::{BINARY, PICTURES, texts};
 use crate::common::measured::{RECORD, histogram_of, record};
+use crate::common::reported::{measured, report, shown};
 use serde_json::{Value, json};
 use wakescope_core::plan::{Placement, Stimulus, Waker};
 use wakescope_core::run::{Run, Thread};
@@ -15,23 +16,7 @@ use wakescope_sys::clock::{self, Clock};
 
 /// A test with a run to report on in its folder `run`, in which much is in the record.
 fn with_run(name: &str) -> Test {
-    let test = Test::new(name);
-    let args = ["--samples", "300", "--load", "cpu", "--fail-above", "1h", "--out", "run"];
-    let ended = test.measure(&args);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    test
-}
-
-fn report(test: &Test, args: &[&str]) -> Ended {
-    test.start_command(&[&["report"], args].concat()).output()
-}
-
-/// What is printed about `run`.
-#[track_caller]
-fn shown(test: &Test, args: &[&str]) -> String {
-    let ended = report(test, args);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
-    ended.stdout
+    measured(name, &["--fail-above", "1h"])
 }
 
 /// Writes `json` as a run's record and reports on it in some format.
@@ -316,7 +301,7 @@ fn the_lists_of_formats_and_pictures_are_complete() {
         names.collect::<BTreeSet<_>>()
     };
     let set = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
-    let formats: BTreeSet<String> = set(&mut TEXTS.into_iter().chain([BINARY]));
+    let formats: BTreeSet<String> = set(&mut texts().chain([BINARY]));
     assert_eq!(listed("--format", "[possible values:"), formats);
     let pictures: BTreeSet<String> = set(&mut PICTURES.into_iter());
     assert_eq!(listed("--picture", "available:"), pictures);
