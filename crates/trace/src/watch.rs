@@ -48,8 +48,8 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(5);
 pub struct Limits {
     /// Series that have figures of their own, 3.5 KB each. All others are one.
     pub series: u32,
-    /// Places for tasks, which their numbers tell, rounded up to a power of 2: 200 bytes each. There is room
-    /// for half as many tasks whose place is another's.
+    /// Places for what is known of tasks, rounded up to a power of 2: some 200 bytes each. A task has the
+    /// place that its number gives. Half as many tasks find room elsewhere if another has theirs.
     pub tasks: u32,
 }
 

@@ -12,7 +12,7 @@ use super::Stretch;
 pub(super) struct Room {
     /// Of one wakeup.
     pub(super) most_of_one: usize,
-    /// What is left for all wakeups together.
+    /// How many more can be kept, of all wakeups together.
     pub(super) left: usize,
 }
 

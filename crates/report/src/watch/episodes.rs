@@ -15,7 +15,7 @@ use crate::style::clean;
 /// The longest name of a task that a line shows.
 const COMM: usize = 15;
 
-/// How it is told when a wait ended.
+/// How a list says when a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     /// From the start of the watch.

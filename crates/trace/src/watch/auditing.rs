@@ -23,11 +23,11 @@ pub(super) struct Auditor {
 
 /// The books of all tasks.
 struct Books {
-    /// Each at the place that the task's number tells.
+    /// Each at the place that its task's number gives.
     places: Array<MapData, TaskBooks>,
-    /// The tasks whose the places are.
+    /// Which task has a place.
     owners: HashMap<MapData, u32, u32>,
-    /// Tasks whose place is another's.
+    /// Those of tasks whose place another has.
     displaced: HashMap<MapData, u32, TaskBooks>,
 }
 
