@@ -23,7 +23,7 @@ pub use waits::Waits;
 pub const SCHEMA: &str = "wakescope.watch/1";
 
 /// What was counted between two readings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// [`SCHEMA`].
     pub schema: String,
@@ -60,10 +60,11 @@ pub struct Window {
 }
 
 /// Where a wait begins. Waits from different points are never put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitBegin {
     /// When the task is put into a run queue.
+    #[default]
     Queued,
 }
 
@@ -145,7 +146,7 @@ pub struct Moved {
 }
 
 /// What watching took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCost {
     /// CPU time of `wakescope` itself, ns.
     pub agent_ns: u64,
@@ -155,7 +156,7 @@ pub struct OwnCost {
     pub program_runs: u64,
     /// How the run time is known.
     pub source: CostSource,
-    /// CPUs that the machine has.
+    /// CPUs that switched from one task to another since the watch began.
     pub cpus: u32,
 }
 
@@ -168,7 +169,7 @@ impl OwnCost {
 }
 
 /// How the run time of the program is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostSource {
     /// The kernel measured every run in the window (BPF statistics).
@@ -176,6 +177,7 @@ pub enum CostSource {
     /// The runs in the window times what a run took when the kernel measured last.
     Estimated,
     /// The kernel has measured none.
+    #[default]
     Unknown,
 }
 

@@ -139,9 +139,7 @@ impl Storage {
 mod tests {
     use std::fs;
 
-    use wakescope_core::watch::{
-        CostSource, LeftOut, Moved, OwnCost, SCHEMA, Series, WaitBegin, Waits,
-    };
+    use wakescope_core::watch::{OwnCost, SCHEMA, Series, Waits};
 
     use super::*;
 
@@ -154,23 +152,11 @@ mod tests {
             started: format!("2026-11-21T01:00:{second:02}Z"),
             begin_ns: second * 1_000_000_000,
             window_ns: 1_000_000_000,
-            from: WaitBegin::Queued,
             series: (1..=series).map(one).collect(),
-            others: Waits::default(),
-            cpus: Vec::new(),
-            left_out: LeftOut::default(),
-            moved: Moved::default(),
             series_used: series,
             series_limit: series,
-            own_cost: OwnCost {
-                agent_ns: 0,
-                program_ns: None,
-                program_runs: 0,
-                source: CostSource::Unknown,
-                cpus: 1,
-            },
-            audit: None,
-            episodes: None,
+            own_cost: OwnCost { cpus: 1, ..OwnCost::default() },
+            ..Window::default()
         }
     }
 

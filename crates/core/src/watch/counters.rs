@@ -262,7 +262,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::{CostSource, Cpu, OwnCost, SCHEMA};
+    use crate::watch::{Cpu, OwnCost, SCHEMA};
     use proptest::prelude::*;
 
     fn window(seconds: u64, series: Vec<Series>) -> Window {
@@ -270,25 +270,15 @@ mod tests {
         Window {
             schema: SCHEMA.into(),
             started: "2026-11-21T01:00:00Z".into(),
-            begin_ns: 0,
             window_ns: seconds * 1_000_000_000,
-            from: WaitBegin::Queued,
             series,
-            others: Waits::default(),
             cpus: vec![Cpu { cpu: 3, switches: 7, waits: all }],
             left_out: LeftOut { missed: 2, ..LeftOut::default() },
             moved: Moved { count: 1, before_ns: 5 },
-            episodes: None,
             series_used: 4,
             series_limit: 9,
-            own_cost: OwnCost {
-                agent_ns: 10,
-                program_ns: None,
-                program_runs: 7,
-                source: CostSource::Unknown,
-                cpus: 2,
-            },
-            audit: None,
+            own_cost: OwnCost { agent_ns: 10, program_runs: 7, cpus: 2, ..OwnCost::default() },
+            ..Window::default()
         }
     }
 

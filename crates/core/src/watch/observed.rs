@@ -35,7 +35,8 @@ pub enum Grouping {
     None,
 }
 
-/// Whose waits are matched, in watches of any machine and boot.
+/// Tasks whose waits are compared together. They are known by names, since a number is another one's on the
+/// next machine and after the next boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Group {
     /// The path of the cgroup; `None` if cgroups do not matter, or the machine has none.
@@ -51,7 +52,7 @@ pub struct Observed {
     pub run: Observation,
     /// How long all windows are together, ns.
     pub covered_ns: u64,
-    /// CPUs that the machine has.
+    /// CPUs that switched from one task to another.
     pub cpus: u32,
     /// What is not in the waits.
     pub left_out: LeftOut,
@@ -170,7 +171,7 @@ fn sums_of(cpu: u32, waits: &Waits) -> ThreadSums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::{CostSource, Cpu, Moved, OwnCost, SCHEMA, WaitBegin};
+    use crate::watch::{Cpu, OwnCost, SCHEMA};
 
     fn series(id: u64, path: Option<&str>, comm: &str, of: &[u64]) -> Series {
         let cgroup = path.map(str::to_owned);
@@ -181,9 +182,7 @@ mod tests {
         Window {
             schema: SCHEMA.into(),
             started: "2026-11-21T01:00:00Z".into(),
-            begin_ns: 0,
             window_ns: 2_000_000_000,
-            from: WaitBegin::Queued,
             series: vec![
                 series(1, Some("/a"), "x", &[300, 400]),
                 series(1, Some("/a"), "y", &[500]),
@@ -198,18 +197,10 @@ mod tests {
                 Cpu { cpu: 1, switches: 10, waits: Waits::default() },
             ],
             left_out: LeftOut { missed: 10, ..LeftOut::default() },
-            moved: Moved::default(),
             series_used: 5,
             series_limit: 9,
-            own_cost: OwnCost {
-                agent_ns: 1,
-                program_ns: None,
-                program_runs: 9,
-                source: CostSource::Unknown,
-                cpus: 2,
-            },
-            audit: None,
-            episodes: None,
+            own_cost: OwnCost { agent_ns: 1, program_runs: 9, cpus: 2, ..OwnCost::default() },
+            ..Window::default()
         }
     }
 

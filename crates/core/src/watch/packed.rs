@@ -225,7 +225,7 @@ mod tests {
     use crate::date::Date;
     use crate::watch::meter::{Meter, Reading};
     use crate::watch::observed::{Grouping, Observed};
-    use crate::watch::{Cpu, LeftOut, Moved, OwnCost, Series, WaitBegin};
+    use crate::watch::{Cpu, OwnCost, Series};
     use proptest::prelude::*;
     use wakescope_testing::fuzz;
 
@@ -242,9 +242,7 @@ mod tests {
         Window {
             schema: SCHEMA.into(),
             started: "2026-11-21T01:00:00Z".into(),
-            begin_ns: 0,
             window_ns: 600_000_000_000,
-            from: WaitBegin::Queued,
             series: vec![
                 Series {
                     cgroup_id: 7,
@@ -256,19 +254,10 @@ mod tests {
             ],
             others,
             cpus: vec![Cpu { cpu: 1, switches: 9, waits: waits(&[(0, 5)]) }],
-            left_out: LeftOut::default(),
-            moved: Moved::default(),
             series_used: 2,
             series_limit: 9,
-            own_cost: OwnCost {
-                agent_ns: 1,
-                program_ns: None,
-                program_runs: 9,
-                source: crate::watch::CostSource::Unknown,
-                cpus: 2,
-            },
-            audit: None,
-            episodes: None,
+            own_cost: OwnCost { agent_ns: 1, program_runs: 9, cpus: 2, ..OwnCost::default() },
+            ..Window::default()
         }
     }
 

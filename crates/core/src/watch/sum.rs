@@ -176,8 +176,8 @@ impl Audit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::SCHEMA;
     use crate::watch::episode::Episode;
-    use crate::watch::{SCHEMA, WaitBegin};
 
     fn window(begin_ns: u64, series: Vec<Series>) -> Window {
         Window {
@@ -185,7 +185,6 @@ mod tests {
             started: "2026-11-21T01:00:00Z".into(),
             begin_ns,
             window_ns: 2_000,
-            from: WaitBegin::Queued,
             series,
             others: Waits::exactly(&[3]),
             cpus: vec![Cpu { cpu: 0, switches: 7, waits: Waits::exactly(&[begin_ns]) }],
@@ -201,7 +200,7 @@ mod tests {
                 cpus: 2,
             },
             audit: Some(Audit { equal: 5, ..Audit::default() }),
-            episodes: None,
+            ..Window::default()
         }
     }
 

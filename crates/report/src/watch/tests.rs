@@ -3,7 +3,7 @@ use expect_test::expect;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
-use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series, WaitBegin};
+use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series};
 
 pub(super) fn waits(of: &[u64]) -> Waits {
     Waits {
@@ -26,7 +26,6 @@ pub(super) fn window() -> Window {
         started: "2026-11-21T01:00:00Z".into(),
         begin_ns: 5_000_000_000,
         window_ns: 2_000_000_000,
-        from: WaitBegin::Queued,
         series: vec![
             series("find", 21, Some("/system.slice/backup.service"), &many),
             series("find", 22, Some("/user.slice"), &[9_000; 250]),
@@ -34,12 +33,10 @@ pub(super) fn window() -> Window {
             series("gone", 23, None, &[1_000]),
             series("\x1b[2Ja\u{202e}b", 0, None, &[70]),
         ],
-        others: Waits::default(),
         cpus: vec![
             Cpu { cpu: 0, switches: 9_000, waits: waits(&many) },
             Cpu { cpu: 3, switches: 7_000, waits: waits(&[9_000; 250]) },
         ],
-        left_out: LeftOut::default(),
         moved: Moved { count: 12, before_ns: 90_000 },
         series_used: 123,
         series_limit: 4_096,
@@ -50,8 +47,7 @@ pub(super) fn window() -> Window {
             source: CostSource::Measured,
             cpus: 2,
         },
-        audit: None,
-        episodes: None,
+        ..Window::default()
     }
 }
 

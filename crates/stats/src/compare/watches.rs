@@ -70,7 +70,7 @@ pub struct OfWatches {
 /// A group of tasks that both sides have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfGroup {
-    /// Whose waits these are.
+    /// The tasks that waited.
     #[serde(flatten)]
     pub group: Group,
     /// New and old watches that have it.

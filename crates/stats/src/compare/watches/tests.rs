@@ -7,9 +7,7 @@ use wakescope_core::random::Random;
 use wakescope_core::watch::meter::{Meter, Reading};
 use wakescope_core::watch::scale::{BUCKETS, edges_of};
 use wakescope_core::watch::sum::Sum;
-use wakescope_core::watch::{
-    Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, SCHEMA, Series, WaitBegin, Waits, Window,
-};
+use wakescope_core::watch::{Audit, Cpu, OwnCost, SCHEMA, Series, Waits, Window};
 
 /// A machine that is made up: how its load goes on, and its tasks, with how much longer each waits.
 struct Machine<'a> {
@@ -85,25 +83,13 @@ fn window(started: i64, series: Vec<Series>, cpu: Cpu) -> Window {
     Window {
         schema: SCHEMA.into(),
         started: Date::from_seconds(started).unwrap().to_string(),
-        begin_ns: 0,
         window_ns: 600_000_000_000,
-        from: WaitBegin::Queued,
         series,
-        others: Waits::default(),
         cpus: vec![cpu],
-        left_out: LeftOut::default(),
-        moved: Moved::default(),
         series_used: 5,
         series_limit: 9,
-        own_cost: OwnCost {
-            agent_ns: 1,
-            program_ns: None,
-            program_runs: 9,
-            source: CostSource::Unknown,
-            cpus: 2,
-        },
-        audit: None,
-        episodes: None,
+        own_cost: OwnCost { agent_ns: 1, program_runs: 9, cpus: 2, ..OwnCost::default() },
+        ..Window::default()
     }
 }
 
