@@ -212,7 +212,7 @@ fn draw(
     overlay.title = args.title.clone().unwrap_or_default();
     args.line.iter().for_each(|&line| overlay.add(Line::at(line)));
     let picture = args.picture.unwrap_or_default();
-    overlaid::check(&overlay, format.is_picture().then_some(picture))?;
+    overlaid::check(&overlay, format, picture)?;
     let drawn = match format {
         Format::Svg => picture::svg(picture, &overlay).map(String::into_bytes),
         Format::Png => picture::png(picture, &overlay),

@@ -7,8 +7,9 @@
 use wakescope_core::lab::Lab;
 
 use crate::audio;
+use crate::matrix::Matrix;
 use crate::model::{Drawn, Simulated};
-use crate::overlay::Overlay;
+use crate::overlay::{Entry, MOST_CURVES, Overlay};
 use crate::picture::{Picture, Room, Scene, draw_svg, scene};
 use crate::quantity;
 use crate::tail;
@@ -35,9 +36,39 @@ const SCRIPT: &str =
 /// The script's SHA-256: nothing else may run in the page, whatever was smuggled into it.
 const SCRIPT_SHA256: &str = include_str!("../assets/page.js.sha256");
 
+/// The most pairs of CPUs with a curve each, where there are more pairs than curves can be told apart.
+const LATEST_PAIRS: usize = 12;
+
 /// The page of some runs.
+///
+/// Of more pairs of CPUs than curves can be told apart, all are in the heat map, and the latest have curves.
 pub fn page(overlay: &Overlay) -> String {
-    assembled(overlay, &answer::of_runs(overlay), "")
+    match Matrix::of(overlay) {
+        Some(matrix) if overlay.entries.len() > MOST_CURVES => page_of_pairs(overlay, &matrix),
+        _ => assembled(overlay, &answer::of_runs(overlay), &matrix::section(overlay)),
+    }
+}
+
+/// Whether runs can be in one page.
+pub fn has_room(overlay: &Overlay) -> bool {
+    overlay.entries.len() <= MOST_CURVES || Matrix::of(overlay).is_some()
+}
+
+fn page_of_pairs(overlay: &Overlay, matrix: &Matrix) -> String {
+    let latest = matrix.latest(LATEST_PAIRS);
+    let entries = latest.iter().map(|&(pair, run)| Entry::of(&matrix::name(pair), run));
+    // Above the answer, which is of these only.
+    let shown = format!(
+        "the {} of {} pairs of CPUs with the latest wakeups",
+        latest.len(),
+        overlay.entries.len()
+    );
+    let title = match overlay.title.as_str() {
+        "" => quantity::capital(&shown),
+        title => format!("{title}: {shown}"),
+    };
+    let latest = Overlay { title, entries: entries.collect(), lines: overlay.lines.clone() };
+    assembled(&latest, &answer::of_runs(&latest), &matrix::section(overlay))
 }
 
 /// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
@@ -57,7 +88,6 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
         format!("<header>\n{answer}</header>\n<main>\n{results}"),
         // Why wakeups were late is what somebody explained the run for.
         explained::sections(overlay),
-        matrix::section(overlay),
         legend(overlay),
         exceedance(overlay),
         histogram(overlay),

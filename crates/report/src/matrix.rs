@@ -1,5 +1,6 @@
 //! Runs of pairs of CPUs: the waker on one, the probe on the other.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use wakescope_core::finding::Verdict;
@@ -49,6 +50,15 @@ impl<'a> Matrix<'a> {
     /// All pairs, row by row: the probes of the first waker first.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
         self.cpus.iter().flat_map(|&waker| self.cpus.iter().map(move |&probe| (waker, probe)))
+    }
+
+    /// The runs with so many of the largest maxima, the largest first.
+    pub(crate) fn latest(&self, count: usize) -> Vec<(Pair, &'a Run)> {
+        let mut all: Vec<(Pair, &Run)> =
+            self.runs.iter().map(|(&pair, &run)| (pair, run)).collect();
+        all.sort_by_key(|(_, run)| Reverse(run.expiries().max_ns));
+        all.truncate(count);
+        all
     }
 
     /// What keeps some of the figures from being trusted, or from being there: a sentence each.
@@ -155,6 +165,22 @@ pub(crate) mod tests {
         assert!(
             Matrix::of(&overlay(&(0..66).map(|i| run((i, 0), 1)).collect::<Vec<_>>())).is_none()
         );
+    }
+
+    #[test]
+    fn the_latest_are_those_with_the_largest_maxima() {
+        let mut runs = runs(3);
+        runs[4] = run((1, 1), 20_000);
+        let latest = |count| -> Vec<Pair> {
+            Matrix::of(&overlay(&runs))
+                .unwrap()
+                .latest(count)
+                .iter()
+                .map(|(pair, _)| *pair)
+                .collect()
+        };
+        assert_eq!(latest(3), [(1, 1), (2, 2), (2, 1)]);
+        assert_eq!(latest(100).len(), 9);
     }
 
     #[test]

@@ -12,6 +12,9 @@ mod merge;
 
 pub use merge::merged;
 
+/// The most curves that are shown together: nobody tells more of them apart.
+pub const MOST_CURVES: usize = 64;
+
 /// A run, or several of the same kind as one.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {

@@ -3,15 +3,16 @@
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
-use wakescope_report::overlay::{Entry, Overlay};
+use wakescope_report::html;
+use wakescope_report::overlay::{Entry, MOST_CURVES, Overlay};
 use wakescope_report::picture::Picture;
 use wakescope_report::style::clean;
 
 use crate::Failure;
 use crate::runs::Named;
 
-/// The most curves that are shown together: nobody tells more of them apart.
-const MOST: usize = 64;
+use super::format::Format;
+
 /// The most runs in one picture of pairs of CPUs: those of 64 CPUs.
 const MOST_PAIRS: usize = 64 * 64;
 
@@ -31,17 +32,24 @@ pub(super) fn redact_all(named: &mut [Named]) {
 }
 
 /// Refuses what cannot be shown together in a picture, or in a page of many.
-pub(super) fn check(overlay: &Overlay<'_>, picture: Option<Picture>) -> Result<(), Failure> {
+pub(super) fn check(
+    overlay: &Overlay<'_>,
+    format: Format,
+    picture: Picture,
+) -> Result<(), Failure> {
     if let Some(fault) = overlay.fault() {
         return Err(Failure::new(format!("these runs measure different quantities: {fault}"))
             .try_this("show only runs of one quantity together"));
     }
-    let (count, what, most) = match picture {
-        Some(Picture::Matrix) => {
-            (overlay.entries.len(), "runs are too many for a matrix", MOST_PAIRS)
-        }
-        _ => (overlay.entries.len(), "curves are too many to distinguish", MOST),
+    let shows_pairs = match format {
+        Format::Html => html::has_room(overlay),
+        _ => format.is_picture() && picture == Picture::Matrix,
     };
+    let (what, most) = match shows_pairs {
+        true => ("runs are too many for a matrix", MOST_PAIRS),
+        false => ("curves are too many to distinguish", MOST_CURVES),
+    };
+    let count = overlay.entries.len();
     if count > most {
         return Err(Failure::new(format!("{count} {what}"))
             .try_this(format!("show at most {most} together")));

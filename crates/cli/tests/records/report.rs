@@ -282,8 +282,14 @@ fn a_matrix_may_have_more_runs_than_curves_can_be_told_apart() {
     write_matrix(&test, "nine", &pairs);
     let ended = report(&test, &["nine", "--format", "svg", "--picture", "matrix"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for args in [&["nine", "--format", "html"][..], &["nine", "--format", "svg"]] {
-        let ended = report(&test, args);
+    let page = shown(&test, &["nine", "--format", "html"]);
+    assert!(page.contains("data-picture=\"matrix\""), "the page has no heat map");
+    let said = "The 12 of 81 pairs of CPUs with the latest wakeups";
+    assert!(page.contains(said) && page.contains("waker 8, probe 8"), "the latest have no curves");
+    let curves = page.matches("<li><button type=\"button\" aria-pressed").count();
+    assert_eq!(curves, 12, "the other pairs have curves");
+    for format in ["svg", "md"] {
+        let ended = report(&test, &["nine", "--format", format]);
         assert!(ended.code == Some(2) && ended.stderr.contains("81 curves"), "{ended:?}");
     }
 }

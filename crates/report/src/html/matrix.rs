@@ -1,21 +1,55 @@
 //! Pairs of CPUs of waker and probe.
 
 use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Run;
 
 use super::element::{Column, paragraph, table, text};
 use super::{element, figure, values};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Pair};
 use crate::overlay::Overlay;
 use crate::picture::Picture;
 use crate::quantity;
+
+/// The most CPUs for a table with a column each.
+const MOST_COLUMNS: usize = 8;
+
+/// The most pairs in a list of the latest.
+const MOST_ROWS: usize = 32;
 
 pub(super) fn section(overlay: &Overlay) -> String {
     let Some(matrix) = Matrix::of(overlay) else { return String::new() };
     let caveats: String =
         matrix.caveats().iter().map(|c| paragraph("lead", &text(&quantity::capital(c)))).collect();
+    let table = match matrix.cpus.len() {
+        ..=MOST_COLUMNS => pairs(&matrix, overlay),
+        _ => latest(&matrix, overlay),
+    };
     let title = format!("Pairs of CPUs: median {}", quantity::words_of(overlay).value);
     let figure = figure(Picture::Matrix, overlay, false);
-    element::section("matrix", &title, &(figure + &caveats + &pairs(&matrix, overlay)))
+    element::section("matrix", &title, &(figure + &caveats + &table))
+}
+
+/// A pair in lists and legends.
+pub(super) fn name((waker, probe): Pair) -> String {
+    format!("waker {waker}, probe {probe}")
+}
+
+/// The pairs with the latest wakeups.
+fn latest(matrix: &Matrix, overlay: &Overlay) -> String {
+    let head = [
+        ("on CPUs", Column::Words),
+        ("median", Column::Number),
+        ("max", Column::Number),
+        (quantity::words_of(overlay).many, Column::Number),
+    ];
+    let row = |(pair, run): (Pair, &Run)| {
+        let all = run.expiries();
+        let median = values::quantile(&all, Percentile::SHOWN[0]);
+        let max = values::time(all.max_ns);
+        vec![name(pair), median, max, values::count(all.count)]
+    };
+    let rows: Vec<_> = matrix.latest(MOST_ROWS).into_iter().map(row).collect();
+    table(&values::caption("The pairs with the latest wakeups", overlay), &head, &rows)
 }
 
 /// A row per waker.
