@@ -94,6 +94,10 @@ pub struct Image {
     pub softirqs: [Option<CodeId>; SOFTIRQS],
     /// For each CPU, what its thread of softirqs waits for.
     pub softirq_work: Vec<EventId>,
+    /// What runs them all on RT, as a task's own code.
+    pub softirqs_of_tasks: Option<CodeId>,
+    /// For each CPU the lock that `local_bh_disable` takes; empty where it takes none.
+    pub bh_locks: Vec<LockId>,
     /// Names of locks.
     pub locks: Vec<String>,
     /// Names of functions.

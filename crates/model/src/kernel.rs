@@ -5,6 +5,7 @@
 //! first. All state is here, so that it can be copied, compared and hashed: that is what the checker
 //! does with it.
 
+mod bottom_half;
 pub mod frame;
 mod interrupt;
 mod lock;
@@ -137,6 +138,12 @@ pub struct Task {
     pub rcu_depth: u16,
     /// The softirq that it executes as its own code: on RT.
     pub softirq: Option<u8>,
+    /// How often it has disabled softirqs: on RT, where that is no part of the preempt count.
+    pub bh_depth: u16,
+    /// Where it goes on once it has executed the softirqs that it has enabled: on RT.
+    pub after_softirqs: Option<Box<Frame>>,
+    /// Whether it stays on its CPU, though it may run on any.
+    pub is_bound: bool,
     /// Sleeping locks that it owns.
     pub owns: Vec<LockId>,
 }
@@ -156,6 +163,8 @@ pub struct Cpu {
     pub pending: u64,
     /// Softirqs that were raised: a bit for each.
     pub softirqs: u16,
+    /// How often tasks of this CPU have disabled them: on RT.
+    pub bh_sections: u16,
     /// Tasks that could run, in the order in which they became ready.
     pub ready: Vec<TaskId>,
     /// Whom the scheduler has chosen, until it has switched.
@@ -242,6 +251,9 @@ impl Kernel {
                 count: 0,
                 rcu_depth: 0,
                 softirq: None,
+                bh_depth: 0,
+                after_softirqs: None,
+                is_bound: false,
                 owns: Vec::new(),
             });
             kernel.cpus[cpu.index()].ready.push(TaskId::at(index));

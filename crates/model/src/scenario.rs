@@ -25,6 +25,8 @@ pub struct Scenario {
     pub published: Vec<String>,
     /// The hardware.
     pub machine: Machine,
+    /// How the kernel is built and set.
+    pub kernel: Settings,
     /// How long the kernel's own steps take.
     pub costs: Costs,
     /// Paths that tasks and handlers run, by name.
@@ -61,6 +63,21 @@ pub struct IdleState {
     pub exit_ns: u64,
     /// It is chosen where the next timer is at least so far away, nanoseconds.
     pub residency_ns: u64,
+}
+
+/// How the kernel is built and set, beside its preemption model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Whether `local_bh_disable` of a real-time kernel takes a lock of the CPU: before 6.18 always, since
+    /// then with `CONFIG_PREEMPT_RT_NEEDS_BH_LOCK`.
+    pub bh_lock: bool,
+}
+
+impl Default for Settings {
+    /// Those of Linux 6.1.
+    fn default() -> Self {
+        Self { bh_lock: true }
+    }
 }
 
 /// How long the kernel's own steps take.

@@ -3,7 +3,7 @@
 use wakescope_core::random::Random;
 use wakescope_model::scenario::{
     Arrivals, Costs, Count, Does, IdleState, Interrupt, InterruptKind, Length, LockBreak, LockKind,
-    Machine, Path, Policy, Scenario, Step, Task,
+    Machine, Path, Policy, Scenario, Settings, Step, Task,
 };
 use wakescope_model::{Image, Rules};
 
@@ -73,6 +73,8 @@ struct Place {
     irqs_off: bool,
     /// Only locks that spin in every model may be taken.
     raw_only: bool,
+    /// Softirqs are off. RT takes a lock for that, whose place is before [`FIRST_OF_SOFTIRQS`].
+    bh_off: bool,
     /// Locks below this number are held, or may be.
     locks_from: usize,
     /// How deep it is.
@@ -101,6 +103,11 @@ fn event(number: usize) -> String {
 /// The first that handlers of softirqs may take, and that of interrupts.
 const FIRST_OF_SOFTIRQS: usize = 3;
 const FIRST_OF_HANDLERS: usize = 4;
+
+/// Whether softirqs may be disabled with the locks that are held: in one order with these.
+fn may_disable_softirqs(place: Place) -> bool {
+    place.bh_off || place.locks_from <= FIRST_OF_SOFTIRQS
+}
 
 impl Maker {
     /// A number below this limit.
@@ -137,6 +144,7 @@ impl Maker {
         let mut scenario = Scenario {
             name: format!("random-{seed}"),
             machine: self.machine(cpus),
+            kernel: Settings { bh_lock: self.chance(50) },
             costs: self.costs(),
             ..Scenario::default()
         };
@@ -266,6 +274,7 @@ impl Maker {
             in_handler: false,
             irqs_off: false,
             raw_only: false,
+            bh_off: false,
             locks_from: 0,
             depth: 0,
             loops: 0,
@@ -320,9 +329,11 @@ impl Maker {
                 steps.push(Step::IrqRestore);
                 steps
             }
-            6 if !place.in_handler && !place.irqs_off => {
+            6 if !place.in_handler && !place.irqs_off && may_disable_softirqs(place) => {
                 let mut steps = vec![Step::BhDisable];
-                steps.extend(self.steps(Place { may_sleep: false, ..inner }));
+                let locks_from = place.locks_from.max(FIRST_OF_SOFTIRQS);
+                let off = Place { may_sleep: false, bh_off: true, locks_from, ..inner };
+                steps.extend(self.steps(off));
                 steps.push(Step::BhEnable);
                 steps
             }
@@ -370,6 +381,7 @@ impl Maker {
             may_sleep: place.may_sleep && kind == LockKind::Mutex,
             raw_only: place.raw_only || kind == LockKind::RawIrq,
             irqs_off: place.irqs_off || irqs_off,
+            bh_off: place.bh_off || kind == LockKind::SpinBh,
             locks_from: number + 1,
             ..place
         };
@@ -395,6 +407,7 @@ impl Maker {
                 in_handler: true,
                 irqs_off: false,
                 raw_only: true,
+                bh_off: true,
                 locks_from: FIRST_OF_SOFTIRQS,
                 depth: 2,
                 loops: 0,
@@ -426,6 +439,7 @@ impl Maker {
                 in_handler: true,
                 irqs_off: true,
                 raw_only: kind != InterruptKind::Device,
+                bh_off: true,
                 locks_from: FIRST_OF_HANDLERS,
                 depth: 2,
                 loops: 0,

@@ -113,7 +113,8 @@ pub(super) fn comes_to_its_end(image: &Image, state: &State, step: Step) -> bool
 pub(super) fn is_balanced(kernel: &Kernel, cpu: CpuId) -> bool {
     let state = &kernel.cpus()[cpu.index()];
     let Some(task) = state.current.map(|task| &kernel.tasks()[task.index()]) else { return true };
-    state.count == 0 && task.frame.irq_depth == 0 && task.rcu_depth == 0 && task.owns.is_empty()
+    let is_enabled = state.count == 0 && task.frame.irq_depth == 0 && task.bh_depth == 0;
+    is_enabled && task.rcu_depth == 0 && task.owns.is_empty()
 }
 
 /// Makes the step of a choice. `None` if it is not possible in this state.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::paths::{CodeBuilder, PathCompiler};
 use super::{
-    Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId, Names, Op, RESCHEDULE,
-    SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
+    Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId, LockId, Names, Op,
+    RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
 };
 use crate::rules::Rules;
 use crate::scenario::{
@@ -102,6 +102,7 @@ struct Compiler {
     sources: Vec<Source>,
     softirqs: [Option<CodeId>; SOFTIRQS],
     softirq_work: Vec<EventId>,
+    softirqs_of_tasks: Option<CodeId>,
 }
 
 impl Compiler {
@@ -127,6 +128,7 @@ impl Compiler {
             sources: Vec::new(),
             softirqs: [None; SOFTIRQS],
             softirq_work: Vec::new(),
+            softirqs_of_tasks: None,
         }
     }
 
@@ -217,11 +219,7 @@ impl Compiler {
         for interrupt in &scenario.interrupts {
             let steps = steps_of(scenario, &interrupt.handler)?;
             if let Some(step) = steps.iter().find_map(not_in_a_handler) {
-                let may_sleep =
-                    self.rules.interrupts_are_threads && interrupt.kind == InterruptKind::Device;
-                if !may_sleep || step.1 {
-                    return Err(ImageError::Misplaced(step.0));
-                }
+                return Err(ImageError::Misplaced(step));
             }
             match interrupt.kind {
                 InterruptKind::Softirq(number) => self.softirq(number, steps)?,
@@ -286,10 +284,14 @@ impl Compiler {
         steps: &[Step],
     ) -> Result<CodeId, ImageError> {
         let event = self.paths.event(&format!("irq/{}", interrupt.name));
-        let mut body = vec![Step::Wait(format!("irq/{}", interrupt.name))];
-        body.extend(steps.iter().cloned());
-        let code = self.paths.path(&body, |code| {
+        let begin = |code: &mut CodeBuilder| {
+            code.wait(event);
+            // The handler was written for a kernel in which no softirq can interrupt it.
+            code.push(Op::BhDisable);
+        };
+        let code = self.paths.path_after(begin, steps, |code| {
             code.push(Op::WakeSleepers(id));
+            code.push(Op::BhEnable);
             code.push(Op::Jump(0));
         })?;
         let number = self.sources.len();
@@ -312,10 +314,14 @@ impl Compiler {
         }))
     }
 
-    /// Threads that run softirqs where they would take too long, and always on RT. There a softirq is the
-    /// thread's own code: it can be preempted, and sleeps for the locks that it takes.
+    /// Threads that run softirqs where they would take too long, and on RT those that no task runs which
+    /// enables them. There a softirq is the task's own code: it can be preempted, and sleeps for the locks
+    /// that it takes.
     fn softirq_threads(&mut self, scenario: &Scenario) -> Result<(), ImageError> {
         let softirqs = softirqs_of(scenario)?;
+        if self.rules.softirqs_are_threads && !softirqs.is_empty() {
+            self.softirqs_of_tasks = Some(self.paths.softirqs_of_tasks(&softirqs)?);
+        }
         for cpu in 0..scenario.machine.cpus {
             let name = format!("ksoftirqd/{cpu}");
             let event = self.paths.event(&name);
@@ -323,16 +329,19 @@ impl Compiler {
             if self.softirqs.iter().all(Option::is_none) {
                 continue;
             }
-            let code = match self.rules.softirqs_are_threads {
-                true => self.paths.softirq_thread(event, &softirqs)?,
-                false => self.paths.code(|code| {
-                    let function = code.enter("run_ksoftirqd");
-                    code.wait(event);
+            let as_own_code = self.rules.softirqs_are_threads;
+            let code = self.paths.code(|code| {
+                let function = code.enter("run_ksoftirqd");
+                code.wait(event);
+                if as_own_code {
+                    code.push(Op::BhDisable);
+                    code.push(Op::BhEnable);
+                } else {
                     code.push(Op::RunSoftirqs);
-                    code.leave(function);
-                    code.push(Op::Jump(0));
-                }),
-            };
+                }
+                code.leave(function);
+                code.push(Op::Jump(0));
+            });
             self.tasks.push(Task {
                 name,
                 policy: Policy::Other(0),
@@ -348,7 +357,15 @@ impl Compiler {
     fn finish(self, scenario: &Scenario) -> Image {
         let machine = &scenario.machine;
         let hz = u64::from(machine.tick_hz);
-        let tables = self.paths.finish();
+        let mut tables = self.paths.finish();
+        let bh_locks = if self.rules.softirqs_are_threads && scenario.kernel.bh_lock {
+            let first = tables.locks.all.len();
+            let names = (0..machine.cpus).map(|cpu| format!("softirq_ctrl.lock/{cpu}"));
+            tables.locks.all.extend(names);
+            (first..tables.locks.all.len()).map(LockId::at).collect()
+        } else {
+            Vec::new()
+        };
         debug_assert!(self.tasks.len() <= TaskId::at(self.tasks.len()).index());
         Image {
             rules: self.rules,
@@ -361,6 +378,8 @@ impl Compiler {
             sources: self.sources,
             softirqs: self.softirqs,
             softirq_work: self.softirq_work,
+            softirqs_of_tasks: self.softirqs_of_tasks,
+            bh_locks,
             locks: tables.locks.all,
             functions: tables.functions.all,
             stacks: tables.stacks,
@@ -378,16 +397,14 @@ fn steps_of<'s>(scenario: &'s Scenario, path: &str) -> Result<&'s [Step], ImageE
     Ok(&found.ok_or_else(unknown)?.steps)
 }
 
-/// Why a step cannot be in a handler, and whether that is so in its thread, too.
-fn not_in_a_handler(step: &Step) -> Option<(&'static str, bool)> {
+/// Why a step cannot be in a handler, nor in its thread, which has softirqs off meanwhile.
+fn not_in_a_handler(step: &Step) -> Option<&'static str> {
     match step {
-        Step::User(_) => Some(("a handler has no user mode", true)),
-        Step::PageFault(_) => Some(("a handler has no page faults", true)),
-        Step::Block { .. } | Step::Wait(_) | Step::Schedule => {
-            Some(("a handler cannot sleep", false))
-        }
+        Step::User(_) => Some("a handler has no user mode"),
+        Step::PageFault(_) => Some("a handler has no page faults"),
+        Step::Block { .. } | Step::Wait(_) | Step::Schedule => Some("a handler cannot sleep"),
         Step::Lock(crate::scenario::LockKind::Mutex, _) => {
-            Some(("a handler cannot take a mutex, which may sleep", false))
+            Some("a handler cannot take a mutex, which may sleep")
         }
         Step::Call(_, steps)
         | Step::Repeat(_, steps)

@@ -133,7 +133,10 @@ impl Kernel {
             return false;
         }
         if image.rules.softirqs_are_threads {
-            self.wake_softirq_thread(image, cpu, env);
+            // Who has them off runs them once it enables them.
+            if state.bh_sections == 0 {
+                self.wake_softirq_thread(image, cpu, env);
+            }
             return false;
         }
         self.cpu(cpu).count += SOFTIRQ_UNIT;
@@ -220,7 +223,12 @@ impl Kernel {
         self.begin_softirqs(image, cpu, After::Thread, env);
     }
 
-    fn wake_softirq_thread(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+    pub(super) fn wake_softirq_thread(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) {
         self.announce(image, cpu, image.softirq_work[cpu.index()], env);
     }
 

@@ -37,12 +37,17 @@ impl Kernel {
             env.violated(cpu, Violation::AtomicSchedule { count: state.count });
             return;
         }
-        let in_rcu = state.current.is_some_and(|task| self.tasks[task.index()].rcu_depth > 0);
-        if in_rcu && !preempts {
-            env.violated(cpu, Violation::SleepInRcu);
-        }
         env.observe(cpu, Transition::SchedEntry);
         self.push(cpu, Frame::new(FrameKind::Scheduler { preempts }, CodeId(0)));
+    }
+
+    /// A task that is about to sleep is in no read-side section of RCU; with softirqs off, RT is in one.
+    pub(super) fn must_be_allowed_to_sleep(&self, cpu: CpuId, env: &mut impl Environment) {
+        let Some(task) = self.cpus[cpu.index()].current else { return };
+        let task = &self.tasks[task.index()];
+        if task.rcu_depth > 0 || task.bh_depth > 0 {
+            env.violated(cpu, Violation::SleepInRcu);
+        }
     }
 
     /// The scheduler's choice.
@@ -112,7 +117,8 @@ impl Kernel {
         for other in 0..self.cpus.len() {
             let runs_there = self.cpus[other].current;
             let may_move = |&task: &TaskId| {
-                image.tasks[task.index()].cpu.is_none() && runs_there != Some(task)
+                let is_bound = self.tasks[task.index()].is_bound;
+                image.tasks[task.index()].cpu.is_none() && !is_bound && runs_there != Some(task)
             };
             let Some(at) = self.cpus[other].ready.iter().position(may_move) else { continue };
             env.pulls_from(CpuId::at(other), || self.running(image, CpuId::at(other)));
@@ -191,7 +197,7 @@ impl Kernel {
             |cpu: &super::Cpu| cpu.current.is_none() && cpu.next.is_none() && cpu.ready.is_empty();
         let last = self.tasks[task.index()].cpu;
         // It has not left its CPU yet: nobody else may run it before that.
-        if self.cpus[last.index()].current == Some(task) {
+        if self.cpus[last.index()].current == Some(task) || self.tasks[task.index()].is_bound {
             return last;
         }
         if is_idle(&self.cpus[last.index()]) {

@@ -1,6 +1,6 @@
 //! Scenario files: TOML in, a [`Scenario`] out, or where the file is wrong.
 
-use super::words::SCHEMA;
+use super::words::{KEYS, SCHEMA};
 use super::{Path, Scenario, limits};
 use at::At;
 use error::Problem;
@@ -57,9 +57,7 @@ impl Scenario {
 }
 
 fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
-    let keys =
-        ["schema", "name", "about", "published", "machine", "costs", "task", "interrupt", "path"];
-    let file = root.fields("a scenario", &keys)?;
+    let file = root.fields("a scenario", KEYS)?;
     let schema = file.need("schema")?;
     let expected = format!("\"{SCHEMA}\"");
     if schema.text(&expected)? != SCHEMA {
@@ -69,6 +67,7 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
     let about = file.get("about").map_or(Ok(String::new()), |at| line(&at, limits::ABOUT))?;
     let published = file.get("published").map_or(Ok(Vec::new()), |at| published(&at))?;
     let machine = machine::machine(file.get("machine").as_ref())?;
+    let kernel = machine::settings(file.get("kernel").as_ref())?;
     let costs = machine::costs(file.get("costs").as_ref(), lengths)?;
     let (paths, names) = Paths::read(file.get("path").as_ref(), lengths)?;
     let tasks = who::tasks(&file.need("task")?, machine.cpus, &paths)?;
@@ -77,7 +76,7 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
         None => Vec::new(),
     };
     names.check(&interrupts)?;
-    Ok(Scenario { name, about, published, machine, costs, paths, tasks, interrupts })
+    Ok(Scenario { name, about, published, machine, kernel, costs, paths, tasks, interrupts })
 }
 
 /// Published figures, a line each.

@@ -6,7 +6,8 @@ use wakescope_core::units::SpanNs;
 
 use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
 use super::{
-    Arrivals, Costs, Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Step, Task,
+    Arrivals, Costs, Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Settings,
+    Step, Task,
 };
 
 impl Scenario {
@@ -46,6 +47,7 @@ impl Scenario {
             writeln!(out, "]")?;
         }
         self.write_machine(out)?;
+        write_settings(&self.kernel, out)?;
         write_costs(&self.costs, out)?;
         self.tasks.iter().try_for_each(|task| write_task(task, out))?;
         self.interrupts.iter().try_for_each(|interrupt| write_interrupt(interrupt, out))?;
@@ -78,6 +80,11 @@ impl Scenario {
         }
         writeln!(out, "]")
     }
+}
+
+fn write_settings(settings: &Settings, out: &mut String) -> fmt::Result {
+    let Settings { bh_lock } = settings;
+    writeln!(out, "\n[kernel]\nbh_lock = {bh_lock}")
 }
 
 fn write_costs(costs: &Costs, out: &mut String) -> fmt::Result {

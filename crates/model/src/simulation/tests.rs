@@ -8,6 +8,7 @@ use crate::scenario::{
 };
 use crate::trace::Transition;
 
+mod bottom_half;
 mod tables;
 mod theory;
 

@@ -1,7 +1,7 @@
-//! The hardware, and what the kernel's own steps cost on it.
+//! The hardware, the kernel's settings, and what the kernel's own steps cost on it.
 
-use super::super::words::costs as keys_of_costs;
-use super::super::{Costs, IdleState, Machine};
+use super::super::words::{IDLE_STATE, KERNEL, MACHINE, costs as keys_of_costs};
+use super::super::{Costs, IdleState, Machine, Settings};
 use super::at::At;
 use super::error::Problem;
 use super::lengths::Lengths;
@@ -11,7 +11,7 @@ use super::time::{span_ns, tick_hz};
 pub(super) fn machine(at: Option<&At<'_>>) -> Result<Machine, Problem> {
     let mut machine = Machine::default();
     let Some(at) = at else { return Ok(machine) };
-    let fields = at.fields("a machine", &["cpus", "tick", "idle_states"])?;
+    let fields = at.fields("a machine", MACHINE)?;
     if let Some(at) = fields.get("cpus") {
         machine.cpus = at.small(limits::CPUS.0..=limits::CPUS.1, "a number of CPUs")?;
     }
@@ -31,12 +31,22 @@ pub(super) fn machine(at: Option<&At<'_>>) -> Result<Machine, Problem> {
 }
 
 fn idle_state(at: &At<'_>) -> Result<IdleState, Problem> {
-    let fields = at.fields("an idle state", &["name", "exit", "residency"])?;
+    let fields = at.fields("an idle state", IDLE_STATE)?;
     Ok(IdleState {
         name: fields.need("name")?.name(limits::NAME)?,
         exit_ns: span_ns(&fields.need("exit")?)?,
         residency_ns: span_ns(&fields.need("residency")?)?,
     })
+}
+
+pub(super) fn settings(at: Option<&At<'_>>) -> Result<Settings, Problem> {
+    let mut settings = Settings::default();
+    let Some(at) = at else { return Ok(settings) };
+    let fields = at.fields("a kernel", KERNEL)?;
+    if let Some(at) = fields.get("bh_lock") {
+        settings.bh_lock = at.truth()?;
+    }
+    Ok(settings)
 }
 
 pub(super) fn costs(at: Option<&At<'_>>, lengths: &Lengths<'_>) -> Result<Costs, Problem> {

@@ -1,5 +1,6 @@
 //! Who uses the CPUs: tasks and interrupts.
 
+use super::super::words::{ARRIVES, BURSTS, INTERRUPT, TASK};
 use super::super::{Arrivals, Does, Interrupt, InterruptKind, Path, Policy, Task};
 use super::at::{At, Fields};
 use super::error::Problem;
@@ -11,7 +12,7 @@ use super::{limits, path, runnable};
 pub(super) fn tasks(at: &At<'_>, cpus: u32, paths: &[Path]) -> Result<Vec<Task>, Problem> {
     let mut tasks: Vec<Task> = Vec::new();
     for at in at.list(limits::TASKS, "tasks, each under [[task]]")? {
-        let fields = at.fields("a task", &["name", "policy", "cpu", "period", "path"])?;
+        let fields = at.fields("a task", TASK)?;
         let name = fields.need("name")?;
         let task = Task {
             name: name.name(limits::TASK_NAME)?,
@@ -87,7 +88,7 @@ pub(super) fn interrupts(
 ) -> Result<Vec<Interrupt>, Problem> {
     let mut interrupts: Vec<Interrupt> = Vec::new();
     for at in at.list(limits::INTERRUPTS, "interrupts, each under [[interrupt]]")? {
-        let fields = at.fields("an interrupt", &["name", "kind", "arrives", "cpu", "path"])?;
+        let fields = at.fields("an interrupt", INTERRUPT)?;
         let handler = fields.need("path")?;
         let handler_path = path(&handler, paths)?;
         runnable::by_handler(&handler_path.steps).map_err(|why| handler.problem(why))?;
@@ -147,13 +148,13 @@ fn kind(at: &At<'_>) -> Result<InterruptKind, Problem> {
 
 fn arrivals(at: &At<'_>) -> Result<Arrivals, Problem> {
     let of = "arrivals, as in { periodic = \"100Hz\" } or { poisson = \"1ms\" }";
-    let (kind, at) = at.fields(of, &["periodic", "poisson", "bursts", "recorded"])?.only()?;
+    let (kind, at) = at.fields(of, ARRIVES)?.only()?;
     match kind {
         "periodic" => Ok(Arrivals::Periodic(period_ns(&at)?)),
         "poisson" => Ok(Arrivals::Poisson(period_ns(&at)?)),
         "bursts" => {
             let of = "bursts, as in { every = \"1s\", count = 20, gap = \"50us\" }";
-            let fields = at.fields(of, &["every", "count", "gap"])?;
+            let fields = at.fields(of, BURSTS)?;
             let most = limits::ARRIVALS as u64;
             Ok(Arrivals::Bursts {
                 every_ns: period_ns(&fields.need("every")?)?,

@@ -25,56 +25,69 @@ const EVENTS: &[&str] = &["done", "more work"];
 pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     let most = 4_u32;
     (
-        (name(), line(), vec(line(), 0..4), machine(most), costs()),
+        (name(), line(), vec(line(), 0..4), machine(most), kernel(), costs()),
         vec(steps(), 1..4),
         vec((policy(), option::of(0..most), does()), 1..5),
         vec((kind(), arrivals(), option::of(0..most)), 0..4),
     )
-        .prop_map(|((name, about, published, machine, costs), paths, tasks, interrupts)| {
-            let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
-            let faults = vec![Step::PageFault(Length::Fixed(1))];
-            all.push(Path { name: "faults".into(), steps: faults });
-            for (i, steps) in paths.into_iter().enumerate() {
-                // Time passes in each.
-                let steps = [vec![Step::User(Length::Fixed(1))], steps].concat();
-                all.push(Path { name: format!("a path\"{i}"), steps });
-            }
-            let with_path = |does| match does {
-                Does::Path(_) => Does::Path(all[all.len() - 1].name.clone()),
-                Does::Probe { period_ps, path } => {
-                    Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
+        .prop_map(
+            |((name, about, published, machine, kernel, costs), paths, tasks, interrupts)| {
+                let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
+                let faults = vec![Step::PageFault(Length::Fixed(1))];
+                all.push(Path { name: "faults".into(), steps: faults });
+                for (i, steps) in paths.into_iter().enumerate() {
+                    // Time passes in each.
+                    let steps = [vec![Step::User(Length::Fixed(1))], steps].concat();
+                    all.push(Path { name: format!("a path\"{i}"), steps });
                 }
-            };
-            let task = |(i, (policy, cpu, does))| Task {
-                name: format!("task {i}"),
-                policy,
-                cpu,
-                does: with_path(does),
-            };
-            let tasks = tasks.into_iter().enumerate().map(task).collect();
-            let interrupt = |(i, (kind, arrivals, cpu))| Interrupt {
-                name: format!("irq {i}"),
-                kind,
-                arrivals: Some(arrivals),
-                cpu,
-                handler: "handler".into(),
-            };
-            let mut interrupts: Vec<Interrupt> =
-                interrupts.into_iter().enumerate().map(interrupt).collect();
-            for (name, kind, arrivals) in
-                [("net_rx", InterruptKind::Softirq(3), None), ("sda", InterruptKind::Device, None)]
-            {
-                let handler = "handler".into();
-                interrupts.push(Interrupt {
-                    name: name.into(),
+                let with_path = |does| match does {
+                    Does::Path(_) => Does::Path(all[all.len() - 1].name.clone()),
+                    Does::Probe { period_ps, path } => {
+                        Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
+                    }
+                };
+                let task = |(i, (policy, cpu, does))| Task {
+                    name: format!("task {i}"),
+                    policy,
+                    cpu,
+                    does: with_path(does),
+                };
+                let tasks = tasks.into_iter().enumerate().map(task).collect();
+                let interrupt = |(i, (kind, arrivals, cpu))| Interrupt {
+                    name: format!("irq {i}"),
                     kind,
-                    arrivals,
-                    cpu: None,
-                    handler,
-                });
-            }
-            Scenario { name, about, published, machine, costs, paths: all, tasks, interrupts }
-        })
+                    arrivals: Some(arrivals),
+                    cpu,
+                    handler: "handler".into(),
+                };
+                let mut interrupts: Vec<Interrupt> =
+                    interrupts.into_iter().enumerate().map(interrupt).collect();
+                for (name, kind, arrivals) in [
+                    ("net_rx", InterruptKind::Softirq(3), None),
+                    ("sda", InterruptKind::Device, None),
+                ] {
+                    let handler = "handler".into();
+                    interrupts.push(Interrupt {
+                        name: name.into(),
+                        kind,
+                        arrivals,
+                        cpu: None,
+                        handler,
+                    });
+                }
+                Scenario {
+                    name,
+                    about,
+                    published,
+                    machine,
+                    kernel,
+                    costs,
+                    paths: all,
+                    tasks,
+                    interrupts,
+                }
+            },
+        )
 }
 
 /// A path that defines what others name.
@@ -110,6 +123,10 @@ fn machine(cpus: u32) -> impl Strategy<Value = Machine> {
         tick_hz,
         idle_states,
     })
+}
+
+fn kernel() -> impl Strategy<Value = Settings> {
+    any::<bool>().prop_map(|bh_lock| Settings { bh_lock })
 }
 
 fn costs() -> impl Strategy<Value = Costs> {
