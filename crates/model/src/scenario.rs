@@ -31,6 +31,8 @@ pub struct Scenario {
     pub costs: Costs,
     /// Paths that tasks and handlers run, by name.
     pub paths: Vec<Path>,
+    /// Groups of tasks with a quota.
+    pub groups: Vec<Group>,
     /// All tasks but the idle ones.
     pub tasks: Vec<Task>,
     /// All interrupts but the timer's and those between CPUs.
@@ -71,12 +73,37 @@ pub struct Settings {
     /// Whether `local_bh_disable` of a real-time kernel takes a lock of the CPU: before 6.18 always, since
     /// then with `CONFIG_PREEMPT_RT_NEEDS_BH_LOCK`.
     pub bh_lock: bool,
+    /// How long real-time tasks of a CPU may run; `None` for as long as they want.
+    pub rt: Option<RtBudget>,
+}
+
+/// What real-time tasks of a CPU may take of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtBudget {
+    /// `sched_rt_runtime_us`, in nanoseconds.
+    pub runtime_ns: u64,
+    /// `sched_rt_period_us`, in nanoseconds.
+    pub period_ns: u64,
+    /// Whether they give way only to ordinary tasks that wait for the CPU, as from 6.12 on, where nothing
+    /// in the kernel shows it. Else they are stopped even where nobody else runs.
+    pub fair_server: bool,
+}
+
+/// Tasks of the fair class that share a quota of CPU time: a cgroup with `cpu.max`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// What tasks call it.
+    pub name: String,
+    /// How long they may run in each period, on all CPUs together, nanoseconds.
+    pub quota_ns: u64,
+    /// The period, nanoseconds.
+    pub period_ns: u64,
 }
 
 impl Default for Settings {
-    /// Those of Linux 6.1.
+    /// As Linux 6.1, with `sched_rt_runtime_us` of -1.
     fn default() -> Self {
-        Self { bh_lock: true }
+        Self { bh_lock: true, rt: None }
     }
 }
 
@@ -239,6 +266,8 @@ pub struct Task {
     pub policy: Policy,
     /// Where it runs: `None` for any CPU.
     pub cpu: Option<u32>,
+    /// Whose quota it uses.
+    pub group: Option<String>,
     /// What it does.
     pub does: Does,
 }

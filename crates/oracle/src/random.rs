@@ -2,8 +2,8 @@
 
 use wakescope_core::random::Random;
 use wakescope_model::scenario::{
-    Arrivals, Costs, Count, Does, IdleState, Interrupt, InterruptKind, Length, LockBreak, LockKind,
-    Machine, Path, Policy, Scenario, Settings, Step, Task,
+    Arrivals, Costs, Count, Does, Group, IdleState, Interrupt, InterruptKind, Length, LockBreak,
+    LockKind, Machine, Path, Policy, RtBudget, Scenario, Step, Task,
 };
 use wakescope_model::{Image, Rules};
 
@@ -144,13 +144,13 @@ impl Maker {
         let mut scenario = Scenario {
             name: format!("random-{seed}"),
             machine: self.machine(cpus),
-            kernel: Settings { bh_lock: self.chance(50) },
             costs: self.costs(),
             ..Scenario::default()
         };
         self.probes(&mut scenario);
         self.loads(&mut scenario);
         self.interrupts(&mut scenario);
+        self.budgets(&mut scenario);
         scenario
     }
 
@@ -167,6 +167,27 @@ impl Maker {
         }
         let tick_hz = [0, 100, 250, 1_000][self.random.below(4)];
         Machine { cpus, tick_hz, idle_states }
+    }
+
+    /// Real-time throttling, and a group with a quota. Periods are shorter than on machines, so that a short
+    /// run has some.
+    fn budgets(&mut self, scenario: &mut Scenario) {
+        scenario.kernel.bh_lock = self.chance(50);
+        if self.chance(20) {
+            let period_ns = self.magnitude(2_000_000, 50_000_000);
+            let runtime_ns = period_ns * (30 + self.number::<u64>(66)) / 100;
+            let fair_server = self.chance(50);
+            scenario.kernel.rt = Some(RtBudget { runtime_ns, period_ns, fair_server });
+        }
+        if self.chance(20) {
+            let period_ns = self.magnitude(2_000_000, 50_000_000);
+            let quota_ns = (period_ns * (10 + self.number::<u64>(90)) / 100).max(1_000_000);
+            let name = || "batch".to_owned();
+            scenario.groups.push(Group { name: name(), quota_ns, period_ns });
+            for task in &mut scenario.tasks {
+                task.group = self.chance(50).then(name);
+            }
+        }
     }
 
     fn costs(&mut self) -> Costs {
@@ -207,6 +228,7 @@ impl Maker {
                 policy,
                 // One of any CPU may be woken on another than its timer expires on.
                 cpu: (cpus == 1 || self.chance(75)).then_some(number),
+                group: None,
                 does: Does::Probe {
                     period_ps: self.magnitude(100_000_000, 1_000_000_000),
                     path: self.chance(15).then(|| PROBE_PATH.into()),
@@ -227,7 +249,13 @@ impl Maker {
             let steps = self.load(policy);
             scenario.paths.push(Path { name: name.clone(), steps });
             let cpu = (cpus == 1 || self.chance(70)).then(|| self.number::<u32>(cpus));
-            scenario.tasks.push(Task { name: name.clone(), policy, cpu, does: Does::Path(name) });
+            scenario.tasks.push(Task {
+                name: name.clone(),
+                policy,
+                cpu,
+                group: None,
+                does: Does::Path(name),
+            });
         }
     }
 

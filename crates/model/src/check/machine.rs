@@ -1,6 +1,6 @@
 //! Steps of the checked machine: from one state to the next.
 
-use super::choice::{Choice, Step, is_possible, sleepers, ticks};
+use super::choice::{Choice, Step, is_possible, sleepers, ticks, used_up};
 use super::invariant::{Promise, broken_rule};
 use super::local::is_local;
 use super::script::Script;
@@ -50,6 +50,8 @@ pub(super) fn advance(
     let cpu = step.cpu();
     script.sleepers.clear();
     script.sleepers.extend(sleepers(image, &state.kernel));
+    script.used_up.clear();
+    script.used_up.extend(used_up(image, &state.kernel));
     script.ticks = ticks(image, &state.kernel, cpu);
     witness.before(&state.kernel, cpu);
     if let Step::Arrive(_, source) = step {

@@ -8,7 +8,7 @@ use crate::Rules;
 use crate::image::TaskId;
 use crate::scenario::{
     Arrivals, Does, Interrupt, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Policy,
-    Scenario, Step as Do, Task,
+    RtBudget, Scenario, Step as Do, Task,
 };
 
 /// A machine with so many CPUs, no tick, and tasks that run these steps again and again.
@@ -22,7 +22,7 @@ fn machine(cpus: u32, tasks: Vec<(Policy, Option<u32>, Vec<Do>)>) -> Scenario {
         let name = format!("task{number}");
         scenario.paths.push(Path { name: name.clone(), steps });
         let does = Does::Path(name.clone());
-        scenario.tasks.push(Task { name, policy, cpu, does });
+        scenario.tasks.push(Task { name, policy, cpu, group: None, does });
     }
     scenario
 }
@@ -430,6 +430,31 @@ fn a_task_with_softirqs_off_must_not_sleep() {
     };
     holds(&spins(Do::BhDisable, Do::BhEnable), rules("rt"));
     holds(&spins(Do::RcuReadLock, Do::RcuReadUnlock), rules("rt"));
+}
+
+#[test]
+fn who_is_throttled_is_preempted_even_by_the_less_urgent() {
+    let change = |protect: bool| {
+        let changed = Do::PerCpu("catface".into(), vec![compute()]);
+        match protect {
+            true => vec![Do::PreemptDisable, changed, Do::PreemptEnable, user()],
+            false => vec![changed, user()],
+        }
+    };
+    // The urgent one never sleeps: nobody else ever runs.
+    let scenario = |protect, rt| {
+        let mut scenario =
+            machine(1, vec![(URGENT, None, change(protect)), (FAIR, None, change(protect))]);
+        scenario.machine.tick_hz = 100;
+        scenario.kernel.rt = rt;
+        scenario
+    };
+    holds(&scenario(false, None), rules("full"));
+    for fair_server in [false, true] {
+        let rt = Some(RtBudget { runtime_ns: 1, period_ns: 2, fair_server });
+        breaks_at_its_end(&scenario(false, rt), rules("full"), "HalfChanged");
+        Rules::ALL.iter().for_each(|&rules| _ = holds(&scenario(true, rt), rules));
+    }
 }
 
 #[test]

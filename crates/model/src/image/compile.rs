@@ -4,16 +4,20 @@ use std::collections::BTreeSet;
 
 use super::paths::{CodeBuilder, PathCompiler};
 use super::{
-    Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId, LockId, Names, Op,
-    RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
+    Budget, BudgetId, BudgetOf, Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId,
+    LockId, Names, Op, RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
 };
 use crate::rules::Rules;
 use crate::scenario::{
-    Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Step, Task as ScenarioTask,
+    Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget, Scenario, Step,
+    Task as ScenarioTask,
 };
 
 /// Those that wait for a CPU are bits of a word, of which the kernel's own take two.
 const MOST_SOURCES: usize = 62;
+
+/// A budget is a bit of a word.
+const MOST_GROUPS: usize = crate::scenario::limits::GROUPS;
 
 /// What threads of interrupts get on RT.
 const IRQ_THREAD: Policy = Policy::Fifo(50);
@@ -61,6 +65,13 @@ fn check_numbers(scenario: &Scenario) -> Result<(), ImageError> {
             return number("a CPU", cpu.into(), "a number below that of CPUs");
         }
     }
+    if scenario.groups.len() > MOST_GROUPS {
+        return number("the number of groups", scenario.groups.len() as u64, "16 at most");
+    }
+    let budgets = budgets(scenario);
+    if let Some(none) = budgets.iter().find(|b| b.runtime_ns == 0 || b.period_ns == 0) {
+        return number("a budget in ns", none.runtime_ns.min(none.period_ns), "1 ns at least");
+    }
     for task in &scenario.tasks {
         match (&task.does, task.policy) {
             (Does::Probe { period_ps: 0..=999, .. }, _) => {
@@ -85,6 +96,7 @@ fn check_names(scenario: &Scenario) -> Result<(), ImageError> {
             None => Ok(()),
         }
     };
+    unique("group", scenario.groups.iter().map(|group| &group.name).collect())?;
     unique("path", scenario.paths.iter().map(|path| &path.name).collect())?;
     unique("task", scenario.tasks.iter().map(|task| &task.name).collect())?;
     unique("interrupt", scenario.interrupts.iter().map(|interrupt| &interrupt.name).collect())
@@ -142,8 +154,15 @@ impl Compiler {
             code.push(Op::WakeTimer);
             code.push(Op::Jump(begin));
             code.leave(hrtimer);
+            let periods = code.next();
+            code.set(next, Op::NextTimer(periods));
+            // Its tracepoints name the function of each budget.
+            let next = code.push(Op::NextPeriod(0));
+            code.push(Op::Compute(self.timer_function));
+            code.push(Op::EndPeriod);
+            code.push(Op::Jump(periods));
             let tick_begins = code.next();
-            code.set(next, Op::NextTimer(tick_begins));
+            code.set(next, Op::NextPeriod(tick_begins));
             let function = code.enter("tick_sched_timer");
             let tick = code.push(Op::BeginTick(0));
             code.push(Op::Compute(self.tick));
@@ -180,6 +199,7 @@ impl Compiler {
                 name: task.name.clone(),
                 policy: task.policy,
                 cpu: task.cpu.map(|cpu| CpuId::at(cpu as usize)),
+                budget: task.group.as_ref().map(|name| budget_of(scenario, name)).transpose()?,
                 code,
                 period_ps,
                 is_kernel_thread: false,
@@ -302,6 +322,7 @@ impl Compiler {
             name,
             policy: IRQ_THREAD,
             cpu: interrupt.cpu.or(only).map(|cpu| CpuId::at(cpu as usize)),
+            budget: None,
             code,
             period_ps: None,
             is_kernel_thread: true,
@@ -346,6 +367,7 @@ impl Compiler {
                 name,
                 policy: Policy::Other(0),
                 cpu: Some(CpuId::at(cpu as usize)),
+                budget: None,
                 code,
                 period_ps: None,
                 is_kernel_thread: true,
@@ -374,6 +396,8 @@ impl Compiler {
             idle_states: machine.idle_states.clone(),
             costs: self.costs,
             codes: tables.codes,
+            rt_budget: scenario.kernel.rt.map(|_| BudgetId(0)),
+            budgets: budgets(scenario),
             tasks: self.tasks,
             sources: self.sources,
             softirqs: self.softirqs,
@@ -389,6 +413,25 @@ impl Compiler {
             counts: tables.counts,
         }
     }
+}
+
+/// That of real-time tasks first, then those of the groups.
+fn budgets(scenario: &Scenario) -> Vec<Budget> {
+    let rt = scenario.kernel.rt.map(|RtBudget { runtime_ns, period_ns, fair_server }| {
+        let of = BudgetOf::RealTime { fair_server };
+        Budget { runtime_ns, period_ns, of }
+    });
+    let group = |&Group { quota_ns, period_ns, .. }: &Group| {
+        let of = BudgetOf::Group;
+        Budget { runtime_ns: quota_ns, period_ns, of }
+    };
+    rt.into_iter().chain(scenario.groups.iter().map(group)).collect()
+}
+
+fn budget_of(scenario: &Scenario, name: &str) -> Result<BudgetId, ImageError> {
+    let at = scenario.groups.iter().position(|group| group.name == name);
+    let unknown = || ImageError::Unknown { kind: "group", name: name.into() };
+    Ok(BudgetId::at(at.ok_or_else(unknown)? + usize::from(scenario.kernel.rt.is_some())))
 }
 
 fn steps_of<'s>(scenario: &'s Scenario, path: &str) -> Result<&'s [Step], ImageError> {

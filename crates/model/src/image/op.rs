@@ -118,6 +118,10 @@ pub enum Op {
     BeginTick(u32),
     /// The tick's effect: accounts for the time of who runs.
     EndTick,
+    /// Takes the next budget whose period has ended, or goes on at this operation.
+    NextPeriod(u32),
+    /// Lets those run again whose budget that is.
+    EndPeriod,
     /// A softirq of this number is to run.
     RaiseSoftirq(u8),
     /// Runs the softirqs that were raised, on top of the softirq thread: not on RT.

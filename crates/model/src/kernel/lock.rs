@@ -173,7 +173,8 @@ impl Kernel {
     fn preempt_for_first(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
         let ready = &self.cpus[cpu.index()].ready;
         let urgency = |task: &&TaskId| self.tasks[task.index()].prio;
-        if let Some(&first) = ready.iter().min_by_key(urgency) {
+        let may_run = |task: &&TaskId| self.may_run(image, cpu, **task);
+        if let Some(&first) = ready.iter().filter(may_run).min_by_key(urgency) {
             self.preempt_for(image, cpu, cpu, first, env);
         }
     }

@@ -226,8 +226,13 @@ impl Kernel {
                 }
             }
             Op::EndTick => {
-                self.tick(cpu, env);
+                self.tick(image, cpu, env);
                 env.observe(cpu, Transition::TickEnd);
+                self.advance(cpu);
+            }
+            Op::NextPeriod(end) => self.next_period(cpu, end, env),
+            Op::EndPeriod => {
+                self.end_period(image, cpu, env);
                 self.advance(cpu);
             }
             Op::RaiseSoftirq(number) => {

@@ -27,6 +27,15 @@ pub const TICK_HZ: u64 = 10_000;
 /// Idle states.
 pub const IDLE_STATES: usize = 16;
 
+/// Groups of tasks.
+pub const GROUPS: usize = 16;
+
+/// The shortest quota and period of a group, nanoseconds: the kernel's.
+pub const QUOTA_NS: u64 = 1_000_000;
+
+/// The longest period of a group, nanoseconds: the kernel's.
+pub const QUOTA_PERIOD_NS: u64 = 1_000_000_000;
+
 /// Tasks.
 pub const TASKS: usize = 256;
 

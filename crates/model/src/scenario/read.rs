@@ -70,13 +70,25 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
     let kernel = machine::settings(file.get("kernel").as_ref())?;
     let costs = machine::costs(file.get("costs").as_ref(), lengths)?;
     let (paths, names) = Paths::read(file.get("path").as_ref(), lengths)?;
-    let tasks = who::tasks(&file.need("task")?, machine.cpus, &paths)?;
+    let groups = file.get("group").map_or(Ok(Vec::new()), |at| who::groups(&at))?;
+    let tasks = who::tasks(&file.need("task")?, machine.cpus, &groups, &paths)?;
     let interrupts = match file.get("interrupt") {
         Some(at) => who::interrupts(&at, machine.cpus, &paths, &names)?,
         None => Vec::new(),
     };
     names.check(&interrupts)?;
-    Ok(Scenario { name, about, published, machine, kernel, costs, paths, tasks, interrupts })
+    Ok(Scenario {
+        name,
+        about,
+        published,
+        machine,
+        kernel,
+        costs,
+        paths,
+        groups,
+        tasks,
+        interrupts,
+    })
 }
 
 /// Published figures, a line each.

@@ -14,6 +14,7 @@ pub(super) const KEYS: &[&str] = &[
     "machine",
     "kernel",
     "costs",
+    "group",
     "task",
     "interrupt",
     "path",
@@ -22,10 +23,11 @@ pub(super) const KEYS: &[&str] = &[
 /// Those of the machine, of one of its idle states, and of the kernel.
 pub(super) const MACHINE: &[&str] = &["cpus", "tick", "idle_states"];
 pub(super) const IDLE_STATE: &[&str] = &["name", "exit", "residency"];
-pub(super) const KERNEL: &[&str] = &["bh_lock"];
+pub(super) const KERNEL: &[&str] = &["bh_lock", "rt_runtime", "rt_period", "fair_server"];
 
-/// Those of a task, of an interrupt, and of a burst of interrupts.
-pub(super) const TASK: &[&str] = &["name", "policy", "cpu", "period", "path"];
+/// Those of a group, of a task, of an interrupt, and of a burst of interrupts.
+pub(super) const GROUP: &[&str] = &["name", "quota", "period"];
+pub(super) const TASK: &[&str] = &["name", "policy", "cpu", "group", "period", "path"];
 pub(super) const INTERRUPT: &[&str] = &["name", "kind", "arrives", "cpu", "path"];
 pub(super) const ARRIVES: &[&str] = &["periodic", "poisson", "bursts", "recorded"];
 pub(super) const BURSTS: &[&str] = &["every", "count", "gap"];

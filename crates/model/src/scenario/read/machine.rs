@@ -1,12 +1,13 @@
 //! The hardware, the kernel's settings, and what the kernel's own steps cost on it.
 
 use super::super::words::{IDLE_STATE, KERNEL, MACHINE, costs as keys_of_costs};
-use super::super::{Costs, IdleState, Machine, Settings};
-use super::at::At;
+use super::super::{Costs, IdleState, Machine, RtBudget, Settings};
+use super::at::{At, Fields};
 use super::error::Problem;
 use super::lengths::Lengths;
 use super::limits;
-use super::time::{span_ns, tick_hz};
+use super::node::Value;
+use super::time::{some_ns, span_ns, tick_hz};
 
 pub(super) fn machine(at: Option<&At<'_>>) -> Result<Machine, Problem> {
     let mut machine = Machine::default();
@@ -46,8 +47,30 @@ pub(super) fn settings(at: Option<&At<'_>>) -> Result<Settings, Problem> {
     if let Some(at) = fields.get("bh_lock") {
         settings.bh_lock = at.truth()?;
     }
+    settings.rt = rt_budget(&fields)?;
     Ok(settings)
 }
+
+fn rt_budget(fields: &Fields<'_>) -> Result<Option<RtBudget>, Problem> {
+    let runtime = fields.get("rt_runtime");
+    let runtime = runtime.filter(|at| !matches!(at.value, Value::Text(text) if text == "off"));
+    let Some(runtime) = runtime else {
+        return match ["rt_period", "fair_server"].iter().find_map(|key| fields.get(key)) {
+            Some(at) => Err(at.problem("found it without `rt_runtime`, expected that, too")),
+            None => Ok(None),
+        };
+    };
+    let period_ns = fields.get("rt_period").map_or(Ok(RT_PERIOD_NS), |at| some_ns(&at))?;
+    let runtime_ns = some_ns(&runtime)?;
+    if runtime_ns >= period_ns {
+        return Err(runtime.found_instead_of("off, or less than rt_period"));
+    }
+    let fair_server = fields.get("fair_server").map_or(Ok(false), |at| at.truth())?;
+    Ok(Some(RtBudget { runtime_ns, period_ns, fair_server }))
+}
+
+/// The kernel's `sched_rt_period_us`, in nanoseconds.
+const RT_PERIOD_NS: u64 = 1_000_000_000;
 
 pub(super) fn costs(at: Option<&At<'_>>, lengths: &Lengths<'_>) -> Result<Costs, Problem> {
     let mut costs = Costs::default();

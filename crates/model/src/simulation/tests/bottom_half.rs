@@ -10,7 +10,7 @@ use crate::trace::LockUser;
 /// device's thread.
 fn interrupted(bh_lock: bool) -> Scenario {
     let mut scenario = scenario(Vec::new());
-    scenario.kernel = Settings { bh_lock };
+    scenario.kernel = Settings { bh_lock, ..Settings::default() };
     let low = vec![Step::BhDisable, Step::Compute(us(100)), Step::BhEnable, Step::User(us(900))];
     let middle = vec![Step::Wait("clock".into()), Step::User(us(500))];
     scenario.tasks = Vec::new();
@@ -20,7 +20,7 @@ fn interrupted(bh_lock: bool) -> Scenario {
     {
         scenario.paths.push(Path { name: name.into(), steps });
         let does = Does::Path(name.into());
-        scenario.tasks.push(Task { name: name.into(), policy, cpu: None, does });
+        scenario.tasks.push(Task { name: name.into(), policy, cpu: None, group: None, does });
     }
     let at = |us: u64| Some(Arrivals::Recorded(vec![us * 1_000]));
     for (name, kind, arrivals, steps) in [

@@ -27,11 +27,16 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     (
         (name(), line(), vec(line(), 0..4), machine(most), kernel(), costs()),
         vec(steps(), 1..4),
-        vec((policy(), option::of(0..most), does()), 1..5),
+        (groups(), vec((policy(), option::of(0..most), 0_usize..4, does()), 1..5)),
         vec((kind(), arrivals(), option::of(0..most)), 0..4),
     )
         .prop_map(
-            |((name, about, published, machine, kernel, costs), paths, tasks, interrupts)| {
+            |(
+                (name, about, published, machine, kernel, costs),
+                paths,
+                (groups, tasks),
+                interrupts,
+            )| {
                 let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
                 let faults = vec![Step::PageFault(Length::Fixed(1))];
                 all.push(Path { name: "faults".into(), steps: faults });
@@ -46,10 +51,12 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                         Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
                     }
                 };
-                let task = |(i, (policy, cpu, does))| Task {
+                let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+                let task = |(i, (policy, cpu, group, does)): (usize, (_, _, usize, _))| Task {
                     name: format!("task {i}"),
                     policy,
                     cpu,
+                    group: names.get(group).cloned(),
                     does: with_path(does),
                 };
                 let tasks = tasks.into_iter().enumerate().map(task).collect();
@@ -83,6 +90,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                     kernel,
                     costs,
                     paths: all,
+                    groups,
                     tasks,
                     interrupts,
                 }
@@ -125,8 +133,24 @@ fn machine(cpus: u32) -> impl Strategy<Value = Machine> {
     })
 }
 
+fn groups() -> impl Strategy<Value = Vec<Group>> {
+    let period = limits::QUOTA_NS..=limits::QUOTA_PERIOD_NS;
+    vec((limits::QUOTA_NS..=HOUR, period), 0..4).prop_map(|groups| {
+        let group = |(i, (quota_ns, period_ns))| {
+            let name = format!("group \\{i}");
+            Group { name, quota_ns, period_ns }
+        };
+        groups.into_iter().enumerate().map(group).collect()
+    })
+}
+
 fn kernel() -> impl Strategy<Value = Settings> {
-    any::<bool>().prop_map(|bh_lock| Settings { bh_lock })
+    let budget = (1..HOUR, 1..HOUR, any::<bool>()).prop_filter_map("no room", |(a, b, server)| {
+        let (runtime_ns, period_ns) = (a.min(b), a.max(b));
+        let budget = RtBudget { runtime_ns, period_ns, fair_server: server };
+        (runtime_ns < period_ns).then_some(budget)
+    });
+    (any::<bool>(), option::of(budget)).prop_map(|(bh_lock, rt)| Settings { bh_lock, rt })
 }
 
 fn costs() -> impl Strategy<Value = Costs> {
