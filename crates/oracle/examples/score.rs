@@ -1,5 +1,6 @@
-//! Scores attribution against simulated kernels, and prints the table: `score [bound] [SCENARIOS
-//! [FIRST_SEED]]`. With `bound` no probe moves to another CPU.
+//! Scores attribution against simulated kernels, and prints the table: `score [bound] [budgets]
+//! [SCENARIOS [FIRST_SEED]]`. With `bound` no probe moves to another CPU, with `budgets` throttling and
+//! quotas stop tasks often.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::fmt::Debug;
 
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
-use wakescope_oracle::random::{scenario, score_of, with_bound_probes};
+use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
 use wakescope_oracle::score::{Class, Said};
 
 /// Wakeups of each scenario.
@@ -16,6 +17,7 @@ const WAKEUPS: u64 = 500;
 fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let bound = words.next_if_eq("bound").is_some();
+    let budgets = words.next_if_eq("budgets").is_some();
     let mut numbers = words.map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
@@ -28,6 +30,7 @@ fn main() {
         for seed in first..first + scenarios {
             let any = scenario(seed);
             let one = if bound { with_bound_probes(any) } else { any };
+            let one = if budgets { with_budgets(one, seed) } else { one };
             of_model.merge(score_of(&one, seed, rules, WAKEUPS));
         }
         line(rules.name, scenarios, &of_model);

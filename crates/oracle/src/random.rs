@@ -27,6 +27,30 @@ pub fn with_bound_probes(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
+/// The same scenario with budgets that are used up often: one of real-time tasks where the seed is even,
+/// else a quota of ordinary probes and half of the loads.
+pub fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    let period_ns = 2_000_000 + random.below(20_000_000) as u64;
+    let runtime_ns = period_ns * (20 + random.below(60) as u64) / 100;
+    if seed % 2 == 0 {
+        let fair_server = random.below(2) == 0;
+        scenario.kernel.rt = Some(RtBudget { runtime_ns, period_ns, fair_server });
+        return scenario;
+    }
+    let quota_ns = runtime_ns.max(1_000_000);
+    let name = || "batch".to_owned();
+    scenario.groups = vec![Group { name: name(), quota_ns, period_ns }];
+    for task in &mut scenario.tasks {
+        let is_probe = matches!(task.does, Does::Probe { .. });
+        if is_probe {
+            task.policy = Policy::Other(0);
+        }
+        task.group = (is_probe || random.below(2) == 0).then(name);
+    }
+    scenario
+}
+
 /// The score of a scenario under these rules, over so many wakeups. The seed decides what happens, and
 /// what the kernel shows. A scenario that breaks a rule of the kernel is left out, and counted.
 ///
