@@ -23,6 +23,8 @@ pub struct Scenario {
     /// What was published about the same question, a line each, to stand beside the figures. They
     /// change nothing of the simulation.
     pub published: Vec<String>,
+    /// The same as numbers, of one kernel each. They change nothing either.
+    pub measured: Vec<Measured>,
     /// The hardware.
     pub machine: Machine,
     /// How the kernel is built and set.
@@ -37,6 +39,27 @@ pub struct Scenario {
     pub tasks: Vec<Task>,
     /// All interrupts but the timer's and those between CPUs.
     pub interrupts: Vec<Interrupt>,
+}
+
+/// What somebody measured and published of a kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The preemption model that it corresponds to: `none`.
+    pub preempt: String,
+    /// What the text calls the kernel.
+    pub kernel: String,
+    /// How many samples it had.
+    pub samples: u64,
+    /// The largest, nanoseconds.
+    pub max_ns: Option<u64>,
+    /// The mean, nanoseconds.
+    pub mean_ns: Option<u64>,
+    /// The standard deviation, nanoseconds.
+    pub stdev_ns: Option<u64>,
+    /// How many buckets of 0.1 ms were not empty.
+    pub buckets: Option<u64>,
+    /// Thresholds in nanoseconds, and what share of the samples lies below each, in percent.
+    pub below: Vec<(u64, f64)>,
 }
 
 /// The hardware, and how the kernel keeps time on it.

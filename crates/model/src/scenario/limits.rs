@@ -18,6 +18,9 @@ pub const PUBLISHED: usize = 100;
 /// The characters of such a line, as in plans of the lab.
 pub const PUBLISHED_LINE: usize = 500;
 
+/// Kernels of which figures were published, and thresholds of each.
+pub const MEASURED: usize = 16;
+
 /// CPUs: the first and the last number of them.
 pub const CPUS: (u64, u64) = (1, 64);
 

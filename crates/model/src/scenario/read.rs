@@ -12,6 +12,7 @@ mod at;
 mod error;
 mod lengths;
 mod machine;
+mod measured;
 mod names;
 mod nearest;
 mod node;
@@ -66,6 +67,7 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
     let name = file.need("name")?.name(limits::NAME)?;
     let about = file.get("about").map_or(Ok(String::new()), |at| line(&at, limits::ABOUT))?;
     let published = file.get("published").map_or(Ok(Vec::new()), |at| published(&at))?;
+    let measured = file.get("measured").map_or(Ok(Vec::new()), |at| measured::all(&at))?;
     let machine = machine::machine(file.get("machine").as_ref())?;
     let kernel = machine::settings(file.get("kernel").as_ref())?;
     let costs = machine::costs(file.get("costs").as_ref(), lengths)?;
@@ -81,6 +83,7 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
         name,
         about,
         published,
+        measured,
         machine,
         kernel,
         costs,

@@ -11,6 +11,7 @@ pub(super) const KEYS: &[&str] = &[
     "name",
     "about",
     "published",
+    "measured",
     "machine",
     "kernel",
     "costs",
@@ -19,6 +20,10 @@ pub(super) const KEYS: &[&str] = &[
     "interrupt",
     "path",
 ];
+
+/// Those of a kernel that was measured.
+pub(super) const MEASURED: &[&str] =
+    &["preempt", "kernel", "samples", "max", "mean", "stdev", "buckets", "below"];
 
 /// Those of the machine, of one of its idle states, and of the kernel.
 pub(super) const MACHINE: &[&str] = &["cpus", "tick", "idle_states"];

@@ -6,8 +6,8 @@ use wakescope_core::units::SpanNs;
 
 use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
 use super::{
-    Arrivals, Costs, Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget,
-    Scenario, Settings, Step, Task,
+    Arrivals, Costs, Count, Does, Group, Interrupt, InterruptKind, Length, Measured, Policy,
+    RtBudget, Scenario, Settings, Step, Task,
 };
 
 impl Scenario {
@@ -46,6 +46,7 @@ impl Scenario {
             }
             writeln!(out, "]")?;
         }
+        self.measured.iter().try_for_each(|one| write_measured(one, out))?;
         self.write_machine(out)?;
         write_settings(&self.kernel, out)?;
         write_costs(&self.costs, out)?;
@@ -81,6 +82,21 @@ impl Scenario {
         }
         writeln!(out, "]")
     }
+}
+
+fn write_measured(measured: &Measured, out: &mut String) -> fmt::Result {
+    let Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below } = measured;
+    writeln!(out, "\n[[measured]]\npreempt = {}\nkernel = {}", quoted(preempt), quoted(kernel))?;
+    writeln!(out, "samples = {samples}")?;
+    for (key, ns) in [("max", max_ns), ("mean", mean_ns), ("stdev", stdev_ns)] {
+        ns.iter().try_for_each(|&ns| writeln!(out, "{key} = {}", span(ns)))?;
+    }
+    buckets.iter().try_for_each(|buckets| writeln!(out, "buckets = {buckets}"))?;
+    if below.is_empty() {
+        return Ok(());
+    }
+    let shares = below.iter().map(|&(ns, percent)| format!("[{}, {percent:?}]", span(ns)));
+    writeln!(out, "below = [{}]", shares.collect::<Vec<_>>().join(", "))
 }
 
 fn write_settings(settings: &Settings, out: &mut String) -> fmt::Result {

@@ -25,14 +25,21 @@ const EVENTS: &[&str] = &["done", "more work"];
 pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     let most = 4_u32;
     (
-        (name(), line(), vec(line(), 0..4), machine(most), kernel(), costs()),
+        (
+            name(),
+            line(),
+            (vec(line(), 0..4), option::of(measured()).prop_map(|one| one.into_iter().collect())),
+            machine(most),
+            kernel(),
+            costs(),
+        ),
         vec(steps(), 1..4),
         (groups(), vec((policy(), option::of(0..most), 0_usize..4, does()), 1..5)),
         vec((kind(), arrivals(), option::of(0..most)), 0..4),
     )
         .prop_map(
             |(
-                (name, about, published, machine, kernel, costs),
+                (name, about, (published, measured), machine, kernel, costs),
                 paths,
                 (groups, tasks),
                 interrupts,
@@ -86,6 +93,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                     name,
                     about,
                     published,
+                    measured,
                     machine,
                     kernel,
                     costs,
@@ -131,6 +139,23 @@ fn machine(cpus: u32) -> impl Strategy<Value = Machine> {
         tick_hz,
         idle_states,
     })
+}
+
+fn measured() -> impl Strategy<Value = Measured> {
+    let time = || option::of(1..=HOUR);
+    let times = (time(), time(), time());
+    let below = vec((1..HOUR, 0.001_f64..=100.0), 0..4).prop_map(|mut below| {
+        below.sort_by_key(|&(ns, _)| ns);
+        below.dedup_by_key(|&mut (ns, _)| ns);
+        below
+    });
+    let count = 1..=u64::from(u32::MAX);
+    (name(), count.clone(), times, option::of(count), below).prop_map(
+        |(kernel, samples, (max_ns, mean_ns, stdev_ns), buckets, below)| {
+            let preempt = "full".into();
+            Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below }
+        },
+    )
 }
 
 fn groups() -> impl Strategy<Value = Vec<Group>> {

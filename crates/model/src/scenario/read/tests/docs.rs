@@ -1,8 +1,8 @@
 //! The page that documents the files: its examples can be read, and it names every key.
 
 use super::super::super::words::{
-    ARRIVES, BURSTS, GROUP, IDLE_STATE, INTERRUPT, KERNEL, KEYS, LOCKS, MACHINE, PLAIN, SOFTIRQS,
-    TABLES, TASK, costs,
+    ARRIVES, BURSTS, GROUP, IDLE_STATE, INTERRUPT, KERNEL, KEYS, LOCKS, MACHINE, MEASURED, PLAIN,
+    SOFTIRQS, TABLES, TASK, costs,
 };
 use super::super::super::{Costs, SHIPPED};
 use super::read;
@@ -38,9 +38,10 @@ fn the_page_names_every_key_and_word() {
         "run",
         "of",
     ];
-    let tables = [KEYS, MACHINE, IDLE_STATE, KERNEL, GROUP, TASK, INTERRUPT, ARRIVES, BURSTS]
-        .into_iter()
-        .flatten();
+    let tables =
+        [KEYS, MEASURED, MACHINE, IDLE_STATE, KERNEL, GROUP, TASK, INTERRUPT, ARRIVES, BURSTS]
+            .into_iter()
+            .flatten();
     let all = keys
         .into_iter()
         .chain(tables.copied())
