@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
@@ -37,7 +37,8 @@ fn main() {
         all.merge(of_model);
     }
     line("all", scenarios * Rules::ALL.len() as u64, &all);
-    said(&all);
+    said("cause", &all.said);
+    said("kind of answer", &all.kinds);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
         "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
@@ -57,13 +58,14 @@ fn line(name: &str, scenarios: u64, score: &Score) {
     );
 }
 
-/// What each cause was said to be, and what was left unexplained though it was that.
-fn said(score: &Score) {
+/// How right the answers of each cause or kind were; of a cause, also what was left unexplained though it was
+/// that.
+fn said<K: Display>(title: &str, all: &BTreeMap<K, Said>) {
     println!(
-        "\n| cause | right | other function | wrong bound | wrong | unexplained | the same, events lost |"
+        "\n| {title} | right | other function | wrong bound | wrong | unexplained | the same, events lost |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (cause, said) in &score.said {
+    for (cause, said) in all {
         let Said { right, elsewhere, wrong_bound, wrong, unexplained, unexplained_by_loss } = said;
         println!(
             "| {cause} | {right} | {elsewhere} | {wrong_bound} | {wrong} | {unexplained} | {unexplained_by_loss} |"

@@ -385,7 +385,7 @@ fn other_tasks_that_are_switched_to_are_named() {
             to(other())(w);
             w.throttled = true;
         },
-        &["throttled 60 fifo 90 edge", SWITCH, WAIT, TIMER],
+        &["throttled 60 fifo 90 bound", SWITCH, WAIT, TIMER],
     );
 }
 

@@ -146,6 +146,7 @@ impl Compiler {
 
     /// The timer's interrupt and the one between CPUs.
     fn own_sources(&mut self, scenario: &Scenario) {
+        let has_budgets = !budgets(scenario).is_empty();
         let timer = self.paths.code(|code| {
             let hrtimer = code.enter("hrtimer_wakeup");
             let begin = code.next();
@@ -156,13 +157,15 @@ impl Compiler {
             code.leave(hrtimer);
             let periods = code.next();
             code.set(next, Op::NextTimer(periods));
-            // Its tracepoints name the function of each budget.
-            let next = code.push(Op::NextPeriod(0));
-            code.push(Op::Compute(self.timer_function));
-            code.push(Op::EndPeriod);
-            code.push(Op::Jump(periods));
-            let tick_begins = code.next();
-            code.set(next, Op::NextPeriod(tick_begins));
+            // The tracepoints around it name the function of each budget's timer.
+            if has_budgets {
+                let next = code.push(Op::NextPeriod(0));
+                code.push(Op::Compute(self.timer_function));
+                code.push(Op::EndPeriod);
+                code.push(Op::Jump(periods));
+                let tick_begins = code.next();
+                code.set(next, Op::NextPeriod(tick_begins));
+            }
             let function = code.enter("tick_sched_timer");
             let tick = code.push(Op::BeginTick(0));
             code.push(Op::Compute(self.tick));
