@@ -48,6 +48,7 @@ fn own_scenario() -> Scenario {
                 name: "probe".into(),
                 policy: Policy::Fifo(80),
                 cpu: None,
+                group: None,
                 does: Does::Probe { period_ps: 488_281_250, path: None },
             },
             Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },

@@ -55,6 +55,8 @@ ids! {
     EventId,
     /// A variable of [`Image::variables`], one for each CPU.
     VariableId,
+    /// A budget of CPU time, of [`Image::budgets`].
+    BudgetId,
     /// A length of [`Image::lengths`].
     LengthId,
     /// A count of [`Image::counts`].
@@ -86,6 +88,10 @@ pub struct Image {
     pub costs: Costs,
     /// All operations.
     pub codes: Vec<Code>,
+    /// All budgets of CPU time.
+    pub budgets: Vec<Budget>,
+    /// That of real-time tasks, if they have one.
+    pub rt_budget: Option<BudgetId>,
     /// All tasks: those of the scenario first, then the threads of the kernel.
     pub tasks: Vec<Task>,
     /// What takes CPUs: the timer, the interrupt between CPUs, and those of the scenario.
@@ -94,6 +100,10 @@ pub struct Image {
     pub softirqs: [Option<CodeId>; SOFTIRQS],
     /// For each CPU, what its thread of softirqs waits for.
     pub softirq_work: Vec<EventId>,
+    /// What runs them all on RT, as a task's own code.
+    pub softirqs_of_tasks: Option<CodeId>,
+    /// For each CPU the lock that `local_bh_disable` takes; empty where it takes none.
+    pub bh_locks: Vec<LockId>,
     /// Names of locks.
     pub locks: Vec<String>,
     /// Names of functions.
@@ -121,6 +131,29 @@ pub struct Costs {
     pub ipi: LengthId,
 }
 
+/// How long tasks may run in each period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// How long, nanoseconds.
+    pub runtime_ns: u64,
+    /// The period, nanoseconds.
+    pub period_ns: u64,
+    /// Whose.
+    pub of: BudgetOf,
+}
+
+/// Whose budget it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetOf {
+    /// The real-time tasks of each CPU, apart.
+    RealTime {
+        /// Whether they are stopped only for ordinary tasks that want the CPU.
+        fair_server: bool,
+    },
+    /// The ordinary tasks of a group, on all CPUs together.
+    Group,
+}
+
 /// A task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -130,6 +163,8 @@ pub struct Task {
     pub policy: Policy,
     /// Where it runs; `None` for any CPU.
     pub cpu: Option<CpuId>,
+    /// The budget of its group.
+    pub budget: Option<BudgetId>,
     /// What it executes, again and again.
     pub code: CodeId,
     /// From one expiry of its timer to the next, picoseconds; `None` if it is no probe.

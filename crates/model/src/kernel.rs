@@ -5,6 +5,8 @@
 //! first. All state is here, so that it can be copied, compared and hashed: that is what the checker
 //! does with it.
 
+mod bandwidth;
+mod bottom_half;
 pub mod frame;
 mod interrupt;
 mod lock;
@@ -13,7 +15,7 @@ mod step;
 mod violation;
 
 use crate::image::{
-    CpuId, EventId, Image, LengthId, LockId, Op, SourceId, StackId, TaskId, VariableId,
+    BudgetId, CpuId, EventId, Image, LengthId, LockId, Op, SourceId, StackId, TaskId, VariableId,
 };
 use crate::trace::Transition;
 
@@ -58,6 +60,15 @@ pub trait Environment {
     fn take_tick(&mut self, cpu: CpuId) -> bool;
     /// Whether the task that runs has used its time up, at a tick.
     fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId) -> bool;
+    /// Whether a budget is used up on a CPU. `runs`: by the task that runs there, and since it was last asked
+    /// about.
+    fn is_used_up(&mut self, cpu: CpuId, budget: BudgetId, runs: bool) -> bool;
+    /// The task that runs on a CPU goes on with a budget that is used up there.
+    fn runs_over(&mut self, _cpu: CpuId, _budget: BudgetId) {}
+    /// A budget whose period ends on this CPU, once for each.
+    fn next_period(&mut self, cpu: CpuId) -> Option<BudgetId>;
+    /// Whether those that used it up on this CPU have got some in the new period.
+    fn is_refilled(&mut self, cpu: CpuId, budget: BudgetId) -> bool;
     /// The interrupt that makes `cpu` call the scheduler is on its way.
     fn send_reschedule(&mut self, cpu: CpuId);
     /// A CPU that spins has got its lock.
@@ -137,6 +148,12 @@ pub struct Task {
     pub rcu_depth: u16,
     /// The softirq that it executes as its own code: on RT.
     pub softirq: Option<u8>,
+    /// How often it has disabled softirqs: on RT, where that is no part of the preempt count.
+    pub bh_depth: u16,
+    /// Where it goes on once it has executed the softirqs that it has enabled: on RT.
+    pub after_softirqs: Option<Box<Frame>>,
+    /// Whether it stays on its CPU, though it may run on any.
+    pub is_bound: bool,
     /// Sleeping locks that it owns.
     pub owns: Vec<LockId>,
 }
@@ -146,6 +163,8 @@ pub struct Task {
 pub struct Cpu {
     /// Who runs; `None` is idle.
     pub current: Option<TaskId>,
+    /// Budgets that are used up here: a bit for each.
+    pub throttled: u32,
     /// What interrupted that, the innermost last; the scheduler is one of these.
     pub frames: Vec<Frame>,
     /// The preempt count.
@@ -156,6 +175,8 @@ pub struct Cpu {
     pub pending: u64,
     /// Softirqs that were raised: a bit for each.
     pub softirqs: u16,
+    /// How often tasks of this CPU have disabled them: on RT.
+    pub bh_sections: u16,
     /// Tasks that could run, in the order in which they became ready.
     pub ready: Vec<TaskId>,
     /// Whom the scheduler has chosen, until it has switched.
@@ -242,6 +263,9 @@ impl Kernel {
                 count: 0,
                 rcu_depth: 0,
                 softirq: None,
+                bh_depth: 0,
+                after_softirqs: None,
+                is_bound: false,
                 owns: Vec::new(),
             });
             kernel.cpus[cpu.index()].ready.push(TaskId::at(index));

@@ -23,16 +23,43 @@ pub struct Scenario {
     /// What was published about the same question, a line each, to stand beside the figures. They
     /// change nothing of the simulation.
     pub published: Vec<String>,
+    /// The same as numbers, of one kernel each. They change nothing either.
+    pub measured: Vec<Measured>,
     /// The hardware.
     pub machine: Machine,
+    /// How the kernel is built and set.
+    pub kernel: Settings,
     /// How long the kernel's own steps take.
     pub costs: Costs,
     /// Paths that tasks and handlers run, by name.
     pub paths: Vec<Path>,
+    /// Groups of tasks with a quota.
+    pub groups: Vec<Group>,
     /// All tasks but the idle ones.
     pub tasks: Vec<Task>,
     /// All interrupts but the timer's and those between CPUs.
     pub interrupts: Vec<Interrupt>,
+}
+
+/// What somebody measured and published of a kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The preemption model that it corresponds to: `none`.
+    pub preempt: String,
+    /// What the text calls the kernel.
+    pub kernel: String,
+    /// How many samples it had.
+    pub samples: u64,
+    /// The largest, nanoseconds.
+    pub max_ns: Option<u64>,
+    /// The mean, nanoseconds.
+    pub mean_ns: Option<u64>,
+    /// The standard deviation, nanoseconds.
+    pub stdev_ns: Option<u64>,
+    /// How many buckets of 0.1 ms were not empty.
+    pub buckets: Option<u64>,
+    /// Thresholds in nanoseconds, and what share of the samples lies below each, in percent.
+    pub below: Vec<(u64, f64)>,
 }
 
 /// The hardware, and how the kernel keeps time on it.
@@ -61,6 +88,46 @@ pub struct IdleState {
     pub exit_ns: u64,
     /// It is chosen where the next timer is at least so far away, nanoseconds.
     pub residency_ns: u64,
+}
+
+/// How the kernel is built and set, beside its preemption model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Whether `local_bh_disable` of a real-time kernel takes a lock of the CPU: before 6.18 always, since
+    /// then with `CONFIG_PREEMPT_RT_NEEDS_BH_LOCK`.
+    pub bh_lock: bool,
+    /// How long real-time tasks of a CPU may run; `None` for as long as they want.
+    pub rt: Option<RtBudget>,
+}
+
+/// What real-time tasks of a CPU may take of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtBudget {
+    /// `sched_rt_runtime_us`, in nanoseconds.
+    pub runtime_ns: u64,
+    /// `sched_rt_period_us`, in nanoseconds.
+    pub period_ns: u64,
+    /// Whether they give way only to ordinary tasks that wait for the CPU, as from 6.12 on, where nothing
+    /// in the kernel shows it. Else they are stopped even where nobody else runs.
+    pub fair_server: bool,
+}
+
+/// Tasks of the fair class that share a quota of CPU time: a cgroup with `cpu.max`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// What tasks call it.
+    pub name: String,
+    /// How long they may run in each period, on all CPUs together, nanoseconds.
+    pub quota_ns: u64,
+    /// The period, nanoseconds.
+    pub period_ns: u64,
+}
+
+impl Default for Settings {
+    /// As Linux 6.1, with `sched_rt_runtime_us` of -1.
+    fn default() -> Self {
+        Self { bh_lock: true, rt: None }
+    }
 }
 
 /// How long the kernel's own steps take.
@@ -222,6 +289,8 @@ pub struct Task {
     pub policy: Policy,
     /// Where it runs: `None` for any CPU.
     pub cpu: Option<u32>,
+    /// Whose quota it uses.
+    pub group: Option<String>,
     /// What it does.
     pub does: Does,
 }

@@ -1,5 +1,6 @@
 //! A kernel in time: what takes how long, and what comes when.
 
+mod bandwidth;
 mod clock;
 mod fair;
 mod slots;
@@ -90,6 +91,10 @@ impl<'i, W: Watch> Simulation<'i, W> {
                 Due::Timer(task) => {
                     let (cpu, source) = self.clock.expire(task);
                     self.raise(cpu, source, until);
+                }
+                Due::Period(budget) => {
+                    let cpu = self.clock.end_period(budget);
+                    self.raise(cpu, LOCAL_TIMER, until);
                 }
                 Due::Tick(cpu) => {
                     self.clock.tick(cpu);

@@ -1,6 +1,6 @@
 //! What happens in a simulated kernel, as it happens.
 
-use crate::image::{CpuId, LockId, SourceId, TaskId};
+use crate::image::{BudgetId, CpuId, LockId, SourceId, TaskId};
 
 /// Something that has just happened on a CPU. It takes no time itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,14 @@ pub enum Transition {
     TickBegin,
     /// It has ended.
     TickEnd,
+    /// The function of the timer begins with which a budget's period ends.
+    PeriodBegin(BudgetId),
+    /// It has ended.
+    PeriodEnd,
+    /// Who has this budget has used it up on this CPU, and does not run there.
+    Throttled(BudgetId),
+    /// They may run there again.
+    Unthrottled(BudgetId),
     /// A softirq of this number begins.
     SoftirqBegin(u8),
     /// It has ended.

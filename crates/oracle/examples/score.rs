@@ -1,13 +1,14 @@
-//! Scores attribution against simulated kernels, and prints the table: `score [bound] [SCENARIOS
-//! [FIRST_SEED]]`. With `bound` no probe moves to another CPU.
+//! Scores attribution against simulated kernels, and prints the table: `score [bound] [budgets]
+//! [SCENARIOS [FIRST_SEED]]`. With `bound` no probe moves to another CPU, with `budgets` throttling and
+//! quotas stop tasks often.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
-use wakescope_oracle::random::{scenario, score_of, with_bound_probes};
+use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
 use wakescope_oracle::score::{Class, Said};
 
 /// Wakeups of each scenario.
@@ -16,6 +17,7 @@ const WAKEUPS: u64 = 500;
 fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let bound = words.next_if_eq("bound").is_some();
+    let budgets = words.next_if_eq("budgets").is_some();
     let mut numbers = words.map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
@@ -28,13 +30,15 @@ fn main() {
         for seed in first..first + scenarios {
             let any = scenario(seed);
             let one = if bound { with_bound_probes(any) } else { any };
+            let one = if budgets { with_budgets(one, seed) } else { one };
             of_model.merge(score_of(&one, seed, rules, WAKEUPS));
         }
         line(rules.name, scenarios, &of_model);
         all.merge(of_model);
     }
     line("all", scenarios * Rules::ALL.len() as u64, &all);
-    said(&all);
+    said("cause", &all.said);
+    said("kind of answer", &all.kinds);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
         "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
@@ -54,13 +58,14 @@ fn line(name: &str, scenarios: u64, score: &Score) {
     );
 }
 
-/// What each cause was said to be, and what was left unexplained though it was that.
-fn said(score: &Score) {
+/// How right the answers of each cause or kind were; of a cause, also what was left unexplained though it was
+/// that.
+fn said<K: Display>(title: &str, all: &BTreeMap<K, Said>) {
     println!(
-        "\n| cause | right | other function | wrong bound | wrong | unexplained | the same, events lost |"
+        "\n| {title} | right | other function | wrong bound | wrong | unexplained | the same, events lost |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (cause, said) in &score.said {
+    for (cause, said) in all {
         let Said { right, elsewhere, wrong_bound, wrong, unexplained, unexplained_by_loss } = said;
         println!(
             "| {cause} | {right} | {elsewhere} | {wrong_bound} | {wrong} | {unexplained} | {unexplained_by_loss} |"

@@ -6,6 +6,10 @@ use wakescope_core::explain::Frame;
 use wakescope_model::Image;
 use wakescope_model::image::{SourceKind, StackId};
 
+/// Functions of timers.
+const TIMERS: [&str; 4] =
+    ["hrtimer_wakeup", "tick_sched_timer", "sched_rt_period_timer", "sched_cfs_period_timer"];
+
 /// Where the kernel's code begins.
 const TEXT: u64 = 0xffff_ffff_8100_0000;
 /// How far functions are apart, bytes.
@@ -61,7 +65,7 @@ impl Addresses {
             .cloned()
             .chain(own)
             .chain(nmis.map(|source| source.name.clone()))
-            .chain(["hrtimer_wakeup", "tick_sched_timer"].map(str::to_owned))
+            .chain(TIMERS.map(str::to_owned))
             .collect();
         let places = names.iter().enumerate().map(|(at, name)| (name.clone(), at)).collect();
         let stack = |chain: &Vec<wakescope_model::image::FunctionId>| {

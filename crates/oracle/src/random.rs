@@ -2,8 +2,8 @@
 
 use wakescope_core::random::Random;
 use wakescope_model::scenario::{
-    Arrivals, Costs, Count, Does, IdleState, Interrupt, InterruptKind, Length, LockBreak, LockKind,
-    Machine, Path, Policy, Scenario, Step, Task,
+    Arrivals, Costs, Count, Does, Group, IdleState, Interrupt, InterruptKind, Length, LockBreak,
+    LockKind, Machine, Path, Policy, RtBudget, Scenario, Step, Task,
 };
 use wakescope_model::{Image, Rules};
 
@@ -23,6 +23,30 @@ pub fn with_bound_probes(mut scenario: Scenario) -> Scenario {
     let probes = scenario.tasks.iter_mut().filter(|task| matches!(task.does, Does::Probe { .. }));
     for (number, probe) in (0..).zip(probes) {
         probe.cpu = Some(number);
+    }
+    scenario
+}
+
+/// The same scenario with budgets that are used up often: one of real-time tasks where the seed is even,
+/// else a quota of ordinary probes and half of the loads.
+pub fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    let period_ns = 2_000_000 + random.below(20_000_000) as u64;
+    let runtime_ns = period_ns * (20 + random.below(60) as u64) / 100;
+    if seed % 2 == 0 {
+        let fair_server = random.below(2) == 0;
+        scenario.kernel.rt = Some(RtBudget { runtime_ns, period_ns, fair_server });
+        return scenario;
+    }
+    let quota_ns = runtime_ns.max(1_000_000);
+    let name = || "batch".to_owned();
+    scenario.groups = vec![Group { name: name(), quota_ns, period_ns }];
+    for task in &mut scenario.tasks {
+        let is_probe = matches!(task.does, Does::Probe { .. });
+        if is_probe {
+            task.policy = Policy::Other(0);
+        }
+        task.group = (is_probe || random.below(2) == 0).then(name);
     }
     scenario
 }
@@ -73,6 +97,8 @@ struct Place {
     irqs_off: bool,
     /// Only locks that spin in every model may be taken.
     raw_only: bool,
+    /// Softirqs are off. RT takes a lock for that, whose place is before [`FIRST_OF_SOFTIRQS`].
+    bh_off: bool,
     /// Locks below this number are held, or may be.
     locks_from: usize,
     /// How deep it is.
@@ -101,6 +127,11 @@ fn event(number: usize) -> String {
 /// The first that handlers of softirqs may take, and that of interrupts.
 const FIRST_OF_SOFTIRQS: usize = 3;
 const FIRST_OF_HANDLERS: usize = 4;
+
+/// Whether softirqs may be disabled with the locks that are held: in one order with these.
+fn may_disable_softirqs(place: Place) -> bool {
+    place.bh_off || place.locks_from <= FIRST_OF_SOFTIRQS
+}
 
 impl Maker {
     /// A number below this limit.
@@ -143,6 +174,7 @@ impl Maker {
         self.probes(&mut scenario);
         self.loads(&mut scenario);
         self.interrupts(&mut scenario);
+        self.budgets(&mut scenario);
         scenario
     }
 
@@ -159,6 +191,27 @@ impl Maker {
         }
         let tick_hz = [0, 100, 250, 1_000][self.random.below(4)];
         Machine { cpus, tick_hz, idle_states }
+    }
+
+    /// Real-time throttling, and a group with a quota. Periods are shorter than on machines, so that a short
+    /// run has some.
+    fn budgets(&mut self, scenario: &mut Scenario) {
+        scenario.kernel.bh_lock = self.chance(50);
+        if self.chance(20) {
+            let period_ns = self.magnitude(2_000_000, 50_000_000);
+            let runtime_ns = period_ns * (30 + self.number::<u64>(66)) / 100;
+            let fair_server = self.chance(50);
+            scenario.kernel.rt = Some(RtBudget { runtime_ns, period_ns, fair_server });
+        }
+        if self.chance(20) {
+            let period_ns = self.magnitude(2_000_000, 50_000_000);
+            let quota_ns = (period_ns * (10 + self.number::<u64>(90)) / 100).max(1_000_000);
+            let name = || "batch".to_owned();
+            scenario.groups.push(Group { name: name(), quota_ns, period_ns });
+            for task in &mut scenario.tasks {
+                task.group = self.chance(50).then(name);
+            }
+        }
     }
 
     fn costs(&mut self) -> Costs {
@@ -199,6 +252,7 @@ impl Maker {
                 policy,
                 // One of any CPU may be woken on another than its timer expires on.
                 cpu: (cpus == 1 || self.chance(75)).then_some(number),
+                group: None,
                 does: Does::Probe {
                     period_ps: self.magnitude(100_000_000, 1_000_000_000),
                     path: self.chance(15).then(|| PROBE_PATH.into()),
@@ -219,7 +273,13 @@ impl Maker {
             let steps = self.load(policy);
             scenario.paths.push(Path { name: name.clone(), steps });
             let cpu = (cpus == 1 || self.chance(70)).then(|| self.number::<u32>(cpus));
-            scenario.tasks.push(Task { name: name.clone(), policy, cpu, does: Does::Path(name) });
+            scenario.tasks.push(Task {
+                name: name.clone(),
+                policy,
+                cpu,
+                group: None,
+                does: Does::Path(name),
+            });
         }
     }
 
@@ -266,6 +326,7 @@ impl Maker {
             in_handler: false,
             irqs_off: false,
             raw_only: false,
+            bh_off: false,
             locks_from: 0,
             depth: 0,
             loops: 0,
@@ -320,9 +381,11 @@ impl Maker {
                 steps.push(Step::IrqRestore);
                 steps
             }
-            6 if !place.in_handler && !place.irqs_off => {
+            6 if !place.in_handler && !place.irqs_off && may_disable_softirqs(place) => {
                 let mut steps = vec![Step::BhDisable];
-                steps.extend(self.steps(Place { may_sleep: false, ..inner }));
+                let locks_from = place.locks_from.max(FIRST_OF_SOFTIRQS);
+                let off = Place { may_sleep: false, bh_off: true, locks_from, ..inner };
+                steps.extend(self.steps(off));
                 steps.push(Step::BhEnable);
                 steps
             }
@@ -370,6 +433,7 @@ impl Maker {
             may_sleep: place.may_sleep && kind == LockKind::Mutex,
             raw_only: place.raw_only || kind == LockKind::RawIrq,
             irqs_off: place.irqs_off || irqs_off,
+            bh_off: place.bh_off || kind == LockKind::SpinBh,
             locks_from: number + 1,
             ..place
         };
@@ -395,6 +459,7 @@ impl Maker {
                 in_handler: true,
                 irqs_off: false,
                 raw_only: true,
+                bh_off: true,
                 locks_from: FIRST_OF_SOFTIRQS,
                 depth: 2,
                 loops: 0,
@@ -426,6 +491,7 @@ impl Maker {
                 in_handler: true,
                 irqs_off: true,
                 raw_only: kind != InterruptKind::Device,
+                bh_off: true,
                 locks_from: FIRST_OF_HANDLERS,
                 depth: 2,
                 loops: 0,

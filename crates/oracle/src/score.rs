@@ -54,6 +54,8 @@ pub struct Score {
     pub unknown: BTreeMap<Cause, Class>,
     /// How often each cause was said to be the largest share, and how right that was.
     pub said: BTreeMap<Cause, Said>,
+    /// The same by kind of answer: its cause, its phase where it has one, and its evidence.
+    pub kinds: BTreeMap<String, Said>,
 }
 
 /// How often a cause was said.
@@ -102,6 +104,8 @@ pub struct Compared {
     pub ns: Nanoseconds,
     /// The cause of its largest share.
     pub said: Cause,
+    /// Of which kind that is; see [`Score::kinds`].
+    pub kind: String,
     /// How right that is.
     pub first: Verdict,
     /// For each cause, how long it truly was, and how much of that was blamed rightly, nanoseconds.
@@ -237,7 +241,9 @@ impl<'a> Matching<'a> {
         };
         let said = self.given.first().map_or(Cause::Unexplained, |given| given.share.cause);
         let cause = |truth: &True| (truth.answers[0].0, truth.all_ns, truth.all_ns - truth.ns);
-        Compared { ns, said, first, causes: self.truths.iter().map(cause).collect(), text }
+        let kind = self.given.first().map_or_else(String::new, |given| kind_of(given.share));
+        let causes = self.truths.iter().map(cause).collect();
+        Compared { ns, said, kind, first, causes, text }
     }
 
     fn first(&self) -> Verdict {
@@ -292,31 +298,27 @@ impl Score {
             Verdict::Unexplained(was) => self.said.entry(was).or_default(),
             _ => self.said.entry(one.said).or_default(),
         };
+        of.count(one.first, lost);
+        self.kinds.entry(one.kind).or_default().count(one.first, lost);
         let class = match one.first {
             Verdict::Right => {
                 self.right += 1;
-                of.right += 1;
                 return;
             }
             Verdict::Elsewhere => {
                 self.elsewhere += 1;
-                of.elsewhere += 1;
                 return;
             }
             Verdict::Wrong(was, said) => {
                 self.wrong += 1;
-                of.wrong += 1;
                 self.classes.entry((was, said)).or_default()
             }
             Verdict::WrongBound(was, said) => {
                 self.wrong_bound += 1;
-                of.wrong_bound += 1;
                 self.bounds.entry((was, said)).or_default()
             }
             Verdict::Unexplained(was) => {
                 self.unexplained += 1;
-                let count = if lost { &mut of.unexplained_by_loss } else { &mut of.unexplained };
-                *count += 1;
                 self.unknown.entry(was).or_default()
             }
         };
@@ -352,10 +354,37 @@ impl Score {
         for (cause, said) in other.said {
             self.said.entry(cause).or_default().add(said);
         }
+        for (kind, said) in other.kinds {
+            self.kinds.entry(kind).or_default().add(said);
+        }
     }
 }
 
+/// The kind of an answer.
+fn kind_of(share: &Share) -> String {
+    let evidence = match share.evidence {
+        _ if share.cause == Cause::Unexplained => return share.cause.to_string(),
+        Evidence::Edge => "edge",
+        Evidence::Stack => "stack",
+        Evidence::Bound => "bound",
+    };
+    let phase = share.phase.map(|phase| format!(", {phase:?}")).unwrap_or_default();
+    format!("{}{phase}, {evidence}", share.cause)
+}
+
 impl Said {
+    /// Counts an answer. `lost`: whether the tracer had lost events of the wakeup.
+    fn count(&mut self, verdict: Verdict, lost: bool) {
+        *match verdict {
+            Verdict::Right => &mut self.right,
+            Verdict::Elsewhere => &mut self.elsewhere,
+            Verdict::Wrong(..) => &mut self.wrong,
+            Verdict::WrongBound(..) => &mut self.wrong_bound,
+            Verdict::Unexplained(_) if lost => &mut self.unexplained_by_loss,
+            Verdict::Unexplained(_) => &mut self.unexplained,
+        } += 1;
+    }
+
     fn add(&mut self, other: Self) {
         self.right += other.right;
         self.elsewhere += other.elsewhere;

@@ -12,7 +12,7 @@ use wakescope_core::explain::{Components, Marks};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{Decoder, Irq, KernelWakeup, Payload, Vector};
 use wakescope_model::Image;
-use wakescope_model::image::{CpuId, SourceId, SourceKind, TaskId};
+use wakescope_model::image::{BudgetOf, CpuId, SourceId, SourceKind, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
@@ -158,7 +158,18 @@ impl<'i> Tracepoints<'i> {
             Transition::HandlerEnd(source) => self.handler_ends(number, now, source),
             Transition::TimerBegin(task) => self.timer_begins(number, now, task),
             Transition::TickBegin => self.timer_function(number, now, "tick_sched_timer"),
-            Transition::TimerEnd(_) | Transition::TickEnd => {
+            Transition::PeriodBegin(budget) => {
+                let function = match self.image.budgets[budget.index()].of {
+                    BudgetOf::RealTime { .. } => "sched_rt_period_timer",
+                    BudgetOf::Group => "sched_cfs_period_timer",
+                };
+                self.timer_function(number, now, function);
+            }
+            Transition::Throttled(budget) => self.cpus[number].throttles(self.image, budget, true),
+            Transition::Unthrottled(budget) => {
+                self.cpus[number].throttles(self.image, budget, false);
+            }
+            Transition::TimerEnd(_) | Transition::TickEnd | Transition::PeriodEnd => {
                 self.cpus[number].event(now, Payload::TimerExit);
             }
             Transition::SoftirqBegin(softirq) => {
@@ -344,6 +355,7 @@ impl<'i> Tracepoints<'i> {
             marks: Marks { due: MonoNs(due), irq_entry, ..Marks::default() },
             softirq: cpu.softirq.filter(|_| cpu.goes_on_with_softirq(self.image)),
             idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
+            throttled: cpu.rt_throttled,
             events_before: cpu.seen,
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,

@@ -16,6 +16,7 @@
 //! | after it: a softirq | `softirq` | the softirq |
 //! | the scheduler; the probe itself on its way back | `scheduler` | |
 //! | the probe itself in a page fault | `page_fault` | the probe |
+//! | anything but these, while the probe's budget is used up | `throttled` | the probe |
 //! | a task of higher priority | `higher_priority_task` | the task |
 //! | one that the scheduler had not to leave | `equal_or_lower_task` | the task |
 //! | kernel code that is to be left, with preemption off | `preempt_off` | a function on its stack |
@@ -38,13 +39,17 @@
 //!   `need_resched` is set is shown by no tracepoint before 6.15.
 //! - A softirq that a thread executes on RT: the thread, or its kernel code.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
+//! - A task of higher priority runs while the probe's budget is used up: that task.
+//! - The probe's budget is refilled, and its CPU, which is idle, has not heard of it: the way of that.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
 mod waiting;
 
 use wakescope_core::explain::Cause;
 use wakescope_model::Image;
-use wakescope_model::image::{CpuId, RESCHEDULE, SourceId, SourceKind, StackId, TaskId};
+use wakescope_model::image::{
+    BudgetId, BudgetOf, CpuId, RESCHEDULE, SourceId, SourceKind, StackId, TaskId,
+};
 use wakescope_model::kernel::{FrameKind, NeedResched, Running, Stage};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
@@ -143,6 +148,8 @@ pub struct Witness<'i> {
     waiting: Vec<Option<Waiting>>,
     /// For each CPU, the last place in a task.
     beneath: Vec<StackId>,
+    /// For each CPU, the budgets that are used up there: a bit for each.
+    throttled: Vec<u32>,
     /// Wakeups that were answered so late are kept, nanoseconds.
     pub keep_ns: u64,
     /// What was kept of late wakeups.
@@ -162,6 +169,7 @@ impl<'i> Witness<'i> {
             shows_sched_entry,
             waiting,
             beneath,
+            throttled: vec![0; usize::from(image.cpus)],
             keep_ns: 0,
             truths: Vec::new(),
             room: Room::default(),
@@ -186,7 +194,8 @@ impl<'i> Witness<'i> {
             let Some(waiting) = waiting.as_mut().filter(is_here) else { continue };
             let from = from.max(waiting.due).max(waiting.since);
             if from < to {
-                let probe = Probe { image, task: TaskId::at(index), shown, waiting };
+                let throttled = self.throttled[cpu.index()];
+                let probe = Probe { image, task: TaskId::at(index), shown, throttled, waiting };
                 let (answers, edge) = probe.classified(&at);
                 waiting.ran(Stretch { from, ns: to - from, answers, edge }, &mut self.room);
             }
@@ -216,6 +225,11 @@ impl<'i> Witness<'i> {
             }
             Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
             Transition::Pulled(task) => self.moved(task, now, cpu, Call::None),
+            Transition::Throttled(budget) => self.throttled[cpu.index()] |= 1 << budget.0,
+            Transition::Unthrottled(budget) => {
+                self.throttled[cpu.index()] &= !(1 << budget.0);
+                self.runs_again(cpu, budget);
+            }
             Transition::Raised(source) if source == RESCHEDULE => {
                 self.called(cpu, Call::OnItsWay, Call::Arrived);
             }
@@ -235,6 +249,18 @@ impl<'i> Witness<'i> {
             if waiting.on != on && waiting.due <= now {
                 (waiting.on, waiting.since, waiting.call) = (on, now, call);
                 waiting.moves += 1;
+            }
+        }
+    }
+
+    /// Another CPU may have to tell this one of it.
+    fn runs_again(&mut self, cpu: CpuId, budget: BudgetId) {
+        for (index, waiting) in self.waiting.iter_mut().enumerate() {
+            let Some(waiting) = waiting.as_mut().filter(|waiting| waiting.on == cpu) else {
+                continue;
+            };
+            if budget_of(self.image, TaskId::at(index)) == Some(budget) && waiting.is_woken {
+                waiting.runs_again = true;
             }
         }
     }
@@ -314,10 +340,25 @@ fn accept_neighbours(stretches: &mut [Stretch]) {
     }
 }
 
+/// The least priority of the fair class, as the kernel counts.
+const FIRST_FAIR_PRIO: i16 = 100;
+
+/// The budget that a task uses with its own priority.
+fn budget_of(image: &Image, task: TaskId) -> Option<BudgetId> {
+    let task = &image.tasks[task.index()];
+    match task.policy.prio() {
+        ..=-1 => None,
+        0..FIRST_FAIR_PRIO => image.rt_budget,
+        _ => task.budget,
+    }
+}
+
 struct Probe<'a> {
     image: &'a Image,
     task: TaskId,
     shown: bool,
+    /// Budgets that are used up on its CPU.
+    throttled: u32,
     waiting: &'a Waiting,
 }
 
@@ -393,7 +434,34 @@ impl Probe<'_> {
         (Cause::IrqOff, Who::Function(at.stack))
     }
 
+    /// Whether it may not run, as its budget is used up. Of real-time tasks before `fair_server` only while
+    /// an ordinary one wants the CPU, and so runs.
+    fn is_stopped(&self, at: &Running) -> bool {
+        let Some(budget) = budget_of(self.image, self.task) else { return false };
+        let is_ordinary = at.prio >= FIRST_FAIR_PRIO && at.task.is_some();
+        self.throttled & (1 << budget.0) != 0
+            && match self.image.budgets[budget.index()].of {
+                BudgetOf::RealTime { fair_server } => !fair_server || is_ordinary,
+                BudgetOf::Group => true,
+            }
+    }
+
     fn task(&self, at: &Running) -> Vec<Answer> {
+        let throttled = (Cause::Throttled, Who::Task(self.task));
+        let is_stopped = self.waiting.is_woken && at.task != Some(self.task) && self.is_stopped(at);
+        let own = self.image.tasks[self.task.index()].policy.prio();
+        match at.task {
+            // Whoever else runs is not the reason, unless it comes first anyway.
+            Some(runs) if is_stopped && at.prio < own.min(FIRST_FAIR_PRIO) => {
+                return vec![throttled, (Cause::HigherPriorityTask, Who::Task(runs))];
+            }
+            _ if is_stopped => return vec![throttled],
+            // It may run again, and the CPU has not heard of it.
+            None if self.waiting.runs_again => {
+                return vec![(Cause::RemoteWakeup, Who::Any), throttled];
+            }
+            _ => {}
+        }
         let Some(runs) = at.task else {
             // Nobody runs: the task is on its way here.
             return vec![(Cause::RemoteWakeup, Who::Any)];
@@ -408,8 +476,7 @@ impl Probe<'_> {
         if !self.waiting.is_woken {
             return vec![self.irq_off(at)];
         }
-        let own = self.image.tasks[self.task.index()].policy.prio();
-        if at.prio < own.min(100) || (own < 100 && at.prio < own) {
+        if at.prio < own.min(FIRST_FAIR_PRIO) || (own < 100 && at.prio < own) {
             return vec![(Cause::HigherPriorityTask, Who::Task(runs))];
         }
         let is_to_go = match own {

@@ -3,6 +3,7 @@
 mod check;
 pub(crate) mod html;
 pub(crate) mod locks;
+mod measured;
 mod timeline;
 
 use std::fmt::Write;
@@ -15,6 +16,7 @@ use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, grouped};
 use wakescope_model::Scenario;
+use wakescope_model::scenario::Measured;
 
 use crate::domain;
 use crate::explain::phrase;
@@ -24,6 +26,7 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 pub use check::check;
+pub use measured::{Compared, Figure};
 pub use timeline::{Drawn, timeline};
 
 /// The schema of this as JSON.
@@ -113,6 +116,8 @@ pub struct Figures {
     pub work: Vec<Work>,
     /// The largest share of the latest wakeup's time, if it was explained.
     pub culprit: Option<Share>,
+    /// Beside what was published of this model, if anything was.
+    pub published: Option<Compared>,
 }
 
 /// What a task did.
@@ -155,7 +160,15 @@ impl Figures {
             simulated_ns: run.duration_ns,
             work: run.load.iter().map(work).collect(),
             culprit: run.worst.first().and_then(|worst| worst.blame.first()).cloned(),
+            published: None,
         }
+    }
+
+    /// The same beside what was published of the run's model.
+    #[must_use]
+    pub fn beside(mut self, measured: Option<&Measured>, run: &Run) -> Self {
+        self.published = measured.and_then(|measured| Compared::of(run, measured));
+        self
     }
 }
 
@@ -227,7 +240,10 @@ impl Simulated {
             let more = tasks.len() - TASKS;
             let _ = writeln!(out, " work of {more} more tasks: --json");
         }
-        out + &self.culprits(style) + &self.published(style) + &self.doubts(style)
+        out + &self.culprits(style)
+            + &self.published(style)
+            + &self.measured()
+            + &self.doubts(style)
     }
 
     /// What the latest wakeup of each model waited for, a line each.
@@ -268,6 +284,29 @@ impl Simulated {
             }
         }
         out
+    }
+
+    /// The same as numbers, beside what was simulated.
+    fn measured(&self) -> String {
+        let mut models: Vec<(&str, Vec<&Compared>)> = Vec::new();
+        for (rules, runs) in self.models() {
+            let all: Vec<_> = runs.iter().filter_map(|run| run.published.as_ref()).collect();
+            if !all.is_empty() {
+                models.push((rules, all));
+            }
+        }
+        if models.is_empty() {
+            return String::new();
+        }
+        let first = models[0].1[0];
+        let [published, simulated] =
+            [first.published_samples, first.simulated_samples].map(grouped);
+        let about = format!(
+            "published: {published} samples in real time; simulated: {simulated} wakeups in simulated time. \
+             ×: simulated divided by published; of shares, the samples that are not below. What is rare \
+             is missing where fewer were simulated"
+        );
+        format!("\n{}\n  {}\n", measured::table(&models), wrapped(&about, WIDTH - 2, "  "))
     }
 
     fn title(&self, style: Style) -> String {

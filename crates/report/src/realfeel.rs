@@ -26,6 +26,36 @@ pub const THRESHOLDS_NS: [u64; 9] =
 /// The width of his buckets.
 const BUCKET_NS: u64 = 100_000;
 
+/// Figures as he had them: of samples in buckets of 0.1 ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Statistics {
+    /// The largest, nanoseconds.
+    pub(crate) max_ns: u64,
+    /// The mean, milliseconds, with each sample in the middle of its bucket of 0.1 ms.
+    pub(crate) mean_ms: f64,
+    /// The standard deviation, milliseconds, of the same.
+    pub(crate) stdev_ms: f64,
+    /// How many buckets of 0.1 ms are not empty.
+    pub(crate) buckets: usize,
+}
+
+impl Statistics {
+    /// Those of `all`; `None` if there is no sample.
+    pub(crate) fn of(all: &Distribution) -> Option<Self> {
+        let max_ns = all.max_ns?;
+        let tenths = tenths_of_ms(all);
+        let count: u64 = tenths.values().sum();
+        let middle = |tenth: u64| (tenth as f64 + 0.5) * BUCKET_NS as f64 / 1e6;
+        let mean_of = |value: &dyn Fn(u64) -> f64| {
+            let sum: f64 = tenths.iter().map(|(&at, &n)| value(at) * n as f64).sum();
+            sum / count.max(1) as f64
+        };
+        let mean_ms = mean_of(&middle);
+        let stdev_ms = mean_of(&|at| (middle(at) - mean_ms).powi(2)).sqrt();
+        Some(Self { max_ns, mean_ms, stdev_ms, buckets: tenths.len() })
+    }
+}
+
 /// The block for `run`, all times in ms.
 pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let all = run.expiries();

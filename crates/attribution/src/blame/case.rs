@@ -13,6 +13,9 @@ const TIMER_INTERRUPT: &str = "local_timer";
 /// next one: the functions of these are named by themselves.
 pub(super) const TIMERS_INTERRUPTS: [&str; 2] = [TIMER_INTERRUPT, "arch_timer"];
 
+/// The function of the timer that refills the quota of a group.
+const QUOTA_TIMER: &str = "sched_cfs_period_timer";
+
 /// A wakeup, and what is known of its course.
 pub(super) struct Case<'a> {
     pub(super) wakeup: &'a Wakeup,
@@ -157,6 +160,13 @@ impl<'a> Case<'a> {
         });
         let mut left = left.filter(|from| from.comes_before(own) != runs.comes_before(own));
         runs.is_known() && !runs.is_idle() && left.next().is_some()
+    }
+
+    /// Whether a quota of CPU time was refilled meanwhile, of whomever. It may have stopped the task that
+    /// wakes, which is an ordinary one: no event says so.
+    pub(super) fn a_quota_may_have_stopped_it(&self) -> bool {
+        let refills = |event: &Event| matches!(&event.what, What::TimerEntry(function, _) if function == QUOTA_TIMER);
+        !self.task().is_urgent() && self.events().any(refills)
     }
 
     /// The marks that concern this stimulus and do not contradict each other.

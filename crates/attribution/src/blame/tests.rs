@@ -345,6 +345,32 @@ fn other_tasks_that_are_switched_to_are_named() {
         },
         &ordinary("equal_or_lower_task 50 sh[9] other edge"),
     );
+    // A quota of some tasks is refilled while another one runs.
+    check(
+        timer(),
+        |w| {
+            to(other())(w);
+            w.task = task(10, "probe", Policy::Other, 120);
+            let refilled = || What::TimerEntry("sched_cfs_period_timer".into(), 1);
+            w.events.splice(
+                2..2,
+                [
+                    event(50, entry("local_timer")),
+                    event(52, refilled()),
+                    event(58, What::TimerExit),
+                    event(60, exit("local_timer")),
+                ],
+            );
+        },
+        &[
+            "equal_or_lower_task 40 sh[9] other bound",
+            "irq 14 local_timer edge",
+            "irq 6 sched_cfs_period_timer (local_timer) edge",
+            SWITCH,
+            WAIT,
+            bound,
+        ],
+    );
     check(
         timer(),
         |w| {
@@ -359,7 +385,7 @@ fn other_tasks_that_are_switched_to_are_named() {
             to(other())(w);
             w.throttled = true;
         },
-        &["throttled 60 fifo 90 edge", SWITCH, WAIT, TIMER],
+        &["throttled 60 fifo 90 bound", SWITCH, WAIT, TIMER],
     );
 }
 

@@ -96,8 +96,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
                 latest[place] = run.worst.iter().map(late).collect();
                 let path = folder.join(experiment.image.rules.name);
                 let path = path.join(experiment.seed.to_string());
-                let written = write(&path, &run)?;
-                Ending::Ok(Box::new(written))
+                let name = experiment.image.rules.name;
+                let measured = scenario.measured.iter().find(|measured| measured.preempt == name);
+                let figures = write(&path, &run)?.beside(measured, &run);
+                Ending::Ok(Box::new(figures))
             }
             Err(broken) => Ending::Broken { reason: broken.to_string() },
         };

@@ -27,6 +27,7 @@ use wakescope_core::source::{Omission, Quantity};
 mod common;
 mod episodes;
 mod free_text;
+mod scenario;
 
 #[test]
 fn a_run_with_everything_fits_the_schema() {

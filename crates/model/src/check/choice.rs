@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::state::State;
-use crate::image::{CpuId, Image, LOCAL_TIMER, Op, RESCHEDULE, SourceId, TaskId};
+use crate::image::{BudgetId, CpuId, Image, LOCAL_TIMER, Op, RESCHEDULE, SourceId, TaskId};
 use crate::kernel::{Kernel, TaskState};
 
 /// One decision of a schedule: who makes the next step, and what comes of all that chance decides in it.
@@ -98,7 +98,17 @@ pub(super) fn can_arrive(image: &Image, state: &State, cpu: CpuId, source: Sourc
     };
     described.arrivals.is_some() && comes_here
         || source == LOCAL_TIMER && ticks(image, &state.kernel, cpu)
+        || source == LOCAL_TIMER && used_up(image, &state.kernel).next().is_some()
         || ends_sleep()
+}
+
+/// Budgets that are used up on some CPU: a timer refills them.
+pub(super) fn used_up<'k>(
+    image: &'k Image,
+    kernel: &'k Kernel,
+) -> impl Iterator<Item = BudgetId> + 'k {
+    let all = (0..image.budgets.len()).map(BudgetId::at);
+    all.filter(|budget| kernel.cpus().iter().any(|cpu| cpu.throttled & (1 << budget.0) != 0))
 }
 
 /// Whether the tick can come: not on an idle CPU.

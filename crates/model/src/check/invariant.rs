@@ -34,7 +34,7 @@ impl Promise {
     pub(super) fn in_user_mode(image: &Image, state: &State, cpu: CpuId) -> Option<Violation> {
         let is_user = matches!(state.kernel.top(cpu)?.op(image), Some(Op::User(_)));
         let is_lost = is_user && need(&state.kernel, cpu) != NeedResched::No;
-        let waits = most_urgent_ready(&state.kernel, cpu)?;
+        let waits = most_urgent_ready(image, &state.kernel, cpu)?;
         is_lost.then_some(Violation::LostNeedResched(waits))
     }
 }
@@ -59,7 +59,7 @@ fn lost_need(image: &Image, state: &State, cpu: CpuId) -> Option<Violation> {
     if on.ready.is_empty() || on.frames.iter().any(|frame| schedules(frame.kind)) {
         return None;
     }
-    let first = most_urgent_ready(kernel, cpu)?;
+    let first = most_urgent_ready(image, kernel, cpu)?;
     let lost = Some(Violation::LostNeedResched(first));
     // Fair tasks share: who is first among them is not a matter of urgency.
     let class = |task: TaskId| kernel.tasks()[task.index()].prio.min(FAIR);
@@ -79,9 +79,10 @@ fn lost_need(image: &Image, state: &State, cpu: CpuId) -> Option<Violation> {
 /// The least priority of the fair class, as the kernel counts.
 const FAIR: i16 = 100;
 
-fn most_urgent_ready(kernel: &Kernel, cpu: CpuId) -> Option<TaskId> {
-    let ready = &kernel.cpus()[cpu.index()].ready;
-    ready.iter().copied().min_by_key(|task| kernel.tasks()[task.index()].prio)
+fn most_urgent_ready(image: &Image, kernel: &Kernel, cpu: CpuId) -> Option<TaskId> {
+    let ready = kernel.cpus()[cpu.index()].ready.iter().copied();
+    let may_run = ready.filter(|&task| kernel.may_run(image, cpu, task));
+    may_run.min_by_key(|task| kernel.tasks()[task.index()].prio)
 }
 
 /// No task sleeps until an event that is announced already: it was to look after it had prepared.

@@ -1,6 +1,6 @@
 //! Steps of the checked machine: from one state to the next.
 
-use super::choice::{Choice, Step, is_possible, sleepers, ticks};
+use super::choice::{Choice, Step, is_possible, sleepers, ticks, used_up};
 use super::invariant::{Promise, broken_rule};
 use super::local::is_local;
 use super::script::Script;
@@ -50,6 +50,8 @@ pub(super) fn advance(
     let cpu = step.cpu();
     script.sleepers.clear();
     script.sleepers.extend(sleepers(image, &state.kernel));
+    script.used_up.clear();
+    script.used_up.extend(used_up(image, &state.kernel));
     script.ticks = ticks(image, &state.kernel, cpu);
     witness.before(&state.kernel, cpu);
     if let Step::Arrive(_, source) = step {
@@ -113,7 +115,8 @@ pub(super) fn comes_to_its_end(image: &Image, state: &State, step: Step) -> bool
 pub(super) fn is_balanced(kernel: &Kernel, cpu: CpuId) -> bool {
     let state = &kernel.cpus()[cpu.index()];
     let Some(task) = state.current.map(|task| &kernel.tasks()[task.index()]) else { return true };
-    state.count == 0 && task.frame.irq_depth == 0 && task.rcu_depth == 0 && task.owns.is_empty()
+    let is_enabled = state.count == 0 && task.frame.irq_depth == 0 && task.bh_depth == 0;
+    is_enabled && task.rcu_depth == 0 && task.owns.is_empty()
 }
 
 /// Makes the step of a choice. `None` if it is not possible in this state.

@@ -41,6 +41,7 @@ fn what_is_owed(image: &Image, kernel: &Kernel, task: TaskId) -> Option<Violatio
             let current = on.current?;
             let is_behind = on.ready.contains(&task)
                 && state.prio < 100
+                && kernel.may_run(image, state.cpu, task)
                 && kernel.tasks()[current.index()].prio > state.prio;
             is_behind.then_some(Violation::LostNeedResched(task))
         }

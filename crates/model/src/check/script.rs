@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use wakescope_core::random::Random;
 
 use super::choice::Sleeper;
-use crate::image::{CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
+use crate::image::{BudgetId, CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Sleep, Violation};
 use crate::scenario::{Count, Policy};
 use crate::trace::Transition;
@@ -19,6 +19,8 @@ pub(super) struct Script<'i> {
     asked: RefCell<Asked>,
     /// Tasks whose sleep may have ended, at the beginning of the step.
     pub(super) sleepers: Vec<Sleeper>,
+    /// Budgets that were used up somewhere then, so that their period may have ended.
+    pub(super) used_up: Vec<BudgetId>,
     /// Whether the tick may be due.
     pub(super) ticks: bool,
     /// CPUs that were sent a reschedule interrupt: a bit for each.
@@ -53,6 +55,7 @@ impl<'i> Script<'i> {
             image,
             asked: RefCell::default(),
             sleepers: Vec::new(),
+            used_up: Vec::new(),
             ticks: false,
             sent: 0,
             violation: None,
@@ -186,6 +189,20 @@ impl Environment for Script<'_> {
             Policy::Other(_) | Policy::RoundRobin(_) => self.ask(2) == 1,
             Policy::Fifo(_) | Policy::Deadline(_) => false,
         }
+    }
+
+    fn is_used_up(&mut self, _cpu: CpuId, _budget: BudgetId, _runs: bool) -> bool {
+        self.ask(2) == 1
+    }
+
+    fn next_period(&mut self, _cpu: CpuId) -> Option<BudgetId> {
+        let answer = self.ask(self.used_up.len() + 1);
+        let at = answer.checked_sub(1)?;
+        Some(self.used_up.remove(at))
+    }
+
+    fn is_refilled(&mut self, _cpu: CpuId, _budget: BudgetId) -> bool {
+        true
     }
 
     fn send_reschedule(&mut self, cpu: CpuId) {

@@ -8,7 +8,7 @@ use crate::Rules;
 use crate::image::TaskId;
 use crate::scenario::{
     Arrivals, Does, Interrupt, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Policy,
-    Scenario, Step as Do, Task,
+    RtBudget, Scenario, Step as Do, Task,
 };
 
 /// A machine with so many CPUs, no tick, and tasks that run these steps again and again.
@@ -22,7 +22,7 @@ fn machine(cpus: u32, tasks: Vec<(Policy, Option<u32>, Vec<Do>)>) -> Scenario {
         let name = format!("task{number}");
         scenario.paths.push(Path { name: name.clone(), steps });
         let does = Does::Path(name.clone());
-        scenario.tasks.push(Task { name, policy, cpu, does });
+        scenario.tasks.push(Task { name, policy, cpu, group: None, does });
     }
     scenario
 }
@@ -206,6 +206,13 @@ fn counts_that_do_not_balance_are_found() {
         let failure = breaks_at_its_end(&urgent_and_load(steps), rules("full"), violation);
         assert!(failure.schedule.len() < 20, "{}", failure.schedule.len());
     }
+    for (steps, violation) in [
+        (vec![Do::BhDisable, compute(), user()], "Unbalanced"),
+        (vec![Do::BhDisable, compute()], "Unbalanced"),
+        (vec![Do::BhEnable, user()], "Underflow"),
+    ] {
+        breaks_at_its_end(&urgent_and_load(steps), rules("rt"), violation);
+    }
     let steps = vec![Do::PreemptDisable, Do::IrqSave, Do::IrqRestore, Do::PreemptEnable, user()];
     holds(&urgent_and_load(steps), rules("full"));
 }
@@ -371,6 +378,82 @@ fn data_of_a_cpu_needs_protection_once_the_kernel_can_be_preempted() {
     }
     for name in ["none", "voluntary"] {
         holds(&catface(false), rules(name));
+    }
+}
+
+/// The same kernel built without the lock of `local_bh_disable`.
+fn without_bh_lock(mut scenario: Scenario) -> Scenario {
+    scenario.kernel.bh_lock = false;
+    scenario
+}
+
+#[test]
+fn softirqs_off_protect_data_of_a_cpu_as_long_as_that_takes_a_lock() {
+    let change = |before: Vec<Do>| {
+        let changed = Do::PerCpu("xdp_bulk_queue".into(), vec![compute()]);
+        [before, vec![Do::BhDisable, changed, Do::BhEnable, user()]].concat()
+    };
+    let scenario =
+        machine(1, vec![(URGENT, None, change(vec![block()])), (FAIR, None, change(vec![]))]);
+    Rules::ALL.iter().for_each(|&rules| _ = holds(&scenario, rules));
+    let without = without_bh_lock(scenario);
+    breaks_at_its_end(&without, rules("rt"), "HalfChanged");
+    holds(&without, rules("full"));
+    // The task stays on its CPU all the same: alone there, nobody sees its change.
+    let urgent = |cpu| (URGENT, Some(cpu), vec![block(), user()]);
+    let alone = machine(2, vec![urgent(0), urgent(1), (FAIR, None, change(vec![]))]);
+    holds(&without_bh_lock(alone), rules("rt"));
+}
+
+#[test]
+fn softirqs_off_with_a_lock_held_deadlock_with_the_opposite_order_on_rt() {
+    let inside = vec![lock("lock"), Do::BhDisable, compute(), Do::BhEnable, unlock("lock"), user()];
+    let around =
+        vec![block(), Do::BhDisable, lock("lock"), compute(), unlock("lock"), Do::BhEnable, user()];
+    let scenario = machine(1, vec![(URGENT, None, around), (FAIR, None, inside)]);
+    breaks_at_its_end(&scenario, rules("rt"), "Deadlock");
+    holds(&scenario, rules("full"));
+    holds(&without_bh_lock(scenario), rules("rt"));
+}
+
+#[test]
+fn a_task_with_softirqs_off_must_not_sleep() {
+    let load = |inside: Do| urgent_and_load(vec![Do::BhDisable, inside, Do::BhEnable, user()]);
+    breaks_at_its_end(&load(block()), rules("full"), "AtomicSchedule");
+    breaks_at_its_end(&load(block()), rules("rt"), "SleepInRcu");
+    // A spin lock of RT is no sleep, neither there nor in a section of RCU.
+    let spins = |begin, end| {
+        let inside = vec![lock("lock"), compute(), unlock("lock")];
+        let other = [vec![block()], inside.clone(), vec![user()]].concat();
+        let load = [vec![begin], inside, vec![end, user()]].concat();
+        machine(2, vec![(URGENT, Some(0), other), (FAIR, Some(1), load)])
+    };
+    holds(&spins(Do::BhDisable, Do::BhEnable), rules("rt"));
+    holds(&spins(Do::RcuReadLock, Do::RcuReadUnlock), rules("rt"));
+}
+
+#[test]
+fn who_is_throttled_is_preempted_even_by_the_less_urgent() {
+    let change = |protect: bool| {
+        let changed = Do::PerCpu("catface".into(), vec![compute()]);
+        match protect {
+            true => vec![Do::PreemptDisable, changed, Do::PreemptEnable, user()],
+            false => vec![changed, user()],
+        }
+    };
+    // The urgent one never sleeps: nobody else ever runs.
+    let scenario = |protect, rt| {
+        let mut scenario =
+            machine(1, vec![(URGENT, None, change(protect)), (FAIR, None, change(protect))]);
+        scenario.machine.tick_hz = 100;
+        scenario.kernel.rt = rt;
+        scenario
+    };
+    holds(&scenario(false, None), rules("full"));
+    for fair_server in [false, true] {
+        let rt = Some(RtBudget { runtime_ns: 1, period_ns: 2, fair_server });
+        breaks_at_its_end(&scenario(false, rt), rules("full"), "HalfChanged");
+        Rules::ALL.iter().for_each(|&rules| _ = holds(&scenario(true, rt), rules));
     }
 }
 

@@ -4,16 +4,20 @@ use std::collections::BTreeSet;
 
 use super::paths::{CodeBuilder, PathCompiler};
 use super::{
-    Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId, Names, Op, RESCHEDULE,
-    SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
+    Budget, BudgetId, BudgetOf, Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId,
+    LockId, Names, Op, RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
 };
 use crate::rules::Rules;
 use crate::scenario::{
-    Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Step, Task as ScenarioTask,
+    Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget, Scenario, Step,
+    Task as ScenarioTask,
 };
 
 /// Those that wait for a CPU are bits of a word, of which the kernel's own take two.
 const MOST_SOURCES: usize = 62;
+
+/// A budget is a bit of a word.
+const MOST_GROUPS: usize = crate::scenario::limits::GROUPS;
 
 /// What threads of interrupts get on RT.
 const IRQ_THREAD: Policy = Policy::Fifo(50);
@@ -61,6 +65,13 @@ fn check_numbers(scenario: &Scenario) -> Result<(), ImageError> {
             return number("a CPU", cpu.into(), "a number below that of CPUs");
         }
     }
+    if scenario.groups.len() > MOST_GROUPS {
+        return number("the number of groups", scenario.groups.len() as u64, "16 at most");
+    }
+    let budgets = budgets(scenario);
+    if let Some(none) = budgets.iter().find(|b| b.runtime_ns == 0 || b.period_ns == 0) {
+        return number("a budget in ns", none.runtime_ns.min(none.period_ns), "1 ns at least");
+    }
     for task in &scenario.tasks {
         match (&task.does, task.policy) {
             (Does::Probe { period_ps: 0..=999, .. }, _) => {
@@ -85,6 +96,7 @@ fn check_names(scenario: &Scenario) -> Result<(), ImageError> {
             None => Ok(()),
         }
     };
+    unique("group", scenario.groups.iter().map(|group| &group.name).collect())?;
     unique("path", scenario.paths.iter().map(|path| &path.name).collect())?;
     unique("task", scenario.tasks.iter().map(|task| &task.name).collect())?;
     unique("interrupt", scenario.interrupts.iter().map(|interrupt| &interrupt.name).collect())
@@ -102,6 +114,7 @@ struct Compiler {
     sources: Vec<Source>,
     softirqs: [Option<CodeId>; SOFTIRQS],
     softirq_work: Vec<EventId>,
+    softirqs_of_tasks: Option<CodeId>,
 }
 
 impl Compiler {
@@ -127,11 +140,13 @@ impl Compiler {
             sources: Vec::new(),
             softirqs: [None; SOFTIRQS],
             softirq_work: Vec::new(),
+            softirqs_of_tasks: None,
         }
     }
 
     /// The timer's interrupt and the one between CPUs.
     fn own_sources(&mut self, scenario: &Scenario) {
+        let has_budgets = !budgets(scenario).is_empty();
         let timer = self.paths.code(|code| {
             let hrtimer = code.enter("hrtimer_wakeup");
             let begin = code.next();
@@ -140,8 +155,17 @@ impl Compiler {
             code.push(Op::WakeTimer);
             code.push(Op::Jump(begin));
             code.leave(hrtimer);
-            let tick_begins = code.next();
-            code.set(next, Op::NextTimer(tick_begins));
+            let periods = code.next();
+            code.set(next, Op::NextTimer(periods));
+            // The tracepoints around it name the function of each budget's timer.
+            if has_budgets {
+                let next = code.push(Op::NextPeriod(0));
+                code.push(Op::Compute(self.timer_function));
+                code.push(Op::EndPeriod);
+                code.push(Op::Jump(periods));
+                let tick_begins = code.next();
+                code.set(next, Op::NextPeriod(tick_begins));
+            }
             let function = code.enter("tick_sched_timer");
             let tick = code.push(Op::BeginTick(0));
             code.push(Op::Compute(self.tick));
@@ -178,6 +202,7 @@ impl Compiler {
                 name: task.name.clone(),
                 policy: task.policy,
                 cpu: task.cpu.map(|cpu| CpuId::at(cpu as usize)),
+                budget: task.group.as_ref().map(|name| budget_of(scenario, name)).transpose()?,
                 code,
                 period_ps,
                 is_kernel_thread: false,
@@ -217,11 +242,7 @@ impl Compiler {
         for interrupt in &scenario.interrupts {
             let steps = steps_of(scenario, &interrupt.handler)?;
             if let Some(step) = steps.iter().find_map(not_in_a_handler) {
-                let may_sleep =
-                    self.rules.interrupts_are_threads && interrupt.kind == InterruptKind::Device;
-                if !may_sleep || step.1 {
-                    return Err(ImageError::Misplaced(step.0));
-                }
+                return Err(ImageError::Misplaced(step));
             }
             match interrupt.kind {
                 InterruptKind::Softirq(number) => self.softirq(number, steps)?,
@@ -286,10 +307,14 @@ impl Compiler {
         steps: &[Step],
     ) -> Result<CodeId, ImageError> {
         let event = self.paths.event(&format!("irq/{}", interrupt.name));
-        let mut body = vec![Step::Wait(format!("irq/{}", interrupt.name))];
-        body.extend(steps.iter().cloned());
-        let code = self.paths.path(&body, |code| {
+        let begin = |code: &mut CodeBuilder| {
+            code.wait(event);
+            // The handler was written for a kernel in which no softirq can interrupt it.
+            code.push(Op::BhDisable);
+        };
+        let code = self.paths.path_after(begin, steps, |code| {
             code.push(Op::WakeSleepers(id));
+            code.push(Op::BhEnable);
             code.push(Op::Jump(0));
         })?;
         let number = self.sources.len();
@@ -300,6 +325,7 @@ impl Compiler {
             name,
             policy: IRQ_THREAD,
             cpu: interrupt.cpu.or(only).map(|cpu| CpuId::at(cpu as usize)),
+            budget: None,
             code,
             period_ps: None,
             is_kernel_thread: true,
@@ -312,10 +338,14 @@ impl Compiler {
         }))
     }
 
-    /// Threads that run softirqs where they would take too long, and always on RT. There a softirq is the
-    /// thread's own code: it can be preempted, and sleeps for the locks that it takes.
+    /// Threads that run softirqs where they would take too long, and on RT those that no task runs which
+    /// enables them. There a softirq is the task's own code: it can be preempted, and sleeps for the locks
+    /// that it takes.
     fn softirq_threads(&mut self, scenario: &Scenario) -> Result<(), ImageError> {
         let softirqs = softirqs_of(scenario)?;
+        if self.rules.softirqs_are_threads && !softirqs.is_empty() {
+            self.softirqs_of_tasks = Some(self.paths.softirqs_of_tasks(&softirqs)?);
+        }
         for cpu in 0..scenario.machine.cpus {
             let name = format!("ksoftirqd/{cpu}");
             let event = self.paths.event(&name);
@@ -323,20 +353,24 @@ impl Compiler {
             if self.softirqs.iter().all(Option::is_none) {
                 continue;
             }
-            let code = match self.rules.softirqs_are_threads {
-                true => self.paths.softirq_thread(event, &softirqs)?,
-                false => self.paths.code(|code| {
-                    let function = code.enter("run_ksoftirqd");
-                    code.wait(event);
+            let as_own_code = self.rules.softirqs_are_threads;
+            let code = self.paths.code(|code| {
+                let function = code.enter("run_ksoftirqd");
+                code.wait(event);
+                if as_own_code {
+                    code.push(Op::BhDisable);
+                    code.push(Op::BhEnable);
+                } else {
                     code.push(Op::RunSoftirqs);
-                    code.leave(function);
-                    code.push(Op::Jump(0));
-                }),
-            };
+                }
+                code.leave(function);
+                code.push(Op::Jump(0));
+            });
             self.tasks.push(Task {
                 name,
                 policy: Policy::Other(0),
                 cpu: Some(CpuId::at(cpu as usize)),
+                budget: None,
                 code,
                 period_ps: None,
                 is_kernel_thread: true,
@@ -348,7 +382,15 @@ impl Compiler {
     fn finish(self, scenario: &Scenario) -> Image {
         let machine = &scenario.machine;
         let hz = u64::from(machine.tick_hz);
-        let tables = self.paths.finish();
+        let mut tables = self.paths.finish();
+        let bh_locks = if self.rules.softirqs_are_threads && scenario.kernel.bh_lock {
+            let first = tables.locks.all.len();
+            let names = (0..machine.cpus).map(|cpu| format!("softirq_ctrl.lock/{cpu}"));
+            tables.locks.all.extend(names);
+            (first..tables.locks.all.len()).map(LockId::at).collect()
+        } else {
+            Vec::new()
+        };
         debug_assert!(self.tasks.len() <= TaskId::at(self.tasks.len()).index());
         Image {
             rules: self.rules,
@@ -357,10 +399,14 @@ impl Compiler {
             idle_states: machine.idle_states.clone(),
             costs: self.costs,
             codes: tables.codes,
+            rt_budget: scenario.kernel.rt.map(|_| BudgetId(0)),
+            budgets: budgets(scenario),
             tasks: self.tasks,
             sources: self.sources,
             softirqs: self.softirqs,
             softirq_work: self.softirq_work,
+            softirqs_of_tasks: self.softirqs_of_tasks,
+            bh_locks,
             locks: tables.locks.all,
             functions: tables.functions.all,
             stacks: tables.stacks,
@@ -372,22 +418,39 @@ impl Compiler {
     }
 }
 
+/// That of real-time tasks first, then those of the groups.
+fn budgets(scenario: &Scenario) -> Vec<Budget> {
+    let rt = scenario.kernel.rt.map(|RtBudget { runtime_ns, period_ns, fair_server }| {
+        let of = BudgetOf::RealTime { fair_server };
+        Budget { runtime_ns, period_ns, of }
+    });
+    let group = |&Group { quota_ns, period_ns, .. }: &Group| {
+        let of = BudgetOf::Group;
+        Budget { runtime_ns: quota_ns, period_ns, of }
+    };
+    rt.into_iter().chain(scenario.groups.iter().map(group)).collect()
+}
+
+fn budget_of(scenario: &Scenario, name: &str) -> Result<BudgetId, ImageError> {
+    let at = scenario.groups.iter().position(|group| group.name == name);
+    let unknown = || ImageError::Unknown { kind: "group", name: name.into() };
+    Ok(BudgetId::at(at.ok_or_else(unknown)? + usize::from(scenario.kernel.rt.is_some())))
+}
+
 fn steps_of<'s>(scenario: &'s Scenario, path: &str) -> Result<&'s [Step], ImageError> {
     let found = scenario.paths.iter().find(|known| known.name == path);
     let unknown = || ImageError::Unknown { kind: "path", name: path.into() };
     Ok(&found.ok_or_else(unknown)?.steps)
 }
 
-/// Why a step cannot be in a handler, and whether that is so in its thread, too.
-fn not_in_a_handler(step: &Step) -> Option<(&'static str, bool)> {
+/// Why a step cannot be in a handler, nor in its thread, which has softirqs off meanwhile.
+fn not_in_a_handler(step: &Step) -> Option<&'static str> {
     match step {
-        Step::User(_) => Some(("a handler has no user mode", true)),
-        Step::PageFault(_) => Some(("a handler has no page faults", true)),
-        Step::Block { .. } | Step::Wait(_) | Step::Schedule => {
-            Some(("a handler cannot sleep", false))
-        }
+        Step::User(_) => Some("a handler has no user mode"),
+        Step::PageFault(_) => Some("a handler has no page faults"),
+        Step::Block { .. } | Step::Wait(_) | Step::Schedule => Some("a handler cannot sleep"),
         Step::Lock(crate::scenario::LockKind::Mutex, _) => {
-            Some(("a handler cannot take a mutex, which may sleep", false))
+            Some("a handler cannot take a mutex, which may sleep")
         }
         Step::Call(_, steps)
         | Step::Repeat(_, steps)

@@ -54,6 +54,8 @@ pub enum Op {
     Release(LockId),
     /// Takes a lock, or sleeps until its owner gives it.
     MutexLock(LockId),
+    /// The same with a spin lock of RT, which may be taken where a task must not sleep otherwise.
+    RtLock(LockId),
     /// Gives it to the most urgent that waits.
     MutexUnlock(LockId),
     /// The preempt count grows by one.
@@ -116,6 +118,10 @@ pub enum Op {
     BeginTick(u32),
     /// The tick's effect: accounts for the time of who runs.
     EndTick,
+    /// Takes the next budget whose period has ended, or goes on at this operation.
+    NextPeriod(u32),
+    /// Lets those run again whose budget that is.
+    EndPeriod,
     /// A softirq of this number is to run.
     RaiseSoftirq(u8),
     /// Runs the softirqs that were raised, on top of the softirq thread: not on RT.
@@ -126,11 +132,13 @@ pub enum Op {
     EndChange(VariableId),
     /// A unit of work is done.
     Work,
-    /// Begins the softirq of this number if it was raised, or goes on at this operation: on RT, where its
-    /// thread executes it as its own code.
+    /// Begins the softirq of this number if it was raised, or goes on at this operation: on RT, where a
+    /// task executes it as its own code.
     TakeSoftirq(u8, u32),
     /// Its end.
     EndSoftirq(u8),
+    /// Goes on at this operation if more were raised; else the task that has enabled softirqs goes on.
+    EndSoftirqs(u32),
     /// A handler ends.
     End,
 }

@@ -52,16 +52,14 @@ impl PathCompiler {
         self.tables.add(code)
     }
 
-    /// Operations of the thread that executes these softirqs on RT, in the order of their numbers: it waits
-    /// for `work`, and for more only once none is left.
-    pub(super) fn softirq_thread(
+    /// Operations with which a task executes these softirqs on RT, in the order of their numbers, until
+    /// none is left.
+    pub(super) fn softirqs_of_tasks(
         &mut self,
-        work: EventId,
         softirqs: &[(u8, &[Step])],
     ) -> Result<CodeId, ImageError> {
         let mut builder = CodeBuilder::new(&mut self.tables);
-        let function = builder.enter("run_ksoftirqd");
-        builder.wait(work);
+        let function = builder.enter("handle_softirqs");
         let begin = builder.next();
         for (number, steps) in softirqs {
             let take = builder.push(Op::TakeSoftirq(*number, 0));
@@ -72,8 +70,8 @@ impl PathCompiler {
             builder.push(Op::Jump(begin));
             builder.set(take, Op::TakeSoftirq(*number, builder.next()));
         }
+        builder.push(Op::EndSoftirqs(begin));
         builder.leave(function);
-        builder.push(Op::Jump(0));
         let code = builder.code;
         Ok(self.tables.add(code))
     }
@@ -310,10 +308,10 @@ impl<'t> CodeBuilder<'t> {
         match kind {
             LockKind::Mutex => self.one(Op::MutexLock(lock)),
             // On RT these disable neither interrupts nor preemption.
-            LockKind::Spin | LockKind::SpinIrq if sleeps => self.one(Op::MutexLock(lock)),
+            LockKind::Spin | LockKind::SpinIrq if sleeps => self.one(Op::RtLock(lock)),
             LockKind::SpinBh if sleeps => {
                 self.push(Op::BhDisable);
-                self.push(Op::MutexLock(lock));
+                self.push(Op::RtLock(lock));
             }
             _ => {
                 match kind {

@@ -33,6 +33,8 @@ pub struct Frame {
     pub rotates: bool,
     /// The task whose timer has expired.
     pub expired: Option<crate::image::TaskId>,
+    /// The budget whose period has ended.
+    pub period: Option<crate::image::BudgetId>,
 }
 
 /// Kinds of frames.
@@ -102,6 +104,7 @@ impl Frame {
             spins: false,
             rotates: false,
             expired: None,
+            period: None,
         }
     }
 

@@ -133,7 +133,10 @@ impl Kernel {
             return false;
         }
         if image.rules.softirqs_are_threads {
-            self.wake_softirq_thread(image, cpu, env);
+            // Who has them off runs them once it enables them.
+            if state.bh_sections == 0 {
+                self.wake_softirq_thread(image, cpu, env);
+            }
             return false;
         }
         self.cpu(cpu).count += SOFTIRQ_UNIT;
@@ -220,15 +223,24 @@ impl Kernel {
         self.begin_softirqs(image, cpu, After::Thread, env);
     }
 
-    fn wake_softirq_thread(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+    pub(super) fn wake_softirq_thread(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) {
         self.announce(image, cpu, image.softirq_work[cpu.index()], env);
     }
 
     /// The tick: whoever has used up the time that is due to it, and whoever was to be preempted at
     /// leisure, is preempted now.
-    pub(super) fn tick(&mut self, cpu: CpuId, env: &mut impl Environment) {
+    pub(super) fn tick(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
         let Some(task) = self.cpus[cpu.index()].current else { return };
-        let others_wait = !self.cpus[cpu.index()].ready.is_empty();
+        self.charge(image, cpu, task, true, env);
+        if !self.may_run(image, cpu, task) {
+            self.set_need(cpu, cpu, NeedResched::Now, env);
+        }
+        let others_wait = self.somebody_waits(image, cpu);
         let used_up = others_wait && env.has_used_its_slice(cpu, task);
         if used_up || self.cpus[cpu.index()].need_resched == NeedResched::Lazy {
             self.set_need(cpu, cpu, NeedResched::Now, env);

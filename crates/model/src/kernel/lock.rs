@@ -90,16 +90,23 @@ impl Kernel {
         lock_user(self.top(cpu)?.kind, self.cpus[cpu.index()].current)
     }
 
-    /// Takes a lock, or sleeps until its owner hands it over.
-    pub(super) fn lock_or_sleep(&mut self, cpu: CpuId, lock: LockId, env: &mut impl Environment) {
-        let Some(task) = self.cpus[cpu.index()].current else { return };
+    /// Takes a lock, or sleeps until its owner hands it over. Whether the task has it. `is_spin_lock`: one
+    /// of RT, which is no sleep to RCU.
+    pub(super) fn lock_or_sleep(
+        &mut self,
+        cpu: CpuId,
+        lock: LockId,
+        is_spin_lock: bool,
+        env: &mut impl Environment,
+    ) -> bool {
+        let Some(task) = self.cpus[cpu.index()].current else { return false };
         let waits = self.tasks[task.index()].frame.sleeps;
         let state = &mut self.locks[lock.index()];
         match state.owner {
             Some(owner) if owner == task && waits => {}
             Some(owner) if owner == task => {
                 env.violated(cpu, Violation::SelfDeadlock(lock));
-                return;
+                return false;
             }
             Some(owner) => {
                 if !waits {
@@ -110,7 +117,11 @@ impl Kernel {
                     self.inherit(cpu, owner, task, env);
                 }
                 self.task(task).state = TaskState::Blocked(lock);
-                return self.enter_scheduler(cpu, false, env);
+                if !is_spin_lock {
+                    self.must_be_allowed_to_sleep(cpu, env);
+                }
+                self.enter_scheduler(cpu, false, env);
+                return false;
             }
             None => {
                 state.owner = Some(task);
@@ -119,9 +130,8 @@ impl Kernel {
                 env.observe(cpu, Transition::LockTaken { lock, by });
             }
         }
-        let frame = &mut self.task(task).frame;
-        frame.sleeps = false;
-        frame.pc += 1;
+        self.task(task).frame.sleeps = false;
+        true
     }
 
     /// Hands a lock to the most urgent of those that wait, and gives back what it lent.
@@ -163,7 +173,8 @@ impl Kernel {
     fn preempt_for_first(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
         let ready = &self.cpus[cpu.index()].ready;
         let urgency = |task: &&TaskId| self.tasks[task.index()].prio;
-        if let Some(&first) = ready.iter().min_by_key(urgency) {
+        let may_run = |task: &&TaskId| self.may_run(image, cpu, **task);
+        if let Some(&first) = ready.iter().filter(may_run).min_by_key(urgency) {
             self.preempt_for(image, cpu, cpu, first, env);
         }
     }

@@ -37,12 +37,17 @@ impl Kernel {
             env.violated(cpu, Violation::AtomicSchedule { count: state.count });
             return;
         }
-        let in_rcu = state.current.is_some_and(|task| self.tasks[task.index()].rcu_depth > 0);
-        if in_rcu && !preempts {
-            env.violated(cpu, Violation::SleepInRcu);
-        }
         env.observe(cpu, Transition::SchedEntry);
         self.push(cpu, Frame::new(FrameKind::Scheduler { preempts }, CodeId(0)));
+    }
+
+    /// A task that is about to sleep is in no read-side section of RCU; with softirqs off, RT is in one.
+    pub(super) fn must_be_allowed_to_sleep(&self, cpu: CpuId, env: &mut impl Environment) {
+        let Some(task) = self.cpus[cpu.index()].current else { return };
+        let task = &self.tasks[task.index()];
+        if task.rcu_depth > 0 || task.bh_depth > 0 {
+            env.violated(cpu, Violation::SleepInRcu);
+        }
     }
 
     /// The scheduler's choice.
@@ -56,6 +61,7 @@ impl Kernel {
         self.cpu(cpu).need_resched = NeedResched::No;
         let current = self.cpus[cpu.index()].current;
         if let Some(task) = current {
+            self.charge(image, cpu, task, true, env);
             let stays = preempts && image.rules.preempted_stay_ready;
             let is_ready = self.tasks[task.index()].state == TaskState::Running || stays;
             self.cpu(cpu).preempts = is_ready;
@@ -65,7 +71,7 @@ impl Kernel {
                 self.task(task).is_queued = false;
             }
         }
-        let next = self.take_first(cpu, env).or_else(|| self.pull(image, cpu, env));
+        let next = self.take_first(image, cpu, env).or_else(|| self.pull(image, cpu, env));
         if next == current {
             self.cpu(cpu).preempts = false;
             return self.leave_scheduler(image, cpu, env);
@@ -88,8 +94,22 @@ impl Kernel {
     }
 
     /// Takes the most urgent of those that are ready from the run queue.
-    fn take_first(&mut self, cpu: CpuId, env: &mut impl Environment) -> Option<TaskId> {
-        let ready = &self.cpus[cpu.index()].ready;
+    fn take_first(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) -> Option<TaskId> {
+        let state = &self.cpus[cpu.index()];
+        let may_run = |task: &TaskId| self.may_run(image, cpu, *task);
+        let allowed: Vec<TaskId>;
+        let ready = match state.throttled {
+            0 => &state.ready,
+            _ => {
+                allowed = state.ready.iter().copied().filter(may_run).collect();
+                &allowed
+            }
+        };
         let prio = |task: TaskId| self.tasks[task.index()].prio;
         let mut best = 0;
         for (at, &task) in ready.iter().enumerate().skip(1) {
@@ -104,7 +124,10 @@ impl Kernel {
         if prio(first) >= FIRST_FAIR_PRIO && ready.len() > 1 {
             best = env.first_of_fair(ready);
         }
-        Some(self.cpu(cpu).ready.remove(best))
+        let chosen = ready[best];
+        let ready = &mut self.cpu(cpu).ready;
+        let at = ready.iter().position(|&task| task == chosen)?;
+        Some(ready.remove(at))
     }
 
     /// An idle CPU takes a task that waits elsewhere and may run here.
@@ -112,7 +135,10 @@ impl Kernel {
         for other in 0..self.cpus.len() {
             let runs_there = self.cpus[other].current;
             let may_move = |&task: &TaskId| {
-                image.tasks[task.index()].cpu.is_none() && runs_there != Some(task)
+                let is_bound = self.tasks[task.index()].is_bound;
+                let is_free = image.tasks[task.index()].cpu.is_none() && !is_bound;
+                let may_run = |on| self.may_run(image, on, task);
+                is_free && runs_there != Some(task) && may_run(CpuId::at(other)) && may_run(cpu)
             };
             let Some(at) = self.cpus[other].ready.iter().position(may_move) else { continue };
             env.pulls_from(CpuId::at(other), || self.running(image, CpuId::at(other)));
@@ -179,6 +205,7 @@ impl Kernel {
         (woken.is_queued, woken.cpu) = (true, on);
         self.cpu(on).ready.push(task);
         env.observe(cpu, Transition::Woken { task, on });
+        self.charge(image, on, task, false, env);
         self.preempt_for(image, cpu, on, task, env);
     }
 
@@ -187,17 +214,20 @@ impl Kernel {
         if let Some(bound) = image.tasks[task.index()].cpu {
             return bound;
         }
-        let is_idle =
-            |cpu: &super::Cpu| cpu.current.is_none() && cpu.next.is_none() && cpu.ready.is_empty();
+        let is_idle = |cpu: CpuId| {
+            let state = &self.cpus[cpu.index()];
+            let nobody = state.current.is_none() && state.next.is_none();
+            nobody && !self.somebody_waits(image, cpu)
+        };
         let last = self.tasks[task.index()].cpu;
         // It has not left its CPU yet: nobody else may run it before that.
-        if self.cpus[last.index()].current == Some(task) {
+        if self.cpus[last.index()].current == Some(task) || self.tasks[task.index()].is_bound {
             return last;
         }
-        if is_idle(&self.cpus[last.index()]) {
+        if is_idle(last) {
             return last;
         }
-        self.cpus.iter().position(is_idle).map_or(last, CpuId::at)
+        (0..self.cpus.len()).map(CpuId::at).find(|&cpu| is_idle(cpu)).unwrap_or(last)
     }
 
     /// Whether `task`, which is ready on the CPU `on`, is to run there before who runs.
@@ -209,6 +239,9 @@ impl Kernel {
         task: TaskId,
         env: &mut impl Environment,
     ) {
+        if !self.may_run(image, on, task) {
+            return;
+        }
         let state = &self.cpus[on.index()];
         // Once the scheduler has chosen, it does not look again: its choice counts, idle too.
         let has_chosen = state.frames.iter().any(|frame| {
@@ -221,6 +254,7 @@ impl Kernel {
         let is_fair = this >= FIRST_FAIR_PRIO;
         let preempts = match (is_fair, other >= FIRST_FAIR_PRIO) {
             (true, true) => env.fair_preempts(running, task),
+            (true, false) if !self.may_run(image, on, running) => true,
             _ if this == -1 && other == -1 => env.is_earlier(task, running),
             _ => this < other,
         };

@@ -125,7 +125,11 @@ impl Kernel {
                 self.release(image, cpu, lock, env);
                 self.advance(cpu);
             }
-            Op::MutexLock(lock) => self.lock_or_sleep(cpu, lock, env),
+            Op::MutexLock(lock) | Op::RtLock(lock) => {
+                if self.lock_or_sleep(cpu, lock, matches!(op, Op::RtLock(_)), env) {
+                    self.advance(cpu);
+                }
+            }
             Op::MutexUnlock(lock) => {
                 self.unlock_and_wake(image, cpu, lock, env);
                 self.advance(cpu);
@@ -148,17 +152,13 @@ impl Kernel {
                 self.change_irqs(image, cpu, op == Op::IrqSave, env);
                 self.advance(cpu);
             }
-            Op::BhDisable => {
-                self.cpu(cpu).count += bh_unit(image);
-                self.advance(cpu);
-            }
+            Op::BhDisable => self.disable_softirqs(image, cpu, env),
             Op::BhEnable => {
                 if env.wants_places() {
                     env.place(cpu, self.running(image, cpu));
                 }
-                self.lower_count(cpu, bh_unit(image), env);
                 self.advance(cpu);
-                self.softirqs_after_enable(image, cpu, env);
+                self.enable_softirqs(image, cpu, env);
             }
             Op::RcuReadLock | Op::RcuReadUnlock => {
                 self.change_rcu(cpu, op == Op::RcuReadLock, env);
@@ -173,6 +173,7 @@ impl Kernel {
             }
             Op::Schedule => {
                 self.advance(cpu);
+                self.must_be_allowed_to_sleep(cpu, env);
                 self.enter_scheduler(cpu, false, env);
             }
             Op::PrepareToWait(event) => {
@@ -225,8 +226,13 @@ impl Kernel {
                 }
             }
             Op::EndTick => {
-                self.tick(cpu, env);
+                self.tick(image, cpu, env);
                 env.observe(cpu, Transition::TickEnd);
+                self.advance(cpu);
+            }
+            Op::NextPeriod(end) => self.next_period(cpu, end, env),
+            Op::EndPeriod => {
+                self.end_period(image, cpu, env);
                 self.advance(cpu);
             }
             Op::RaiseSoftirq(number) => {
@@ -252,6 +258,7 @@ impl Kernel {
                 env.observe(cpu, Transition::SoftirqEnd(number));
                 self.advance(cpu);
             }
+            Op::EndSoftirqs(begin) => self.end_softirqs_of_task(image, cpu, begin, env),
             Op::BeginChange(variable) => {
                 self.begin_change(cpu, variable, env);
                 self.advance(cpu);
@@ -293,7 +300,7 @@ impl Kernel {
         }
     }
 
-    fn go_to(&mut self, cpu: CpuId, to: u32) {
+    pub(super) fn go_to(&mut self, cpu: CpuId, to: u32) {
         if let Some(top) = self.top_mut(cpu) {
             top.pc = to;
         }
@@ -303,7 +310,8 @@ impl Kernel {
     fn enters_user_mode(&mut self, cpu: CpuId, env: &mut impl Environment) -> bool {
         let state = &self.cpus[cpu.index()];
         let irq_depth = self.top(cpu).map_or(0, |top| top.irq_depth);
-        if state.count != 0 || irq_depth != 0 {
+        let bh_depth = state.current.map_or(0, |task| self.tasks[task.index()].bh_depth);
+        if state.count != 0 || irq_depth != 0 || bh_depth != 0 {
             env.violated(cpu, Violation::Unbalanced);
         }
         let is_to_schedule = state.need_resched != NeedResched::No;
@@ -324,6 +332,7 @@ impl Kernel {
         }
         frame.sleeps = true;
         self.task(task).state = TaskState::Sleeping(None);
+        self.must_be_allowed_to_sleep(cpu, env);
         self.enter_scheduler(cpu, false, env);
     }
 
@@ -470,10 +479,4 @@ impl Kernel {
             _ => !self.irqs_off(cpu),
         }
     }
-}
-
-/// How much `local_bh_disable` adds to the preemption count: twice as much as serving a softirq, so that
-/// the count shows which of them it was. Nothing with `rt`, where such code can be preempted.
-fn bh_unit(image: &Image) -> u32 {
-    if image.rules.softirqs_are_threads { 0 } else { 2 * SOFTIRQ_UNIT }
 }

@@ -3,7 +3,8 @@ use crate::scenario::{Does, LockKind, Machine, Path, Step, Task, length::Length}
 use crate::simulation::Until;
 
 fn scenario(steps: Vec<Step>) -> Scenario {
-    let task = |name: &str, policy, does| Task { name: name.into(), policy, cpu: None, does };
+    let task =
+        |name: &str, policy, does| Task { name: name.into(), policy, cpu: None, group: None, does };
     Scenario {
         name: "test".into(),
         machine: Machine { cpus: 1, tick_hz: 250, idle_states: Vec::new() },

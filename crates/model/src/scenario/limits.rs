@@ -18,6 +18,9 @@ pub const PUBLISHED: usize = 100;
 /// The characters of such a line, as in plans of the lab.
 pub const PUBLISHED_LINE: usize = 500;
 
+/// Kernels of which figures were published, and thresholds of each.
+pub const MEASURED: usize = 16;
+
 /// CPUs: the first and the last number of them.
 pub const CPUS: (u64, u64) = (1, 64);
 
@@ -26,6 +29,15 @@ pub const TICK_HZ: u64 = 10_000;
 
 /// Idle states.
 pub const IDLE_STATES: usize = 16;
+
+/// Groups of tasks.
+pub const GROUPS: usize = 16;
+
+/// The shortest quota and period of a group, nanoseconds: the kernel's.
+pub const QUOTA_NS: u64 = 1_000_000;
+
+/// The longest period of a group, nanoseconds: the kernel's.
+pub const QUOTA_PERIOD_NS: u64 = 1_000_000_000;
 
 /// Tasks.
 pub const TASKS: usize = 256;

@@ -1,6 +1,6 @@
 //! Scenario files: TOML in, a [`Scenario`] out, or where the file is wrong.
 
-use super::words::SCHEMA;
+use super::words::{KEYS, SCHEMA};
 use super::{Path, Scenario, limits};
 use at::At;
 use error::Problem;
@@ -12,6 +12,7 @@ mod at;
 mod error;
 mod lengths;
 mod machine;
+mod measured;
 mod names;
 mod nearest;
 mod node;
@@ -57,9 +58,7 @@ impl Scenario {
 }
 
 fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
-    let keys =
-        ["schema", "name", "about", "published", "machine", "costs", "task", "interrupt", "path"];
-    let file = root.fields("a scenario", &keys)?;
+    let file = root.fields("a scenario", KEYS)?;
     let schema = file.need("schema")?;
     let expected = format!("\"{SCHEMA}\"");
     if schema.text(&expected)? != SCHEMA {
@@ -68,16 +67,31 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
     let name = file.need("name")?.name(limits::NAME)?;
     let about = file.get("about").map_or(Ok(String::new()), |at| line(&at, limits::ABOUT))?;
     let published = file.get("published").map_or(Ok(Vec::new()), |at| published(&at))?;
+    let measured = file.get("measured").map_or(Ok(Vec::new()), |at| measured::all(&at))?;
     let machine = machine::machine(file.get("machine").as_ref())?;
+    let kernel = machine::settings(file.get("kernel").as_ref())?;
     let costs = machine::costs(file.get("costs").as_ref(), lengths)?;
     let (paths, names) = Paths::read(file.get("path").as_ref(), lengths)?;
-    let tasks = who::tasks(&file.need("task")?, machine.cpus, &paths)?;
+    let groups = file.get("group").map_or(Ok(Vec::new()), |at| who::groups(&at))?;
+    let tasks = who::tasks(&file.need("task")?, machine.cpus, &groups, &paths)?;
     let interrupts = match file.get("interrupt") {
         Some(at) => who::interrupts(&at, machine.cpus, &paths, &names)?,
         None => Vec::new(),
     };
     names.check(&interrupts)?;
-    Ok(Scenario { name, about, published, machine, costs, paths, tasks, interrupts })
+    Ok(Scenario {
+        name,
+        about,
+        published,
+        measured,
+        machine,
+        kernel,
+        costs,
+        paths,
+        groups,
+        tasks,
+        interrupts,
+    })
 }
 
 /// Published figures, a line each.

@@ -5,6 +5,38 @@ use super::{Costs, Length, LockKind, Step};
 /// The schema of the files.
 pub(super) const SCHEMA: &str = "wakescope.scenario/1";
 
+/// The keys of a file.
+pub(super) const KEYS: &[&str] = &[
+    "schema",
+    "name",
+    "about",
+    "published",
+    "measured",
+    "machine",
+    "kernel",
+    "costs",
+    "group",
+    "task",
+    "interrupt",
+    "path",
+];
+
+/// Those of a kernel that was measured.
+pub(super) const MEASURED: &[&str] =
+    &["preempt", "kernel", "samples", "max", "mean", "stdev", "buckets", "below"];
+
+/// Those of the machine, of one of its idle states, and of the kernel.
+pub(super) const MACHINE: &[&str] = &["cpus", "tick", "idle_states"];
+pub(super) const IDLE_STATE: &[&str] = &["name", "exit", "residency"];
+pub(super) const KERNEL: &[&str] = &["bh_lock", "rt_runtime", "rt_period", "fair_server"];
+
+/// Those of a group, of a task, of an interrupt, and of a burst of interrupts.
+pub(super) const GROUP: &[&str] = &["name", "quota", "period"];
+pub(super) const TASK: &[&str] = &["name", "policy", "cpu", "group", "period", "path"];
+pub(super) const INTERRUPT: &[&str] = &["name", "kind", "arrives", "cpu", "path"];
+pub(super) const ARRIVES: &[&str] = &["periodic", "poisson", "bursts", "recorded"];
+pub(super) const BURSTS: &[&str] = &["every", "count", "gap"];
+
 /// Steps that are a word alone.
 pub(super) const PLAIN: &[(&str, Step)] = &[
     ("preempt_disable", Step::PreemptDisable),

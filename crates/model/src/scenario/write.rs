@@ -6,7 +6,8 @@ use wakescope_core::units::SpanNs;
 
 use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
 use super::{
-    Arrivals, Costs, Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Step, Task,
+    Arrivals, Costs, Count, Does, Group, Interrupt, InterruptKind, Length, Measured, Policy,
+    RtBudget, Scenario, Settings, Step, Task,
 };
 
 impl Scenario {
@@ -45,8 +46,11 @@ impl Scenario {
             }
             writeln!(out, "]")?;
         }
+        self.measured.iter().try_for_each(|one| write_measured(one, out))?;
         self.write_machine(out)?;
+        write_settings(&self.kernel, out)?;
         write_costs(&self.costs, out)?;
+        self.groups.iter().try_for_each(|group| write_group(group, out))?;
         self.tasks.iter().try_for_each(|task| write_task(task, out))?;
         self.interrupts.iter().try_for_each(|interrupt| write_interrupt(interrupt, out))?;
         if !self.paths.is_empty() {
@@ -80,6 +84,35 @@ impl Scenario {
     }
 }
 
+fn write_measured(measured: &Measured, out: &mut String) -> fmt::Result {
+    let Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below } = measured;
+    writeln!(out, "\n[[measured]]\npreempt = {}\nkernel = {}", quoted(preempt), quoted(kernel))?;
+    writeln!(out, "samples = {samples}")?;
+    for (key, ns) in [("max", max_ns), ("mean", mean_ns), ("stdev", stdev_ns)] {
+        ns.iter().try_for_each(|&ns| writeln!(out, "{key} = {}", span(ns)))?;
+    }
+    buckets.iter().try_for_each(|buckets| writeln!(out, "buckets = {buckets}"))?;
+    if below.is_empty() {
+        return Ok(());
+    }
+    let shares = below.iter().map(|&(ns, percent)| format!("[{}, {percent:?}]", span(ns)));
+    writeln!(out, "below = [{}]", shares.collect::<Vec<_>>().join(", "))
+}
+
+fn write_settings(settings: &Settings, out: &mut String) -> fmt::Result {
+    let Settings { bh_lock, rt } = settings;
+    writeln!(out, "\n[kernel]\nbh_lock = {bh_lock}")?;
+    let Some(RtBudget { runtime_ns, period_ns, fair_server }) = *rt else { return Ok(()) };
+    writeln!(out, "rt_runtime = {}\nrt_period = {}", span(runtime_ns), span(period_ns))?;
+    writeln!(out, "fair_server = {fair_server}")
+}
+
+fn write_group(group: &Group, out: &mut String) -> fmt::Result {
+    let Group { name, quota_ns, period_ns } = group;
+    writeln!(out, "\n[[group]]\nname = {}", quoted(name))?;
+    writeln!(out, "quota = {}\nperiod = {}", span(*quota_ns), span(*period_ns))
+}
+
 fn write_costs(costs: &Costs, out: &mut String) -> fmt::Result {
     let mut costs = costs.clone();
     writeln!(out, "\n[costs]")?;
@@ -103,6 +136,9 @@ fn write_task(task: &Task, out: &mut String) -> fmt::Result {
     }
     if let Some(cpu) = task.cpu {
         writeln!(out, "cpu = {cpu}")?;
+    }
+    if let Some(group) = &task.group {
+        writeln!(out, "group = {}", quoted(group))?;
     }
     match &task.does {
         Does::Probe { period_ps, path } => {

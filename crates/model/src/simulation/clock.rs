@@ -3,10 +3,11 @@
 use wakescope_core::random::Random;
 
 use super::Until;
+use super::bandwidth::Bandwidth;
 use super::fair::{Fair, RR_SLICE_NS};
 use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
-use crate::image::{CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
+use crate::image::{BudgetId, CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Kernel, Running, Sleep, Violation};
 use crate::scenario::length::rounded;
 use crate::scenario::{Arrivals, Count, Policy, draw};
@@ -32,6 +33,8 @@ pub(super) enum Due {
     Arrival(SourceId),
     /// The end of a sleep.
     Timer(TaskId),
+    /// The end of a budget's period.
+    Period(BudgetId),
     /// The tick of a CPU.
     Tick(CpuId),
     /// The interrupt from another CPU.
@@ -46,6 +49,8 @@ struct CpuTime {
     /// Who runs, and since when.
     task: Option<TaskId>,
     switched: u64,
+    /// Until when its time was charged to a budget.
+    charged: u64,
     tick_is_due: bool,
     /// How long it takes to leave the state that it idles in.
     idle_exit_ns: u64,
@@ -95,17 +100,19 @@ pub(super) struct Clock<'i, W> {
     /// Tasks whose sleep has ended, and that nobody has woken yet.
     expired: Vec<TaskId>,
     fair: Fair,
+    bandwidth: Bandwidth,
 }
 
 impl<'i, W: Watch> Clock<'i, W> {
     pub(super) fn new(image: &'i Image, seed: u64, watch: W) -> Self {
         let cpus = usize::from(image.cpus);
-        let slots = 3 * cpus + image.sources.len() + image.tasks.len();
+        let slots = 3 * cpus + image.sources.len() + image.tasks.len() + image.budgets.len();
         let cpu = CpuTime {
             activity: Activity::Idle,
             since: 0,
             task: None,
             switched: 0,
+            charged: 0,
             tick_is_due: false,
             idle_exit_ns: 0,
         };
@@ -124,6 +131,7 @@ impl<'i, W: Watch> Clock<'i, W> {
             sources: vec![SourceTime { next_cpu: 0, count: 0 }; image.sources.len()],
             expired: Vec::new(),
             fair: Fair::default(),
+            bandwidth: Bandwidth::new(image),
         };
         for task in &image.tasks {
             let phase = clock.random.below(1 << 30) as u64;
@@ -174,10 +182,11 @@ impl<'i, W: Watch> Clock<'i, W> {
             _ if slot < 2 * cpus + sources + tasks => {
                 Due::Tick(CpuId::at(slot - cpus - sources - tasks))
             }
-            _ => {
+            _ if slot < 3 * cpus + sources + tasks => {
                 self.slots.set(slot, NEVER);
                 Due::Reschedule(CpuId::at(slot - 2 * cpus - sources - tasks))
             }
+            _ => Due::Period(BudgetId::at(slot - 3 * cpus - sources - tasks)),
         })
     }
 
@@ -195,6 +204,10 @@ impl<'i, W: Watch> Clock<'i, W> {
 
     fn reschedule_slot(&self, cpu: CpuId) -> usize {
         self.tick_slot(cpu) + self.cpus.len()
+    }
+
+    fn period_slot(&self, budget: BudgetId) -> usize {
+        3 * self.cpus.len() + self.sources.len() + self.tasks.len() + budget.index()
     }
 
     pub(super) fn activity(&self, cpu: CpuId) -> Activity {
@@ -355,6 +368,15 @@ impl<'i, W: Watch> Clock<'i, W> {
         self.slots.set(self.tick_slot(cpu), self.now + self.image.tick_ns);
     }
 
+    /// The period of a budget ends, and another one begins if it is used: where its timer is.
+    pub(super) fn end_period(&mut self, budget: BudgetId) -> CpuId {
+        let (cpu, goes_on) = self.bandwidth.end(budget);
+        let period = self.image.budgets[budget.index()].period_ns;
+        let next = if goes_on { self.now.saturating_add(period) } else { NEVER };
+        self.slots.set(self.period_slot(budget), next);
+        cpu
+    }
+
     /// The CPU has just left idle, and ticks again, on the same grid as before.
     fn tick_again(&mut self, cpu: CpuId) {
         let tick = self.image.tick_ns;
@@ -365,7 +387,8 @@ impl<'i, W: Watch> Clock<'i, W> {
 
     fn switched(&mut self, cpu: CpuId, from: Option<TaskId>, to: Option<TaskId>) {
         let ran = self.now - self.cpus[cpu.index()].switched;
-        (self.cpus[cpu.index()].task, self.cpus[cpu.index()].switched) = (to, self.now);
+        let state = &mut self.cpus[cpu.index()];
+        (state.task, state.switched, state.charged) = (to, self.now, self.now);
         if let Some(from) = from {
             let policy = self.image.tasks[from.index()].policy;
             let vruntime = &mut self.tasks[from.index()].vruntime;
@@ -512,6 +535,32 @@ impl<W: Watch> Environment for Clock<'_, W> {
             Policy::RoundRobin(_) => ran >= RR_SLICE_NS,
             Policy::Fifo(_) | Policy::Deadline(_) => false,
         }
+    }
+
+    fn is_used_up(&mut self, cpu: CpuId, budget: BudgetId, runs: bool) -> bool {
+        let slot = self.period_slot(budget);
+        if self.slots.get(slot) == NEVER {
+            let period = self.image.budgets[budget.index()].period_ns;
+            self.slots.set(slot, self.now.saturating_add(period));
+            self.bandwidth.timer_is_on(budget, cpu);
+        }
+        let state = &mut self.cpus[cpu.index()];
+        let since = if runs { std::mem::replace(&mut state.charged, self.now) } else { self.now };
+        self.bandwidth.charge(cpu, budget, self.now - since)
+    }
+
+    fn runs_over(&mut self, cpu: CpuId, budget: BudgetId) {
+        let state = &mut self.cpus[cpu.index()];
+        let since = std::mem::replace(&mut state.charged, self.now);
+        self.bandwidth.charge(cpu, budget, self.now - since);
+    }
+
+    fn next_period(&mut self, cpu: CpuId) -> Option<BudgetId> {
+        self.bandwidth.next_ended(cpu)
+    }
+
+    fn is_refilled(&mut self, cpu: CpuId, budget: BudgetId) -> bool {
+        self.bandwidth.refill(cpu, budget)
     }
 
     fn send_reschedule(&mut self, cpu: CpuId) {

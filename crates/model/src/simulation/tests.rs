@@ -8,6 +8,8 @@ use crate::scenario::{
 };
 use crate::trace::Transition;
 
+mod bandwidth;
+mod bottom_half;
 mod tables;
 mod theory;
 
@@ -34,6 +36,7 @@ fn scenario(steps: Vec<Step>) -> Scenario {
                 name: "probe".into(),
                 policy: Policy::Fifo(80),
                 cpu: None,
+                group: None,
                 does: Does::Probe { period_ps: 1_000_000_000, path: None },
             },
             Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },

@@ -2,7 +2,7 @@
 
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{KernelEvent, Payload};
-use wakescope_model::image::{Image, LockId};
+use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId};
 use wakescope_model::kernel::{FrameKind, Running};
 
 use super::places::Broken;
@@ -56,6 +56,8 @@ pub(super) struct Cpu {
     pub(super) sched_exit: u64,
     /// The last place in a task.
     pub(super) beneath: Option<Running>,
+    /// Whether its real-time tasks are throttled, as the kernel shows it.
+    pub(super) rt_throttled: bool,
     /// How long it has been leaving its idle state, nanoseconds.
     pub(super) leaving_idle_ns: u64,
 }
@@ -84,6 +86,7 @@ impl Cpu {
             enabled: None,
             sched_exit: u64::MAX,
             beneath: None,
+            rt_throttled: false,
             leaving_idle_ns: 0,
         }
     }
@@ -98,6 +101,14 @@ impl Cpu {
     pub(super) fn goes_on_with_softirq(&self, image: &Image) -> bool {
         let is_in_one = |broken: Broken| broken.at.softirq.is_some();
         !image.rules.softirqs_are_threads || self.broken.is_some_and(is_in_one)
+    }
+
+    /// A budget is used up here, or no more. No field of the kernel says so of a group, nor where real-time
+    /// tasks give way to the fair server.
+    pub(super) fn throttles(&mut self, image: &Image, budget: BudgetId, is_used_up: bool) {
+        if image.budgets[budget.index()].of == (BudgetOf::RealTime { fair_server: false }) {
+            self.rt_throttled = is_used_up;
+        }
     }
 
     pub(super) fn has_stolen(&mut self, ns: u64) {

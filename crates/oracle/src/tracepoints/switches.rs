@@ -39,7 +39,8 @@ impl Tracepoints<'_> {
             policy: next.policy,
             comm: comm(self.image.task_name(to)),
         };
-        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled: false });
+        let throttled = self.cpus[number].rt_throttled;
+        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled });
         let cpu = &mut self.cpus[number];
         cpu.event(now, payload);
         cpu.switched = now;

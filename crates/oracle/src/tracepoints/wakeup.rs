@@ -35,6 +35,8 @@ pub(super) struct Begun {
     pub(super) interrupted: Option<Interrupted>,
     /// Who gave up the CPU, and whether it had to.
     pub(super) given_up: Option<(GivenUpAt, bool)>,
+    /// Whether real-time tasks were throttled when it began.
+    pub(super) throttled: bool,
     pub(super) events_before: usize,
     /// Page faults of the task, from the start, and when it was switched to.
     pub(super) faults: u64,
@@ -104,6 +106,7 @@ impl Begun {
             stimulus_cpu: number(self.stimulus_cpu),
             marks: self.marks,
             woken: MonoNs(self.woken),
+            throttled: self.throttled,
             page_faults: self.faults - self.faults_before,
             stolen_ns: self.stolen.min(late),
             steal_after_ns: self.steal_after,

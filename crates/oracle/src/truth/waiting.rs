@@ -36,6 +36,8 @@ pub(super) struct Waiting {
     pub(super) is_woken: bool,
     /// It was woken by another CPU.
     pub(super) call: Call,
+    /// It was stopped for its budget, and may run again.
+    pub(super) runs_again: bool,
     pub(super) stretches: Vec<Stretch>,
     pub(super) places: BTreeSet<StackId>,
     /// There was no room for all of them, and none is kept.
@@ -52,6 +54,7 @@ impl Waiting {
             moves: 0,
             is_woken: false,
             call: Call::None,
+            runs_again: false,
             stretches: Vec::new(),
             places: BTreeSet::new(),
             is_lost: false,

@@ -181,6 +181,7 @@ fn words_of(image: &Image, op: Op) -> Option<String> {
         Op::Acquire(id) => lock("spin_lock", id),
         Op::Release(id) => lock("spin_unlock", id),
         Op::MutexLock(id) => lock("lock", id),
+        Op::RtLock(id) => lock("spin_lock", id),
         Op::MutexUnlock(id) => lock("unlock", id),
         Op::PreemptDisable => plain("preempt_disable"),
         Op::PreemptEnable => plain("preempt_enable"),

@@ -4,6 +4,7 @@ use wakescope_core::finding::{Finding, Validity};
 use wakescope_core::run::{LoadResult, Thread};
 
 use super::*;
+use wakescope_model::scenario::Measured;
 
 fn run(latencies: std::ops::Range<u64>) -> Run {
     let samples: Vec<u64> = latencies.map(|us| us * 1_000).collect();
@@ -121,4 +122,51 @@ fn of_several_seeds_the_median_is_shown() {
              ended early: 1 of 6 were not begun
         "#]],
     );
+}
+
+#[test]
+fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
+    let measured = |preempt: &str, kernel: &str, buckets| Measured {
+        preempt: preempt.into(),
+        kernel: kernel.into(),
+        samples: 5_000_000,
+        max_ns: Some(6_000_000),
+        mean_ns: Some(1_500_000),
+        stdev_ns: None,
+        buckets,
+        below: vec![(1_000_000, 50.0), (5_000_000, 100.0)],
+    };
+    let of = |run: &Run, measured: &Measured| {
+        Ending::Ok(Box::new(Figures::of(run, None).beside(Some(measured), run)))
+    };
+    let none = measured("none", "vanilla", Some(15));
+    let full = Measured { max_ns: None, ..measured("full", "preempt", None) };
+    let all = simulated(vec![
+        ("none", 1, of(&run(0..3_000), &none)),
+        ("none", 2, of(&run(0..2_000), &none)),
+        ("none", 3, of(&run(0..9_000), &none)),
+        ("full", 1, of(&run(0..100), &full)),
+        ("rt", 1, ok(2..3_002)),
+    ]);
+    let table = all.table(Style::default());
+    assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
+    let (_, below) = table.split_once("\n\n                   ").unwrap();
+    expect![[r#"
+         rules              none              full
+                           kernel           vanilla           preempt
+         max, ms        published        6.0                        –
+                        simulated        3.0  ×0.50                 –
+         mean, ms       published     1.5000            1.5000
+                        simulated     1.4984  ×1.00     0.0500  ×0.03
+         below 1 ms, %  published   50.00000          50.00000
+                        simulated   33.33333  ×1.33  100.00000  ×0.00
+         below 5 ms, %  published  100.00000         100.00000
+                        simulated  100.00000      –  100.00000      –
+         buckets        published         15                        –
+                        simulated         30  ×2.00                 –
+
+          published: 5,000,000 samples in real time; simulated: 3,000 wakeups in simulated time. ×:
+          simulated divided by published; of shares, the samples that are not below. What is rare is missing
+          where fewer were simulated
+    "#]].assert_eq(below);
 }

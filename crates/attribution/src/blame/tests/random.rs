@@ -41,7 +41,10 @@ fn whats() -> impl Strategy<Value = What> {
     prop_oneof![
         names().prop_map(entry),
         names().prop_map(exit),
-        (select(vec!["f", "hrtimer_wakeup", "tick_nohz_handler"]), 0_u32..3)
+        (
+            select(vec!["f", "hrtimer_wakeup", "tick_nohz_handler", "sched_cfs_period_timer"]),
+            0_u32..3
+        )
             .prop_map(|(name, count)| What::TimerEntry(name.into(), count)),
         Just(What::TimerExit),
         (0_u8..3).prop_map(What::SoftirqEntry),
@@ -223,7 +226,7 @@ fn adds_up(wakeup: &Wakeup, known: &Known) -> bool {
 }
 
 /// What the drawn wakeups must reach: every rule that depends on how long something took.
-const RULES: [&str; 28] = [
+const RULES: [&str; 29] = [
     "a guest stood still",
     "a probe that was awake in a guest",
     "a short function that stood still",
@@ -236,6 +239,7 @@ const RULES: [&str; 28] = [
     "an idle guest that stood still after it woke",
     "an idle guest that woke unusually late",
     "another CPU's call",
+    "another task while a quota is refilled",
     "exit from idle",
     "interrupts off",
     "interrupts off for a short way in a guest",

@@ -422,7 +422,7 @@ fn an_idle_cpu_stays_so_while_its_task_is_throttled() {
             w.events =
                 vec![event(40, switch(idle(), kworker())), event(50, switch(kworker(), idle()))];
         },
-        &["throttled 60 fifo 90 edge", SWITCH, "idle_exit 10 bound", TIMER],
+        &["throttled 60 fifo 90 bound", SWITCH, "idle_exit 10 bound", TIMER],
     );
 }
 

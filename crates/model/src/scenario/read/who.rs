@@ -1,22 +1,58 @@
 //! Who uses the CPUs: tasks and interrupts.
 
-use super::super::{Arrivals, Does, Interrupt, InterruptKind, Path, Policy, Task};
+use super::super::words::{ARRIVES, BURSTS, GROUP, INTERRUPT, TASK};
+use super::super::{Arrivals, Does, Group, Interrupt, InterruptKind, Path, Policy, Task};
 use super::at::{At, Fields};
 use super::error::Problem;
-use super::names::Names;
+use super::names::{Names, nothing};
 use super::steps::softirq_named;
 use super::time::{period_ns, period_ps, some_ns, span_ns};
 use super::{limits, path, runnable};
 
-pub(super) fn tasks(at: &At<'_>, cpus: u32, paths: &[Path]) -> Result<Vec<Task>, Problem> {
+pub(super) fn groups(at: &At<'_>) -> Result<Vec<Group>, Problem> {
+    let mut groups: Vec<Group> = Vec::new();
+    for at in at.list(limits::GROUPS, "groups, each under [[group]]")? {
+        let fields = at.fields("a group", GROUP)?;
+        let name = fields.need("name")?;
+        let (quota, period) = (fields.need("quota")?, fields.get("period"));
+        let group = Group {
+            name: name.name(limits::NAME)?,
+            quota_ns: some_ns(&quota)?,
+            period_ns: period.as_ref().map_or(Ok(QUOTA_PERIOD_NS), some_ns)?,
+        };
+        let (least, most) = (limits::QUOTA_NS, limits::QUOTA_PERIOD_NS);
+        if group.quota_ns < least {
+            return Err(quota.found_instead_of("a quota of at least 1 ms"));
+        }
+        if !(least..=most).contains(&group.period_ns) {
+            return Err(period.unwrap_or(at).found_instead_of("a period of 1 ms to 1 s"));
+        }
+        if groups.iter().any(|other| other.name == group.name) {
+            return Err(name.problem(format!("found a second group `{}`", group.name)));
+        }
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+/// The kernel's period where `cpu.max` has none, nanoseconds.
+const QUOTA_PERIOD_NS: u64 = 100_000_000;
+
+pub(super) fn tasks(
+    at: &At<'_>,
+    cpus: u32,
+    groups: &[Group],
+    paths: &[Path],
+) -> Result<Vec<Task>, Problem> {
     let mut tasks: Vec<Task> = Vec::new();
     for at in at.list(limits::TASKS, "tasks, each under [[task]]")? {
-        let fields = at.fields("a task", &["name", "policy", "cpu", "period", "path"])?;
+        let fields = at.fields("a task", TASK)?;
         let name = fields.need("name")?;
         let task = Task {
             name: name.name(limits::TASK_NAME)?,
             policy: fields.get("policy").map_or(Ok(Policy::default()), |at| policy(&at))?,
             cpu: cpu(&fields, cpus)?,
+            group: fields.get("group").map(|at| group(&at, groups)).transpose()?,
             does: does(&fields, paths)?,
         };
         if tasks.iter().any(|other| other.name == task.name) {
@@ -29,6 +65,15 @@ pub(super) fn tasks(at: &At<'_>, cpus: u32, paths: &[Path]) -> Result<Vec<Task>,
     } else {
         Ok(tasks)
     }
+}
+
+fn group(at: &At<'_>, groups: &[Group]) -> Result<String, Problem> {
+    let name = at.name(limits::NAME)?;
+    let mut known = groups.iter().map(|group| group.name.as_str());
+    if known.clone().any(|group| group == name) {
+        return Ok(name);
+    }
+    Err(nothing(&name, "the name of a group", &mut known, at.problem("")))
 }
 
 fn does(fields: &Fields<'_>, paths: &[Path]) -> Result<Does, Problem> {
@@ -87,7 +132,7 @@ pub(super) fn interrupts(
 ) -> Result<Vec<Interrupt>, Problem> {
     let mut interrupts: Vec<Interrupt> = Vec::new();
     for at in at.list(limits::INTERRUPTS, "interrupts, each under [[interrupt]]")? {
-        let fields = at.fields("an interrupt", &["name", "kind", "arrives", "cpu", "path"])?;
+        let fields = at.fields("an interrupt", INTERRUPT)?;
         let handler = fields.need("path")?;
         let handler_path = path(&handler, paths)?;
         runnable::by_handler(&handler_path.steps).map_err(|why| handler.problem(why))?;
@@ -147,13 +192,13 @@ fn kind(at: &At<'_>) -> Result<InterruptKind, Problem> {
 
 fn arrivals(at: &At<'_>) -> Result<Arrivals, Problem> {
     let of = "arrivals, as in { periodic = \"100Hz\" } or { poisson = \"1ms\" }";
-    let (kind, at) = at.fields(of, &["periodic", "poisson", "bursts", "recorded"])?.only()?;
+    let (kind, at) = at.fields(of, ARRIVES)?.only()?;
     match kind {
         "periodic" => Ok(Arrivals::Periodic(period_ns(&at)?)),
         "poisson" => Ok(Arrivals::Poisson(period_ns(&at)?)),
         "bursts" => {
             let of = "bursts, as in { every = \"1s\", count = 20, gap = \"50us\" }";
-            let fields = at.fields(of, &["every", "count", "gap"])?;
+            let fields = at.fields(of, BURSTS)?;
             let most = limits::ARRIVALS as u64;
             Ok(Arrivals::Bursts {
                 every_ns: period_ns(&fields.need("every")?)?,

@@ -25,56 +25,85 @@ const EVENTS: &[&str] = &["done", "more work"];
 pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     let most = 4_u32;
     (
-        (name(), line(), vec(line(), 0..4), machine(most), costs()),
+        (
+            name(),
+            line(),
+            (vec(line(), 0..4), option::of(measured()).prop_map(|one| one.into_iter().collect())),
+            machine(most),
+            kernel(),
+            costs(),
+        ),
         vec(steps(), 1..4),
-        vec((policy(), option::of(0..most), does()), 1..5),
+        (groups(), vec((policy(), option::of(0..most), 0_usize..4, does()), 1..5)),
         vec((kind(), arrivals(), option::of(0..most)), 0..4),
     )
-        .prop_map(|((name, about, published, machine, costs), paths, tasks, interrupts)| {
-            let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
-            let faults = vec![Step::PageFault(Length::Fixed(1))];
-            all.push(Path { name: "faults".into(), steps: faults });
-            for (i, steps) in paths.into_iter().enumerate() {
-                // Time passes in each.
-                let steps = [vec![Step::User(Length::Fixed(1))], steps].concat();
-                all.push(Path { name: format!("a path\"{i}"), steps });
-            }
-            let with_path = |does| match does {
-                Does::Path(_) => Does::Path(all[all.len() - 1].name.clone()),
-                Does::Probe { period_ps, path } => {
-                    Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
+        .prop_map(
+            |(
+                (name, about, (published, measured), machine, kernel, costs),
+                paths,
+                (groups, tasks),
+                interrupts,
+            )| {
+                let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
+                let faults = vec![Step::PageFault(Length::Fixed(1))];
+                all.push(Path { name: "faults".into(), steps: faults });
+                for (i, steps) in paths.into_iter().enumerate() {
+                    // Time passes in each.
+                    let steps = [vec![Step::User(Length::Fixed(1))], steps].concat();
+                    all.push(Path { name: format!("a path\"{i}"), steps });
                 }
-            };
-            let task = |(i, (policy, cpu, does))| Task {
-                name: format!("task {i}"),
-                policy,
-                cpu,
-                does: with_path(does),
-            };
-            let tasks = tasks.into_iter().enumerate().map(task).collect();
-            let interrupt = |(i, (kind, arrivals, cpu))| Interrupt {
-                name: format!("irq {i}"),
-                kind,
-                arrivals: Some(arrivals),
-                cpu,
-                handler: "handler".into(),
-            };
-            let mut interrupts: Vec<Interrupt> =
-                interrupts.into_iter().enumerate().map(interrupt).collect();
-            for (name, kind, arrivals) in
-                [("net_rx", InterruptKind::Softirq(3), None), ("sda", InterruptKind::Device, None)]
-            {
-                let handler = "handler".into();
-                interrupts.push(Interrupt {
-                    name: name.into(),
+                let with_path = |does| match does {
+                    Does::Path(_) => Does::Path(all[all.len() - 1].name.clone()),
+                    Does::Probe { period_ps, path } => {
+                        Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
+                    }
+                };
+                let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+                let task = |(i, (policy, cpu, group, does)): (usize, (_, _, usize, _))| Task {
+                    name: format!("task {i}"),
+                    policy,
+                    cpu,
+                    group: names.get(group).cloned(),
+                    does: with_path(does),
+                };
+                let tasks = tasks.into_iter().enumerate().map(task).collect();
+                let interrupt = |(i, (kind, arrivals, cpu))| Interrupt {
+                    name: format!("irq {i}"),
                     kind,
-                    arrivals,
-                    cpu: None,
-                    handler,
-                });
-            }
-            Scenario { name, about, published, machine, costs, paths: all, tasks, interrupts }
-        })
+                    arrivals: Some(arrivals),
+                    cpu,
+                    handler: "handler".into(),
+                };
+                let mut interrupts: Vec<Interrupt> =
+                    interrupts.into_iter().enumerate().map(interrupt).collect();
+                for (name, kind, arrivals) in [
+                    ("net_rx", InterruptKind::Softirq(3), None),
+                    ("sda", InterruptKind::Device, None),
+                ] {
+                    let handler = "handler".into();
+                    interrupts.push(Interrupt {
+                        name: name.into(),
+                        kind,
+                        arrivals,
+                        cpu: None,
+                        handler,
+                    });
+                }
+                Scenario {
+                    name,
+                    about,
+                    published,
+                    measured,
+                    machine,
+                    kernel,
+                    costs,
+                    paths: all,
+                    groups,
+                    tasks,
+                    interrupts,
+                }
+            },
+        )
 }
 
 /// A path that defines what others name.
@@ -110,6 +139,43 @@ fn machine(cpus: u32) -> impl Strategy<Value = Machine> {
         tick_hz,
         idle_states,
     })
+}
+
+fn measured() -> impl Strategy<Value = Measured> {
+    let time = || option::of(1..=HOUR);
+    let times = (time(), time(), time());
+    let below = vec((1..HOUR, 0.001_f64..=100.0), 0..4).prop_map(|mut below| {
+        below.sort_by_key(|&(ns, _)| ns);
+        below.dedup_by_key(|&mut (ns, _)| ns);
+        below
+    });
+    let count = 1..=u64::from(u32::MAX);
+    (name(), count.clone(), times, option::of(count), below).prop_map(
+        |(kernel, samples, (max_ns, mean_ns, stdev_ns), buckets, below)| {
+            let preempt = "full".into();
+            Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below }
+        },
+    )
+}
+
+fn groups() -> impl Strategy<Value = Vec<Group>> {
+    let period = limits::QUOTA_NS..=limits::QUOTA_PERIOD_NS;
+    vec((limits::QUOTA_NS..=HOUR, period), 0..4).prop_map(|groups| {
+        let group = |(i, (quota_ns, period_ns))| {
+            let name = format!("group \\{i}");
+            Group { name, quota_ns, period_ns }
+        };
+        groups.into_iter().enumerate().map(group).collect()
+    })
+}
+
+fn kernel() -> impl Strategy<Value = Settings> {
+    let budget = (1..HOUR, 1..HOUR, any::<bool>()).prop_filter_map("no room", |(a, b, server)| {
+        let (runtime_ns, period_ns) = (a.min(b), a.max(b));
+        let budget = RtBudget { runtime_ns, period_ns, fair_server: server };
+        (runtime_ns < period_ns).then_some(budget)
+    });
+    (any::<bool>(), option::of(budget)).prop_map(|(bh_lock, rt)| Settings { bh_lock, rt })
 }
 
 fn costs() -> impl Strategy<Value = Costs> {

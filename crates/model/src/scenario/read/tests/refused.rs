@@ -48,6 +48,36 @@ fn spoiled(part: &str, by: &str) -> String {
 fn what_is_wrong_is_said_with_its_place() {
     for (part, by, want) in [
         (
+            "[costs]",
+            "[kernel]\nbh_lock = 1\n[costs]",
+            "6:11: kernel.bh_lock: found the number 1, expected true or false",
+        ),
+        (
+            "[costs]",
+            "[kernel]\nrt_runtime = \"950ms\"\nrt_period = \"950ms\"\n[costs]",
+            "6:14: kernel.rt_runtime: found `950ms`, expected off, or less than rt_period",
+        ),
+        (
+            "[costs]",
+            "[kernel]\nfair_server = true\n[costs]",
+            "6:15: kernel.fair_server: found it without `rt_runtime`, expected that, too",
+        ),
+        (
+            "[costs]",
+            "[[group]]\nname = \"batch\"\nquota = \"999us\"\n[costs]",
+            "7:9: group[0].quota: found `999us`, expected a quota of at least 1 ms",
+        ),
+        (
+            "[costs]",
+            "[[group]]\nname = \"batch\"\nquota = \"1s\"\nperiod = \"2s\"\n[costs]",
+            "8:10: group[0].period: found `2s`, expected a period of 1 ms to 1 s",
+        ),
+        (
+            "cpu = 1",
+            "group = \"batch\"",
+            "13:9: task[1].group: found `batch`, expected the name of a group",
+        ),
+        (
             "cpus = 2",
             "cpus = 2\ncpu = 1",
             "5:1: machine: found the key `cpu`, expected `cpus` or another of a machine: cpus, tick, idle_states",
@@ -172,7 +202,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "name = \"probe\"",
             "nam = \"probe\"",
-            "8:1: task[0]: found the key `nam`, expected `name` or another of a task: name, policy, cpu, period, path",
+            "8:1: task[0]: found the key `nam`, expected `name` or another of a task: name, policy, cpu, group, period, path",
         ),
         (
             "period = \"2048Hz\"",
