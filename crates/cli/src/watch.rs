@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
 use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
@@ -221,7 +222,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
-    let is_guest = host::hypervisor().is_some();
+    let boot = host::boot();
+    let is_guest = boot.hypervisor.is_some();
     let mut watcher = Watcher::start(limits, is_guest).map_err(|e| cannot_watch(&e))?;
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
@@ -233,7 +235,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
             Shown::for_people(args.view(), args.once, outlives_terminal, &signals)
         }
     };
-    let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
+    let watch = Watch { exporter, ..Watch::begin(watcher, boot, args.interval, storage) };
     // From the same moment as the first interval: a busy machine would put one of its own between them.
     let end = args.end(watch.begin);
     watch.run(end, &signals, shown)
@@ -242,6 +244,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
 /// A watch that goes on.
 struct Watch {
     watcher: Watcher,
+    boot: Boot,
     interval: SpanNs,
     begin: MonoNs,
     started: Date,
@@ -256,12 +259,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(watcher: Watcher, interval: SpanNs, storage: Option<Storage>) -> Self {
+    fn begin(watcher: Watcher, boot: Boot, interval: SpanNs, storage: Option<Storage>) -> Self {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);
         let (last, audit, exporter) = (begin, None, Exporter::default());
-        Self { watcher, interval, begin, started, last, next_cost, audit, storage, exporter }
+        Self { watcher, boot, interval, begin, started, last, next_cost, audit, storage, exporter }
     }
 
     /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
@@ -378,6 +381,7 @@ impl Watch {
             own_cost,
             audit: None,
             episodes: Some(episodes),
+            boots: vec![self.boot.clone()],
         }
     }
 

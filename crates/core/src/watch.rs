@@ -3,6 +3,7 @@
 //! A wait lasts from when a task is put into a run queue until it runs, as the kernel counts it itself
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
+pub mod boot;
 pub mod cgroup;
 pub mod counters;
 pub mod episode;
@@ -16,6 +17,7 @@ mod waits;
 
 use serde::{Deserialize, Serialize};
 
+use boot::Boot;
 use episode::Episodes;
 pub use waits::Waits;
 
@@ -57,6 +59,10 @@ pub struct Window {
     /// The longest waits, and who had the CPU meanwhile; `None` in windows of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episodes: Option<Episodes>,
+    /// On which machine, and under which kernel, it was counted; several in a sum of windows, none in windows
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boots: Vec<Boot>,
 }
 
 /// Where a wait begins. Waits from different points are never put together.

@@ -1,5 +1,6 @@
 //! Waits of all tasks: a table that is redrawn, a line for logs, the table at the end.
 
+mod boots;
 mod episodes;
 pub mod live;
 mod rows;
@@ -92,7 +93,10 @@ pub fn line(window: &Window) -> String {
 
 /// The heading of a stored window that is shown among others.
 pub fn stored_heading(window: &Window) -> String {
-    format!("{} UTC, {}", clean(&window.started, MOST_DATE), SpanNs(window.window_ns))
+    let started = clean(&window.started, MOST_DATE);
+    let kernel =
+        boots::kernel_of(&window.boots).map(|name| format!(", {name}")).unwrap_or_default();
+    format!("{started} UTC, {}{kernel}", SpanNs(window.window_ns))
 }
 
 /// The table of stored windows, which are `total` together: how many, from when to when, and for how long
@@ -105,7 +109,8 @@ pub fn stored_table(
     style: Style,
 ) -> String {
     let extent = stored_extent(windows, first, end, total);
-    format!("{extent}\n{}", table_at(total, view, style, Times::Dates))
+    let boots = boots::line(&total.boots).map(|line| format!("{line}\n")).unwrap_or_default();
+    format!("{extent}\n{boots}{}", table_at(total, view, style, Times::Dates))
 }
 
 fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {

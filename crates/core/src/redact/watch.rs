@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::REDACTED;
 use super::explained::{redact_culprit, redact_task};
+use crate::watch::boot::Boot;
 use crate::watch::cgroup::Cgroup;
 use crate::watch::episode::{Episode, Episodes, Occupant};
 use crate::watch::{Cpu, Series, Waits, Window};
@@ -28,6 +29,7 @@ pub fn redact_window(window: &mut Window) {
         own_cost: _,
         audit: _,
         episodes,
+        boots,
     } = window;
     let mut ids = Ids::of_window(series, episodes.as_ref());
     let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
@@ -44,6 +46,25 @@ pub fn redact_window(window: &mut Window) {
         waits,
     }));
     for Cpu { cpu: _, switches: _, waits: _ } in cpus {}
+    boots.iter_mut().for_each(redact_boot);
+}
+
+/// Without the mark of the machine, which all its records have in common. That of a boot is gone with it, as
+/// the IDs of processes are.
+fn redact_boot(boot: &mut Boot) {
+    let Boot {
+        machine,
+        boot: _,
+        // What is judged, and what decides the figures, as in a run.
+        release: _,
+        version: _,
+        arch: _,
+        preemption: _,
+        cpu_model: _,
+        hypervisor: _,
+        clock: _,
+    } = boot;
+    *machine = None;
 }
 
 /// An ID for each cgroup, and no ID for two.
@@ -138,7 +159,8 @@ mod tests {
             "cpu":0,"ns":5,"task":{{"comm":"MARKER-a","pid":3}},"cgroup_id":7,"cgroup":"/MARKER",
             "cause":"equal_or_lower_task","culprit":{{"kind":"task","comm":"MARKER-b"}},
             "throttled_ns":0,"irq_ns":0,"steal_ns":0,"moved_ns":0,"occupants":[{{"task":{{
-            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER/older","ns":5}}],"unexplained_ns":0}}]}}}}"#,
+            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER/older","ns":5}}],"unexplained_ns":0}}]}},"boots":[{{"machine":"MARKER","boot":"b","release":"6.12",
+            "version":"1","arch":"x86_64","preemption":"full"}}]}}"#,
             all.join(",")
         );
         let mut window = packed::read(line.as_bytes()).unwrap();
@@ -148,6 +170,7 @@ mod tests {
         assert_eq!(counts.collect::<Vec<_>>(), [(7, 2), (8, 1), (9, 1)]);
         let episode = &window.episodes.as_ref().unwrap().longest[0];
         assert_eq!((episode.cgroup_id, episode.occupants[0].cgroup_id), (7, 9));
+        assert_eq!(window.boots[0].boot.as_deref(), Some("b"));
         let once = window.clone();
         redact_window(&mut window);
         assert_eq!(window, once);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::date::Date;
+use crate::watch::boot;
 use crate::watch::cgroup::Cgroup;
 use crate::watch::episode::Episodes;
 use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
@@ -119,6 +120,7 @@ fn joined(first: Window, later: Window) -> Window {
             (Some(first), Some(later)) => Some(first.plus(later)),
             (first, later) => first.or(later),
         },
+        boots: boot::joined(first.boots, later.boots),
         ..first
     }
 }
