@@ -24,9 +24,9 @@ pub fn read(cpus: &[u32]) -> Host {
     read_from(&Files::of_this_machine(), cpus)
 }
 
-/// What distinguishes this boot of this machine from others.
-pub fn boot() -> Boot {
-    Boot::of(&read(&[]), mark::of_machine(), mark::of_boot())
+/// What distinguishes this boot of this machine, which is `host`, from others.
+pub fn boot(host: &Host) -> Boot {
+    Boot::of(host, mark::of_machine(), mark::of_boot())
 }
 
 /// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of

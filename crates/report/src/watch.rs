@@ -2,6 +2,7 @@
 
 mod boots;
 mod episodes;
+mod explained;
 pub mod live;
 mod rows;
 
@@ -149,7 +150,8 @@ fn table_at(total: &Window, view: View, style: Style, times: Times) -> String {
     }));
     out.push_str(&columns(&cells, true));
     out.push_str(&format!(" {}{}\n\n", hidden(more), sum_line(total, view.by)));
-    let worst = episodes::list(total, MOST_EPISODES, times);
+    let mut worst = episodes::list(total, MOST_EPISODES, times);
+    worst.extend(explained::list(total, times));
     if !worst.is_empty() {
         out.push_str(&worst.join("\n"));
         out.push_str("\n\n");
@@ -330,11 +332,15 @@ fn own_cost_in_full(cost: &OwnCost, window_ns: u64) -> String {
     };
     let each = program_ns.checked_div(cost.program_runs).unwrap_or(0);
     format!(
-        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}",
+        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}{}",
         percent(share),
         counted(u64::from(cost.cpus), "CPU"),
         estimated(cost),
         grouped(cost.program_runs),
+        match cost.tracer_ns {
+            0 => String::new(),
+            ns => format!(", tracer {}", SpanNs(ns)),
+        }
     )
 }
 

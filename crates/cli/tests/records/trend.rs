@@ -145,7 +145,7 @@ fn watches_are_followed_as_runs_are() {
     write_weeks(&test, true);
     let words: Vec<String> = followed(&[]).split_whitespace().map(Into::into).collect();
     let told = words.join(" ");
-    assert!(told.contains("switches per second are 2.9"), "{told}");
+    assert!(told.contains("switches per second are 3.00 ×"), "{told}");
     assert!(told.contains("from week6 on. Waits may have changed because of the load."), "{told}");
 }
 

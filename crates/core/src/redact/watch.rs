@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::REDACTED;
-use super::explained::{redact_culprit, redact_task};
+use super::explained::{redact_culprit, redact_row, redact_task, redact_wait_row};
 use crate::watch::boot::Boot;
 use crate::watch::cgroup::Cgroup;
 use crate::watch::episode::{Episode, Episodes, Occupant};
+use crate::watch::explained::{Explained, Explanations};
 use crate::watch::{Cpu, Series, Waits, Window};
 
 /// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the IDs of
@@ -29,9 +30,10 @@ pub fn redact_window(window: &mut Window) {
         own_cost: _,
         audit: _,
         episodes,
+        explanations,
         boots,
     } = window;
-    let mut ids = Ids::of_window(series, episodes.as_ref());
+    let mut ids = Ids::of_window(series, episodes.as_ref(), explanations.as_ref());
     let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
     for Series { cgroup_id, cgroup, comm: _, waits } in std::mem::take(series) {
         let sum = cgroups.entry(ids.of(cgroup_id, cgroup)).or_default();
@@ -39,6 +41,8 @@ pub fn redact_window(window: &mut Window) {
     }
     let episodes = episodes.iter_mut().flat_map(|episodes| &mut episodes.longest);
     episodes.for_each(|episode| redact_episode(episode, &mut ids));
+    let explained = explanations.iter_mut().flat_map(|all| &mut all.explained);
+    explained.for_each(|explained| redact_explained(explained, &mut ids));
     series.extend(cgroups.into_iter().map(|(cgroup_id, waits)| Series {
         cgroup_id,
         cgroup: None,
@@ -77,12 +81,17 @@ struct Ids {
 }
 
 impl Ids {
-    fn of_window(series: &[Series], episodes: Option<&Episodes>) -> Self {
+    fn of_window(
+        series: &[Series],
+        episodes: Option<&Episodes>,
+        explanations: Option<&Explanations>,
+    ) -> Self {
         let mut own: BTreeSet<u64> = series.iter().map(|series| series.cgroup_id).collect();
         for episode in episodes.iter().flat_map(|episodes| &episodes.longest) {
             own.insert(episode.cgroup_id);
             own.extend(episode.occupants.iter().map(|occupant| occupant.cgroup_id));
         }
+        own.extend(explanations.iter().flat_map(|all| &all.explained).map(|e| e.cgroup_id));
         let free = own.last().map_or(1, |last| last.saturating_add(1));
         Self { given: BTreeMap::new(), own, free }
     }
@@ -127,6 +136,31 @@ fn redact_episode(episode: &mut Episode, ids: &mut Ids) {
         redact_task(task);
         *cgroup_id = ids.of(*cgroup_id, cgroup.take());
     }
+}
+
+fn redact_explained(explained: &mut Explained, ids: &mut Ids) {
+    let Explained {
+        comm,
+        cgroup_id,
+        cgroup,
+        begin_ns: _,
+        followed_ns: _,
+        is_cut: _,
+        wakeups: _,
+        late: _,
+        explained: _,
+        lost: _,
+        causes,
+        worst,
+        waits,
+        program_ns: _,
+        agent_ns: _,
+    } = explained;
+    REDACTED.clone_into(comm);
+    *cgroup_id = ids.of(*cgroup_id, cgroup.take());
+    causes.iter_mut().for_each(redact_row);
+    worst.iter_mut().for_each(super::redact_episode);
+    waits.iter_mut().for_each(redact_wait_row);
 }
 
 #[cfg(test)]

@@ -128,8 +128,9 @@ impl Window {
             return Some(("boots".into(), format!("more than {MOST_BOOTS} are there")));
         }
         let waits = all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)));
+        let explanations = || Some(("explanations".into(), self.explanations.as_ref()?.fault()?));
         let episodes = || Some(("episodes".into(), self.episodes.as_ref()?.fault()?));
-        waits.or_else(episodes)
+        waits.or_else(episodes).or_else(explanations)
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) fn window() -> Window {
             program_runs: 16_000,
             source: CostSource::Measured,
             cpus: 2,
+            ..OwnCost::default()
         },
         ..Window::default()
     }
