@@ -20,6 +20,7 @@ mod same;
 mod watches;
 
 pub(crate) use refused::{differing, failure};
+pub(crate) use watches::{read_whole, watches_of};
 
 /// What means nothing to a plan.
 const NOT_OF_A_PLAN: [&str; 11] = [

@@ -278,6 +278,7 @@ impl Follower {
         }
         let options = Options {
             target: plan.target.clone(),
+            within_cgroup: None,
             stimulus: plan.stimulus,
             probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
             pinned: !plan.is_of_others() && plan.policy != ProbePolicy::Deadline,
@@ -334,7 +335,7 @@ fn watch(cpus: &[u32], host: &Host) -> Watch {
 }
 
 /// Whether a real-time task takes over anywhere in the kernel where preemption is not off.
-fn preemptible(model: Model) -> Option<bool> {
+pub(crate) fn preemptible(model: Model) -> Option<bool> {
     match model {
         Model::None | Model::Voluntary => Some(false),
         Model::Full | Model::Lazy | Model::Rt => Some(true),

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use wakescope_core::observation::Observation;
 use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
-use wakescope_stats::compare::Refusal;
-use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend};
+use wakescope_stats::compare::{Refusal, Watched};
+use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend, trend_of_watches};
 
-use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
+use crate::compare::{differing, failure, labelled, parse_alpha, print_to, read_whole, watches_of};
 use crate::ending::{Endings, format_for};
-use crate::runs::{self, Observed};
+use crate::runs;
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
@@ -23,9 +23,11 @@ use crate::{Failure, Outcome, output};
 Examples:
   wakescope trend runs/v6.1 runs/v6.6 runs/v6.12 runs/v6.18
   wakescope trend --by-time runs/*
-  wakescope trend --by-time runs/* -o trend.svg")]
+  wakescope trend --by-time runs/* -o trend.svg
+  wakescope trend --by-time week-*    # folders of watches")]
 pub(crate) struct TrendArgs {
-    /// The runs in order: run folders, a folder of run folders (sorted by name), or files
+    /// The runs in order: run folders, a folder of run folders (sorted by name), or files; or folders of
+    /// watches
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
@@ -60,21 +62,13 @@ pub(crate) struct TrendArgs {
 /// Runs `wakescope trend`.
 pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
     let format = args.format()?;
-    let paths = runs::expand(&args.runs)?;
-    if paths.len() > MOST {
-        return Err(Failure::new(format!("{} runs are too many", paths.len()))
-            .because(format!(
-                "computing time grows with the square of their number; the limit is {MOST}"
-            ))
-            .try_this("name only the latest runs, or every tenth"));
-    }
-    let mut runs = runs::read_all(&paths, &args.units, Observation::from)?;
-    if args.by_time {
-        sort_by_time(&mut runs)?;
-    }
     let options =
         Options { alpha: args.alpha.unwrap_or(ALPHA), force: args.force, seed: args.seed };
-    let mut trend = trend(&labelled(&runs), &options).map_err(|refusal| match *refusal {
+    let found = match watches_of([&args.runs])? {
+        Some([watches]) => of_watches(args, &watches, &options)?,
+        None => of_runs(args, &options)?,
+    };
+    let mut trend = found.map_err(|refusal| match *refusal {
         Refusal::Differences(differences) => differing("follow", &differences),
         other => failure(&other),
     })?;
@@ -86,6 +80,49 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
     let text = if format == Format::Json { trend.to_json() } else { shown::text(&trend, style) };
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+/// What was found in a series, or why it is none.
+type Found = Result<Trend, Box<Refusal>>;
+
+fn of_runs(args: &TrendArgs, options: &Options) -> Result<Found, Failure> {
+    let paths = runs::expand(&args.runs)?;
+    refuse_too_many(&paths)?;
+    let mut runs = runs::read_all(&paths, &args.units, Observation::from)?;
+    if args.by_time {
+        let times = runs.iter().map(|named| (&*named.label, &*named.run.started));
+        refuse_unknown_times(times)?;
+        // All are RFC 3339 in UTC, which sort as text.
+        runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
+    }
+    Ok(trend(&labelled(&runs), options))
+}
+
+fn of_watches(args: &TrendArgs, paths: &[PathBuf], options: &Options) -> Result<Found, Failure> {
+    refuse_too_many(paths)?;
+    if args.units.unit().is_some() {
+        return Err(
+            Failure::new("--unit does not apply to watches: a watch is in ns").try_this("omit it")
+        );
+    }
+    let (labels, watches) = (runs::labels(paths), read_whole(paths)?);
+    let each = labels.iter().zip(&watches);
+    let mut all: Vec<Watched> = each.map(|(label, watch)| Watched { label, watch }).collect();
+    if args.by_time {
+        all.sort_by(|a, b| a.watch.run.started.cmp(&b.watch.run.started));
+    }
+    Ok(trend_of_watches(&all, options))
+}
+
+fn refuse_too_many(paths: &[PathBuf]) -> Result<(), Failure> {
+    if paths.len() <= MOST {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{} runs are too many", paths.len()))
+        .because(format!(
+            "computing time grows with the square of their number; the limit is {MOST}"
+        ))
+        .try_this("name only the latest runs, or every tenth"))
 }
 
 /// Writes the picture of a series.
@@ -126,16 +163,16 @@ const ENDINGS: Endings<'static, Format> = &[
     ("png", &[Format::Png]),
 ];
 
-/// Puts runs in the order in which they began, which all of them must tell.
-fn sort_by_time(runs: &mut [Observed]) -> Result<(), Failure> {
-    if let Some(named) = runs.iter().find(|named| named.run.started.is_empty()) {
-        return Err(Failure::new(format!("cannot order {} by time", named.label))
+/// Refuses to order by time what does not tell its own.
+fn refuse_unknown_times<'a>(
+    mut times: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Failure> {
+    match times.find(|(_, started)| started.is_empty()) {
+        Some((label, _)) => Err(Failure::new(format!("cannot order {label} by time"))
             .because("it has no start time")
-            .try_this("name the runs in order, without --by-time"));
+            .try_this("name the runs in order, without --by-time")),
+        None => Ok(()),
     }
-    // All are RFC 3339 in UTC, which sort as text.
-    runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
-    Ok(())
 }
 
 impl TrendArgs {

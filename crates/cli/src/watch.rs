@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
+use wakescope_lab::plan::parse_margin;
 use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
@@ -14,11 +16,13 @@ use wakescope_trace::watch::{Counted, Limits, Watcher};
 use crate::size::size;
 use crate::trace_failure::cannot_watch;
 use crate::{Failure, Outcome, measure, output};
+use explaining::Explainer;
 use exporting::{ExportArgs, Exporter};
 use replay::{Form, Range};
 use shown::Shown;
 use stored::Storage;
 
+mod explaining;
 mod exporting;
 mod on_screen;
 pub(crate) mod replay;
@@ -32,6 +36,9 @@ pub(crate) use shown::json;
 const LEAST_INTERVAL: SpanNs = SpanNs(100_000_000);
 const LONGEST_INTERVAL: SpanNs = SpanNs(3_600_000_000_000);
 const MOST_SERIES: u32 = 65_536;
+
+/// The least time from which on waits can be late.
+const LEAST_LATE: SpanNs = SpanNs(10_000);
 
 /// The least disk space for stored windows.
 const LEAST_KEPT: u64 = 1_000_000;
@@ -52,7 +59,7 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 /// 3 --audit could compare nothing.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --listen 127.0.0.1:9464\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
+    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --explain\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --listen 127.0.0.1:9464\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
 )]
 pub(crate) struct WatchArgs {
     /// How long to watch, as in 10s or 5min [default: until Ctrl-C]
@@ -91,6 +98,16 @@ pub(crate) struct WatchArgs {
     /// Compare what is counted of each task with the kernel's own counts, to the nanosecond
     #[arg(long)]
     audit: bool,
+
+    /// Follow tasks that wait repeatedly for 1 ms or longer with the tracer of `wakescope explain` [or for
+    /// this TIME], for 3 s, and show what caused it
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms", value_parser = late, conflicts_with_all = ["once", "replay"])]
+    explain: Option<SpanNs>,
+
+    /// The share of all CPU time that watching and --explain may take; what a minute allows can be used at
+    /// once
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = budget, requires = "explain")]
+    budget: f64,
 
     /// Store windows in this folder: a file for each hour, a line of JSON for each window
     #[arg(long, value_name = "DIR")]
@@ -190,6 +207,18 @@ fn duration(text: &str) -> Result<SpanNs, String> {
     }
 }
 
+fn late(text: &str) -> Result<SpanNs, String> {
+    match text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())? {
+        span if span < LEAST_LATE => Err(format!("waits are late from {LEAST_LATE} on or later")),
+        span => Ok(span),
+    }
+}
+
+fn budget(text: &str) -> Result<f64, String> {
+    let share = parse_margin(text).ok().filter(|&share| share > 0.0 && share <= 1.0);
+    share.ok_or_else(|| "write a share above 0 and up to 100%, as in 1% or 0.01".into())
+}
+
 fn kept(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes < LEAST_KEPT => Err("keep at least 1MB".into()),
@@ -221,8 +250,15 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
-    let is_guest = host::hypervisor().is_some();
+    let host = host::read(&[]);
+    let boot = host::boot(&host);
+    let is_guest = boot.hypervisor.is_some();
     let mut watcher = Watcher::start(limits, is_guest).map_err(|e| cannot_watch(&e))?;
+    if args.explain.is_some() && !watcher.is_measuring_cost() {
+        return Err(Failure::new("cannot keep to the budget of --explain")
+            .because("the kernel does not measure here what BPF programs take (BPF_ENABLE_STATS)")
+            .try_this("run as root, or omit --explain"));
+    }
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
     }
@@ -233,7 +269,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
             Shown::for_people(args.view(), args.once, outlives_terminal, &signals)
         }
     };
-    let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
+    let explainer = args.explain.map(|above| Explainer::new(above, args.budget, host));
+    let watch =
+        Watch { exporter, explainer, ..Watch::begin(watcher, boot, args.interval, storage) };
     // From the same moment as the first interval: a busy machine would put one of its own between them.
     let end = args.end(watch.begin);
     watch.run(end, &signals, shown)
@@ -242,6 +280,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
 /// A watch that goes on.
 struct Watch {
     watcher: Watcher,
+    boot: Boot,
     interval: SpanNs,
     begin: MonoNs,
     started: Date,
@@ -253,15 +292,30 @@ struct Watch {
     audit: Option<Audit>,
     storage: Option<Storage>,
     exporter: Exporter,
+    /// Where late waits are followed.
+    explainer: Option<Explainer>,
 }
 
 impl Watch {
-    fn begin(watcher: Watcher, interval: SpanNs, storage: Option<Storage>) -> Self {
+    fn begin(watcher: Watcher, boot: Boot, interval: SpanNs, storage: Option<Storage>) -> Self {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);
         let (last, audit, exporter) = (begin, None, Exporter::default());
-        Self { watcher, interval, begin, started, last, next_cost, audit, storage, exporter }
+        let explainer = None;
+        Self {
+            watcher,
+            boot,
+            interval,
+            begin,
+            started,
+            last,
+            next_cost,
+            audit,
+            storage,
+            exporter,
+            explainer,
+        }
     }
 
     /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
@@ -274,7 +328,7 @@ impl Watch {
         let mut next = self.begin.after(self.interval);
         loop {
             let until = end.map_or(next, |end| end.min(next));
-            let is_told = shown.wait(signals, until.since(clock::now()));
+            let is_told = self.wait(&mut shown, signals, until);
             let now = clock::now();
             if is_told || end.is_some_and(|end| now >= end) {
                 break;
@@ -282,12 +336,19 @@ impl Watch {
             if now < next {
                 continue;
             }
-            let window = self.window(now);
+            let mut window = self.window(now);
+            if let Some(explainer) = &mut self.explainer {
+                explainer.add(&mut window, self.begin);
+            }
+            self.measure_cost(now);
             self.store(&window, &mut shown);
             if !shown.show(&window)? {
                 break;
             }
             next = next_after(next, now, self.interval);
+        }
+        if let Some(explainer) = &mut self.explainer {
+            explainer.finish(self.begin);
         }
         let audit = self.watcher.audit(clock::now().after(LAST_AUDIT));
         self.add(audit);
@@ -295,6 +356,9 @@ impl Watch {
         self.watcher.detach();
         let mut window = self.window_of(clock::now());
         window.audit = audit;
+        if let Some(explainer) = &mut self.explainer {
+            explainer.describe(&mut window);
+        }
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
         let sent = std::mem::take(&mut self.exporter).finish();
@@ -310,9 +374,28 @@ impl Watch {
         }
     }
 
+    /// Waits `until` then, or until a signal or the user says to end: whether that is so.
+    fn wait(&mut self, shown: &mut Shown, signals: &EndSignals, until: MonoNs) -> bool {
+        loop {
+            let left = until.since(clock::now());
+            let Some(explainer) = self.explainer.as_mut().filter(|it| it.is_following()) else {
+                return shown.wait(signals, left);
+            };
+            explainer.look(self.begin);
+            if shown.wait(signals, left.min(explaining::LOOK)) {
+                return true;
+            }
+            if left == SpanNs(0) {
+                return false;
+            }
+        }
+    }
+
     fn store(&mut self, window: &Window, shown: &mut Shown) {
         let stored = self.storage.as_mut().map(|storage| storage.add(window));
+        let explained = self.explainer.as_mut().map(Explainer::notes);
         let notes = stored.into_iter().flatten().chain(self.exporter.add(window));
+        let notes = notes.chain(explained.into_iter().flatten());
         notes.for_each(|note| shown.note(&note));
     }
 
@@ -322,17 +405,24 @@ impl Watch {
         self.add(audit);
         let mut window = self.window_of(now);
         window.audit = audit;
-        let measures = now >= self.next_cost;
-        self.watcher.measure_cost(measures);
-        if measures {
+        window
+    }
+
+    /// Has the kernel measure what programs take in the next interval, from time to time, and while a series is
+    /// followed.
+    fn measure_cost(&mut self, now: MonoNs) {
+        let is_due = now >= self.next_cost;
+        let follows = self.explainer.as_ref().is_some_and(Explainer::is_following);
+        self.watcher.measure_cost(is_due || follows);
+        if is_due {
             self.next_cost = now.after(COST_EVERY);
         }
-        window
     }
 
     fn window_of(&mut self, now: MonoNs) -> Window {
         let counted = self.watcher.read();
-        let cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
+        let mut cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
+        cost.tracer_ns = self.explainer.as_mut().map_or(0, Explainer::tracer_ns);
         let (begin, span) = (self.last.since(self.begin), now.since(self.last));
         // Not from when the watch began: the clock of spans stands still while the machine is suspended.
         let passed = clock::now().since(self.last);
@@ -345,9 +435,11 @@ impl Watch {
     fn total(&self) -> Window {
         let span = self.last.since(self.begin);
         let total = self.watcher.total();
-        let cost = self.watcher.total_cost();
+        let mut cost = self.watcher.total_cost();
+        cost.tracer_ns = self.explainer.as_ref().map_or(0, Explainer::tracer_total_ns);
         let window = self.describe(total, cost, self.started, (SpanNs(0), span));
-        Window { audit: self.audit, ..window }
+        let explanations = self.explainer.as_ref().map(Explainer::total);
+        Window { audit: self.audit, explanations, ..window }
     }
 
     /// A window that began `started`, with its begin from the start of the watch and its length.
@@ -378,6 +470,8 @@ impl Watch {
             own_cost,
             audit: None,
             episodes: Some(episodes),
+            explanations: None,
+            boots: vec![self.boot.clone()],
         }
     }
 

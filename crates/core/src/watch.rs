@@ -3,9 +3,12 @@
 //! A wait lasts from when a task is put into a run queue until it runs, as the kernel counts it itself
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
+pub mod arming;
+pub mod boot;
 pub mod cgroup;
 pub mod counters;
 pub mod episode;
+pub mod explained;
 pub mod meter;
 pub mod observed;
 pub mod packed;
@@ -16,14 +19,16 @@ mod waits;
 
 use serde::{Deserialize, Serialize};
 
+use boot::Boot;
 use episode::Episodes;
+use explained::Explanations;
 pub use waits::Waits;
 
 /// The schema of a window.
 pub const SCHEMA: &str = "wakescope.watch/1";
 
 /// What was counted between two readings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// [`SCHEMA`].
     pub schema: String,
@@ -57,6 +62,13 @@ pub struct Window {
     /// The longest waits, and who had the CPU meanwhile; `None` in windows of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episodes: Option<Episodes>,
+    /// Why series were late, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanations: Option<Explanations>,
+    /// On which machine, and under which kernel, it was counted; several in a sum of windows, none in windows
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boots: Vec<Boot>,
 }
 
 /// Where a wait begins. Waits from different points are never put together.
@@ -152,6 +164,9 @@ pub struct OwnCost {
     pub agent_ns: u64,
     /// Run time of its program in the kernel, on all CPUs, ns; `None` where it is not known.
     pub program_ns: Option<u64>,
+    /// The same of the programs of the tracer that followed a series, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tracer_ns: u64,
     /// How often that ran.
     pub program_runs: u64,
     /// How the run time is known.
@@ -161,11 +176,18 @@ pub struct OwnCost {
 }
 
 impl OwnCost {
-    /// Both together, as a part of all CPU time in `window_ns`; `None` where it is not known.
+    /// All together, as a part of all CPU time in `window_ns`; `None` where it is not known.
     pub fn share(&self, window_ns: u64) -> Option<f64> {
         let all = (window_ns as f64) * f64::from(self.cpus);
-        (all > 0.0).then_some((self.agent_ns as f64 + self.program_ns? as f64) / all)
+        (all > 0.0).then_some({
+            (self.agent_ns as f64 + self.program_ns? as f64 + self.tracer_ns as f64) / all
+        })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// How the run time of the program is known.
@@ -212,11 +234,14 @@ mod tests {
         let cost = |program_ns| OwnCost {
             agent_ns: 1_000_000,
             program_ns,
+            tracer_ns: 0,
             program_runs: 10,
             source: CostSource::Measured,
             cpus: 4,
         };
         assert_eq!(cost(Some(3_000_000)).share(1_000_000_000), Some(0.001));
+        let with_tracer = OwnCost { tracer_ns: 4_000_000, ..cost(Some(3_000_000)) };
+        assert_eq!(with_tracer.share(1_000_000_000), Some(0.002));
         assert_eq!(cost(None).share(1_000_000_000), None);
         assert_eq!(cost(Some(1)).share(0), None);
     }

@@ -5,6 +5,7 @@ use wakescope_core::host::{Clock, Host, Idle, IdleState};
 use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::{self, Sources};
 use wakescope_core::units::SpanNs;
+use wakescope_core::watch::boot::Boot;
 use wakescope_sys::{clock, sched};
 
 mod files;
@@ -15,15 +16,17 @@ mod sources;
 
 pub use files::Files;
 
+use crate::mark;
+
 /// Facts about this machine, where `cpus` are to be measured. Never fails: what cannot be read is
 /// left out.
 pub fn read(cpus: &[u32]) -> Host {
     read_from(&Files::of_this_machine(), cpus)
 }
 
-/// The hypervisor's name, if this machine is a guest: `unknown` if it hides that.
-pub fn hypervisor() -> Option<String> {
-    machine_name::hypervisor(&Files::of_this_machine())
+/// What distinguishes this boot of this machine, which is `host`, from others.
+pub fn boot(host: &Host) -> Boot {
+    Boot::of(host, mark::of_machine(), mark::of_boot())
 }
 
 /// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of

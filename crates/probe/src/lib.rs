@@ -8,6 +8,7 @@ pub mod driver;
 pub mod host;
 pub mod line;
 pub mod load;
+mod mark;
 pub mod measured_cpus;
 pub mod measurement;
 pub mod observer;

@@ -1,6 +1,8 @@
 //! Waits of all tasks: a table that is redrawn, a line for logs, the table at the end.
 
+mod boots;
 mod episodes;
+mod explained;
 pub mod live;
 mod rows;
 
@@ -92,7 +94,10 @@ pub fn line(window: &Window) -> String {
 
 /// The heading of a stored window that is shown among others.
 pub fn stored_heading(window: &Window) -> String {
-    format!("{} UTC, {}", clean(&window.started, MOST_DATE), SpanNs(window.window_ns))
+    let started = clean(&window.started, MOST_DATE);
+    let kernel =
+        boots::kernel_of(&window.boots).map(|name| format!(", {name}")).unwrap_or_default();
+    format!("{started} UTC, {}{kernel}", SpanNs(window.window_ns))
 }
 
 /// The table of stored windows, which are `total` together: how many, from when to when, and for how long
@@ -105,7 +110,8 @@ pub fn stored_table(
     style: Style,
 ) -> String {
     let extent = stored_extent(windows, first, end, total);
-    format!("{extent}\n{}", table_at(total, view, style, Times::Dates))
+    let boots = boots::line(&total.boots).map(|line| format!("{line}\n")).unwrap_or_default();
+    format!("{extent}\n{boots}{}", table_at(total, view, style, Times::Dates))
 }
 
 fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {
@@ -144,7 +150,8 @@ fn table_at(total: &Window, view: View, style: Style, times: Times) -> String {
     }));
     out.push_str(&columns(&cells, true));
     out.push_str(&format!(" {}{}\n\n", hidden(more), sum_line(total, view.by)));
-    let worst = episodes::list(total, MOST_EPISODES, times);
+    let mut worst = episodes::list(total, MOST_EPISODES, times);
+    worst.extend(explained::list(total, times));
     if !worst.is_empty() {
         out.push_str(&worst.join("\n"));
         out.push_str("\n\n");
@@ -325,11 +332,15 @@ fn own_cost_in_full(cost: &OwnCost, window_ns: u64) -> String {
     };
     let each = program_ns.checked_div(cost.program_runs).unwrap_or(0);
     format!(
-        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}",
+        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}{}",
         percent(share),
         counted(u64::from(cost.cpus), "CPU"),
         estimated(cost),
         grouped(cost.program_runs),
+        match cost.tracer_ns {
+            0 => String::new(),
+            ns => format!(", tracer {}", SpanNs(ns)),
+        }
     )
 }
 

@@ -17,6 +17,7 @@ use wakescope_core::source::Quantity;
 
 mod effect;
 mod guard;
+mod kernels;
 mod limits;
 mod measured;
 mod order;
@@ -38,9 +39,9 @@ pub use words::{percent, probability, times};
 
 pub(crate) use guard::differences;
 pub(crate) use measured::{Measured, least_count};
+pub(crate) use watches::{Watches, labelled};
 
 use effect::decide;
-use watches::Watches;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.compare/1";
@@ -263,6 +264,7 @@ fn judged(
     guard::refuse_repetitions(&all)?;
     let mut differences = guard::repetitions(new, old);
     differences.extend(guard::differences(&all));
+    differences.extend(kernels::differences(new, old));
     differences.extend(watches.iter().flat_map(|watches| watches.differences()));
     let mut differences = guard::refuse_differences(differences, options.force)?;
     let mut sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());

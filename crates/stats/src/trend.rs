@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use wakescope_core::units::{counted, one_or_many};
 
 use crate::compare::{
-    Difference, Labelled, Measured, Refusal, RunFigures, differences, least_count,
+    Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, differences,
+    labelled, least_count, times,
 };
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
@@ -112,6 +113,30 @@ pub struct Step {
 /// # Errors
 /// If there are no runs, one holds nothing, or, unless forced, they are not alike in what matters.
 pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>> {
+    followed(runs, differences(runs), options)
+}
+
+/// The same of watches, of which each is one run: all its waits together. A change of their load is stated,
+/// because waits may be longer for that alone.
+///
+/// # Errors
+/// As those of [`trend`].
+pub fn trend_of_watches(watches: &[Watched], options: &Options) -> Result<Trend, Box<Refusal>> {
+    let (runs, series) = (labelled(watches), Watches::series(watches));
+    let mut all = differences(&runs);
+    all.extend(series.differences());
+    let mut trend = followed(&runs, all, options)?;
+    trend.notes.extend(series.notes());
+    trend.notes.extend(of_load(&runs, options));
+    Ok(trend)
+}
+
+/// A series of runs that differ in this.
+fn followed(
+    runs: &[Labelled],
+    differences: Vec<Difference>,
+    options: &Options,
+) -> Result<Trend, Box<Refusal>> {
     if runs.is_empty() {
         return Err(Box::new(Refusal::NoRuns));
     }
@@ -119,7 +144,6 @@ pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>
     if let Some(empty) = measured.iter().find(|m| m.expiries.count == 0) {
         return Err(Box::new(Refusal::NoSamples(empty.label.into())));
     }
-    let differences = differences(runs);
     let matters: Vec<Difference> = differences.iter().filter(|d| d.matters).cloned().collect();
     if !matters.is_empty() && !options.force {
         return Err(Box::new(Refusal::Differences(matters)));
@@ -184,6 +208,29 @@ fn steps(runs: &[RunFigures], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> 
         begin = change.at;
     }
     steps
+}
+
+/// Where the load of watches changed by more than what makes a difference in a comparison.
+fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
+    let loads = runs.iter().map(|l| l.run.load.first().map(|load| load.per_second.max(1e-9).ln()));
+    let logs = loads.collect::<Option<Vec<f64>>>()?;
+    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+    let found = changes(&logs, options.alpha, options.seed);
+    let ends = found.iter().skip(1).map(|change| change.at).chain([logs.len()]);
+    let begins = [0].into_iter().chain(found.iter().map(|change| change.at));
+    let steps = begins.zip(found.iter().zip(ends)).map(|(begin, (change, end))| {
+        (change.at, mean(&logs[change.at..end]) - mean(&logs[begin..change.at]))
+    });
+    let told: Vec<String> = steps
+        .filter(|(_, step)| step.abs() > (1.0 + MARGIN).ln())
+        .map(|(at, step)| format!("{} as many from {} on", times(step.exp()), runs[at].label))
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "The load changed, too: switches per second are {}. Waits may have changed because of the load.",
+            told.join(", ")
+        )
+    })
 }
 
 fn notes(series: &Series) -> Vec<String> {

@@ -257,7 +257,9 @@ INLINE int is_target(struct task_struct *task)
 		/* Up to 5.16, what a longer name left behind follows the end of the text. */
 		u64 comm[2] = {};
 		bpf_probe_read_kernel_str(comm, sizeof(comm), &task->comm);
-		return comm[0] == target_comm[0] && comm[1] == target_comm[1];
+		if (comm[0] != target_comm[0] || comm[1] != target_comm[1])
+			return 0;
+		return !target_cgroup || task->cgroups->dfl_cgrp->kn->id == target_cgroup;
 	}
 	if (targets == CGROUP)
 		return task->cgroups->dfl_cgrp->kn->id == target_cgroup;

@@ -5,7 +5,10 @@
 #include "bpf.h"
 #include "shared.h"
 
-/* Whose wakeups are followed: threads that the loader names; those of a process, of a name, of a cgroup. */
+/*
+ * Whose wakeups are followed: threads that the loader names; those of a process, of a name (in one cgroup, if
+ * that is told), of a cgroup.
+ */
 enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3 };
 const volatile u32 targets = NAMED;
 const volatile u32 target_pid = 0;

@@ -37,6 +37,11 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// The same, of threads of a name only those in this cgroup.
+    pub(crate) fn within(self, cgroup: Option<u64>) -> Self {
+        Self { cgroup: cgroup.unwrap_or(self.cgroup), ..self }
+    }
+
     /// What programs are told of `target`. They follow an ID as that of a process or of a thread.
     pub(crate) fn of(target: &Target) -> Result<Self, TargetError> {
         let none = Self::default();

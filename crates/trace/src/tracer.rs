@@ -46,6 +46,8 @@ mod attaching;
 pub struct Options {
     /// Whose wakeups.
     pub target: Target,
+    /// Of threads of a name only those in the cgroup with this ID; `None` for all.
+    pub within_cgroup: Option<u64>,
     /// What wakes them.
     pub stimulus: Stimulus,
     /// Of probes, how many there are at most. They are announced one by one, and say when they have
@@ -147,6 +149,7 @@ impl Tracer {
     /// Loads and attaches what this kernel has a place for. Nothing counts before [`Self::begin`].
     pub fn start(options: Options) -> Result<Self, TraceError> {
         let filter = Filter::of(&options.target).map_err(TraceError::Target)?;
+        let filter = filter.within(options.within_cgroup);
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
@@ -287,6 +290,14 @@ impl Tracer {
             }
         }
         self.control.set(0, control, 0).map_err(refused)
+    }
+
+    /// How long the programs have run, on all CPUs: only the runs that the kernel measured, where it was told
+    /// to (BPF statistics).
+    pub fn run_time(&self) -> SpanNs {
+        let infos = self.programs.programs().filter_map(|(_, program)| program.info().ok());
+        let ns = infos.map(|info| u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX));
+        SpanNs(ns.fold(0, u64::saturating_add))
     }
 
     /// Takes what has left the kernel, for 50 ms at most. To be called some ten times a second.

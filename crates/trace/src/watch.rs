@@ -262,6 +262,11 @@ impl Watcher {
         self.costs.total(cpus_with_switches(&self.cpus))
     }
 
+    /// Whether the kernel measures just now what programs take: not every user may ask for that.
+    pub fn is_measuring_cost(&self) -> bool {
+        self.costs.is_measuring()
+    }
+
     /// Has the kernel measure each run of each BPF program from now on, which takes time of its own, or no
     /// more.
     pub fn measure_cost(&mut self, measures: bool) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::Waits;
 use wakescope_sys::clock;
-use wakescope_sys::sched::{affinity, set_affinity};
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
 use wakescope_testing::skip;
 use wakescope_trace::TraceError;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
@@ -197,4 +197,72 @@ fn rows_of_series_that_ended_are_given_to_others() {
     let exact = Waits { max_is_exact: series.max_is_exact, max_ns: series.max_ns, ..windows };
     assert_eq!((&series, &exact), (&cpus, &series));
     assert!(total.series.len() > 2_048, "{}", total.series.len());
+}
+
+/// What the kernel keeps of a task says since when it waits, so nothing has to be read of tasks that were there
+/// before.
+#[test]
+fn a_wait_in_progress_at_the_start_is_counted_from_its_begin() {
+    let name = "a_wait_in_progress_at_the_start_is_counted_from_its_begin";
+    let fifo = Schedule::Fifo { priority: 1 };
+    let cpus = affinity().unwrap();
+    let [own, .., cpu] = cpus[..] else { return skip(name, "it takes two CPUs") };
+    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
+        return skip(name, "no thread may have a real-time priority");
+    }
+    set_affinity(&[own]).unwrap();
+    // Real-time tasks leave others a part of each second, in which the watch may happen to start.
+    for _ in 0..10 {
+        let Some((in_progress, waits)) = start_during_a_wait(name, cpu, fifo) else { return };
+        if let Some(in_progress) = in_progress {
+            let longest = waits.max_ns.unwrap();
+            // The clock of the queue is not adjusted as that of spans is.
+            assert!(longest >= in_progress.0 / 100 * 99 - 1_000_000, "{in_progress}: {waits:?}");
+            return;
+        }
+    }
+    panic!("no watch started while the task waited");
+}
+
+/// Starts a watch while a task of this CPU that never sleeps has to wait for one scheduled so. How long the wait
+/// was that was in progress, by the task's own clock, and all its waits that were counted.
+fn start_during_a_wait(name: &str, cpu: u32, hog: Schedule) -> Option<(Option<SpanNs>, Waits)> {
+    let [hog_ends, ends] = [AtomicBool::new(false), AtomicBool::new(false)];
+    let (watcher, started, gaps) = std::thread::scope(|scope| {
+        let waiter = std::thread::Builder::new().name("was-waiting".into());
+        let waiter = waiter.spawn_scoped(scope, || {
+            set_affinity(&[cpu]).unwrap();
+            let (mut gaps, mut last) = (Vec::new(), clock::now());
+            while !ends.load(Ordering::Relaxed) {
+                let now = clock::now();
+                if now.since(last) > SpanNs(50_000_000) {
+                    gaps.push((last, now));
+                }
+                last = now;
+            }
+            gaps
+        });
+        scope.spawn(|| {
+            set_affinity(&[cpu]).unwrap();
+            set_schedule(hog).unwrap();
+            while !hog_ends.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        clock::sleep_until(clock::now().after(SpanNs(100_000_000))).unwrap();
+        let watcher = watch(name, Limits::default());
+        let started = clock::now();
+        // The wait ends, and then the task.
+        hog_ends.store(true, Ordering::Relaxed);
+        clock::sleep_until(clock::now().after(SpanNs(200_000_000))).unwrap();
+        ends.store(true, Ordering::Relaxed);
+        (watcher, started, waiter.unwrap().join().unwrap())
+    });
+    let mut watcher = watcher?;
+    watcher.detach();
+    let counted = watcher.read();
+    let found = counted.series.into_iter().find(|series| series.comm == "was-waiting");
+    let in_progress = gaps.iter().find(|gap| gap.0 < started && started < gap.1);
+    let waits = found.map(|series| series.waits).unwrap_or_default();
+    Some((in_progress.map(|gap| gap.1.since(gap.0)), waits))
 }

@@ -1147,7 +1147,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__watch)
-            opts="-h --duration --interval --once --json --by --sort --rows --series --audit --out --keep --merge --listen --otlp --otlp-every --export-by --export-series --redact --replay --since --until --help"
+            opts="-h --duration --interval --once --json --by --sort --rows --series --audit --explain --budget --out --keep --merge --listen --otlp --otlp-every --export-by --export-series --redact --replay --since --until --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1174,6 +1174,14 @@ _wakescope() {
                     return 0
                     ;;
                 --series)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

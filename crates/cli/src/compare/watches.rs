@@ -26,7 +26,7 @@ const GROUP: usize = 512;
 
 /// Compares watches, if the paths are those of watches.
 pub(super) fn run(args: &CompareArgs) -> Result<Option<Compare>, Failure> {
-    let Some([new, old]) = sides(args)? else {
+    let Some([new, old]) = watches_of([&args.runs, &args.against])? else {
         return match args.by {
             None => Ok(None),
             Some(_) => Err(Failure::new("--by applies only to watches").try_this("omit it")),
@@ -44,11 +44,13 @@ pub(super) fn run(args: &CompareArgs) -> Result<Option<Compare>, Failure> {
     compared.map(Some).map_err(|refusal| failure(&refusal))
 }
 
-/// The watches of both sides; `None` if no path leads to one.
-fn sides(args: &CompareArgs) -> Result<Option<[Vec<PathBuf>; 2]>, Failure> {
+/// The watches to which the paths of each side lead; `None` if no path leads to one.
+pub(crate) fn watches_of<const SIDES: usize>(
+    sides: [&Vec<PathBuf>; SIDES],
+) -> Result<Option<[Vec<PathBuf>; SIDES]>, Failure> {
     let mut watch: Option<PathBuf> = None;
     let mut other: Option<PathBuf> = None;
-    let sides = [&args.runs, &args.against].map(|paths| -> Vec<PathBuf> {
+    let sides = sides.map(|paths| -> Vec<PathBuf> {
         let each = paths.iter().flat_map(|path| {
             let found = Found::at(path);
             watch = watch.take().or_else(|| found.watches.first().cloned());
@@ -114,6 +116,11 @@ fn refuse_what_means_nothing(args: &CompareArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Reads watches of which only all waits together matter.
+pub(crate) fn read_whole(paths: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
+    read_all(paths, Grouping::None, MOST_BYTES)
 }
 
 /// Reads watches one after the other: each may take much memory until its windows are added up. The groups of

@@ -67,6 +67,9 @@ impl Checker {
     pub(crate) fn new(schema: Value) -> Self {
         let mut schemas = boon::Schemas::new();
         let mut compiler = boon::Compiler::new();
+        // Others refer to its definitions.
+        let run = serde_json::from_str(&read("docs/reference/run.schema.json")).unwrap();
+        compiler.add_resource("urn:wakescope:run:2", run).unwrap();
         compiler.add_resource("urn:test", schema).unwrap();
         let index = compiler.compile("urn:test", &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
         Self { schemas, index }

@@ -2,9 +2,10 @@
 
 use crate::common::bench::{Ended, Test};
 use crate::common::made_up::run;
+use crate::common::stored_window::busy_window;
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wakescope_core::run::Run;
 
 const CHANGED: [u64; 12] = [100, 104, 97, 101, 99, 103, 155, 149, 151, 148, 153, 150];
@@ -102,4 +103,60 @@ fn what_is_no_series_is_refused() {
     let ended = trend(&test, &[], &many);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("the limit is 1000"), "{ended:?}");
+}
+
+/// Watches of 12 weeks, the last one first. From the seventh on waits are longer, and the load with them where
+/// it `grows`.
+fn write_weeks(test: &Test, grows: bool) {
+    for week in 0..12_u64 {
+        let later = u64::from(week >= 6);
+        let (us, load) = (1_000 + 1_000 * later, if grows { 1 + 2 * later } else { 1 });
+        let folder = test.dir.join(format!("watches/week{week}"));
+        fs::create_dir_all(&folder).unwrap();
+        let tasks = [("postgres", vec![(100_000 + week, 2_980), (us * 1_000 + week, 20)])];
+        let started = format!("2026-11-{:02}T01:00:00Z", 21 - week);
+        let window = busy_window(&started, week, load * 1_000 + week, &tasks);
+        let mut window: Value = serde_json::from_str(&window).unwrap();
+        let machine = if week == 11 { "n" } else { "m" };
+        window["boots"] = json!([{"machine": machine, "boot": "b", "release": "6.12", "version": "1",
+            "arch": "x86_64", "preemption": "full"}]);
+        fs::write(folder.join("2026-11-01T01-00-00.jsonl"), format!("{window}\n")).unwrap();
+    }
+}
+
+#[test]
+fn watches_are_followed_as_runs_are() {
+    let test = Test::new("trend-watches");
+    write_weeks(&test, false);
+    let followed = |args: &[&str]| {
+        let ended = trend(&test, args, &["watches".into()]);
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+        ended.stdout
+    };
+    let text = followed(&[]);
+    assert!(text.contains(": p99.9 changed once: 2.00 × from week6 on (p = 0."), "{text}");
+    let machines = "The runs are of 2 machines: a change may be that of the machine.";
+    assert!(text.contains(machines) && !text.contains("load changed"), "{text}");
+    let json: Value = serde_json::from_str(&followed(&["--json", "--by-time"])).unwrap();
+    let series = &json["series"][0];
+    assert_eq!(series["quantity"], "runqueue-delay");
+    assert_eq!(series["p999"][0]["after"], "week5");
+    followed(&["-o", "out.svg"]);
+    write_weeks(&test, true);
+    let words: Vec<String> = followed(&[]).split_whitespace().map(Into::into).collect();
+    let told = words.join(" ");
+    assert!(told.contains("switches per second are 3.00 ×"), "{told}");
+    assert!(told.contains("from week6 on. Waits may have changed because of the load."), "{told}");
+}
+
+#[test]
+fn a_series_of_runs_and_watches_is_refused() {
+    let test = Test::new("trend-mixed");
+    write_weeks(&test, false);
+    let run = test.write_runs("night", &[100]).remove(0);
+    let refused = trend(&test, &[], &["watches".into(), run]);
+    assert_eq!((refused.code, &*refused.stdout), (Some(2), ""));
+    assert!(refused.stderr.contains("a watch with anything else"), "{refused:?}");
+    let unit = trend(&test, &["--unit", "ns"], &["watches".into()]);
+    assert!(unit.code == Some(2) && unit.stderr.contains("a watch is in ns"), "{unit:?}");
 }

@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 
 use crate::common::bench::{Running, Test, eventually_some, kill, skip};
 use crate::common::following::can_follow;
-use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
+use crate::common::{Checker, read};
+use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::{Window, packed};
@@ -117,30 +118,33 @@ impl Drop for Group {
 
 /// A watch whose windows go to a file as they end.
 fn start(test: &Test) -> Running {
-    test.start_command(&[
-        "watch",
-        "--json",
-        "--interval",
-        "200ms",
-        "--out",
-        "w",
-        "--merge",
-        "200ms",
-    ])
+    start_with(test, &[])
+}
+
+/// The same with these options, too.
+fn start_with(test: &Test, options: &[&str]) -> Running {
+    let always = ["watch", "--json", "--interval", "200ms", "--out", "w", "--merge", "200ms"];
+    test.start_command(&[&always, options].concat())
 }
 
 /// The first episode that `is_it`, in what the watch stores.
 #[track_caller]
 fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) -> bool) -> Episode {
+    await_in_windows(test, what, |window| {
+        window.episodes?.longest.into_iter().find(|episode| is_it(episode))
+    })
+}
+
+/// The first thing that `find` finds in a window that the watch stores.
+#[track_caller]
+fn await_in_windows<T>(test: &Test, what: &str, find: impl Fn(Window) -> Option<T>) -> T {
     let folder = test.dir.join("w");
     eventually_some(what, || {
         let files = wakescope_store::window_files(&folder).ok()?;
         let text: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
         let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        let windows: Vec<Window> =
-            lines.map(|line| packed::read(line.as_bytes()).unwrap()).collect();
-        let mut all = windows.into_iter().filter_map(|window| window.episodes);
-        all.find_map(|episodes| episodes.longest.into_iter().find(|episode| is_it(episode)))
+        let mut windows = lines.map(|line| packed::read(line.as_bytes()).unwrap());
+        windows.find_map(&find)
     })
 }
 
@@ -239,4 +243,117 @@ fn a_quota_that_stops_its_own_group_is_named() {
     assert!(found.throttled_ns >= found.ns / 2 && found.ns > 50_000_000, "{found:?}");
     drop(spinner);
     end(running);
+}
+
+/// Ends a watch, and holds each of its windows against the schema.
+#[track_caller]
+fn end_and_check(running: Running) -> Vec<Window> {
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let schema = serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap();
+    let checker = Checker::closed(schema);
+    let windows = ended.stdout.lines().map(|line| {
+        assert_eq!(checker.fault(&serde_json::from_str(line).unwrap()), None, "{line}");
+        packed::read(line.as_bytes()).unwrap()
+    });
+    windows.collect()
+}
+
+#[test]
+fn late_waits_are_followed_to_the_task_that_caused_them() {
+    const NAME: &str = "late_waits_are_followed_to_the_task_that_caused_them";
+    let fifo = Schedule::Fifo { priority: 7 };
+    if !can_follow(NAME) {
+        return;
+    }
+    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let _alone = alone();
+    let test = Test::new("watch-explain-hog");
+    let running = start_with(&test, &["--explain", "--budget", "100%"]);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let hog = Hog::start("fifo-hog", cpu(), fifo);
+    // Others may live on that CPU, and be followed first, for the same reason.
+    let is_hog = |culprit: &Culprit| matches!(culprit, Culprit::Task(task) if task.comm == "fifo-hog" && task.policy == Policy::Fifo);
+    let found = await_in_windows(&test, "the hog is the largest cause", |window| {
+        window
+            .explanations?
+            .explained
+            .into_iter()
+            .find(|explained| explained.causes.first().is_some_and(|row| is_hog(&row.culprit)))
+    });
+    assert_eq!(found.causes[0].cause, Cause::HigherPriorityTask, "{found:?}");
+    assert!(found.explained > 0 && found.late >= found.explained, "{found:?}");
+    let worst = found.worst.as_ref().unwrap();
+    assert!(worst.blame.iter().any(|share| is_hog(&share.culprit)), "{worst:?}");
+    let blamed: u64 = worst.blame.iter().map(|share| share.ns).sum();
+    assert_eq!((blamed, worst.timeline.len()), (worst.wakeup_latency_ns, 0));
+    assert!(found.program_ns.is_some_and(|ns| ns > 0) && found.agent_ns > 0, "{found:?}");
+    drop((hog, waiter));
+    let windows = end_and_check(running);
+    let tracer: u64 = windows.iter().map(|window| window.own_cost.tracer_ns).sum();
+    let all = windows.iter().filter_map(|window| window.explanations.as_ref());
+    let followed = all.flat_map(|all| &all.explained).filter_map(|one| one.program_ns);
+    assert_eq!(tracer, followed.sum::<u64>(), "each run of the tracer is in the own cost once");
+    let table = test.ended(&["report", "w"]).stdout;
+    assert!(table.contains(" followed for ") && table.contains("fifo-hog fifo 7"), "{table}");
+    let redacted = test.ended(&["report", "w", "--redact"]).stdout;
+    assert!(redacted.contains(" followed for ") && !redacted.contains("fifo-hog"), "{redacted}");
+}
+
+#[test]
+fn late_waits_are_followed_to_the_quota_that_caused_them() {
+    const NAME: &str = "late_waits_are_followed_to_the_quota_that_caused_them";
+    if !can_follow(NAME) {
+        return;
+    }
+    let _alone = alone();
+    // 2 ms of each 200 ms.
+    let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
+    let group = match Group::make(("cpu.max", "2000 200000"), &older) {
+        Ok(group) => group,
+        Err(why) => return skip(NAME, &why),
+    };
+    let test = Test::new("watch-explain-quota");
+    let running = start_with(&test, &["--explain=20ms", "--budget", "100%"]);
+    let spinner = group.start_spinner(&test, "stopped", cpu());
+    let found = await_in_windows(&test, "the quota is seen", |window| {
+        window.explanations?.explained.into_iter().find(|explained| explained.comm == "stopped")
+    });
+    let throttled = found.waits.iter().find(|row| row.kind == WaitKind::Throttled);
+    let worst = throttled.and_then(|row| row.worst.as_ref());
+    let worst = worst.unwrap_or_else(|| panic!("{found:?}"));
+    assert_eq!(
+        (worst.cause, worst.task.pid),
+        (Cause::Throttled, Some(spinner.0.id())),
+        "{found:?}"
+    );
+    assert!(worst.ns > 50_000_000, "{found:?}");
+    drop(spinner);
+    end_and_check(running);
+}
+
+#[test]
+fn nothing_is_followed_beyond_the_budget_and_that_is_told() {
+    const NAME: &str = "nothing_is_followed_beyond_the_budget_and_that_is_told";
+    if !can_follow(NAME) {
+        return;
+    }
+    let _alone = alone();
+    let test = Test::new("watch-explain-budget");
+    let running = start_with(&test, &["--explain=10us", "--budget", "0.001%"]);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let other = Hog::start("waits-as-well", cpu(), Schedule::Other { nice: 0 });
+    await_in_windows(&test, "the budget suppresses it", |window| {
+        (window.explanations?.suppressed.budget > 0).then_some(())
+    });
+    drop((waiter, other));
+    let windows = end_and_check(running);
+    let explanations = || windows.iter().filter_map(|window| window.explanations.as_ref());
+    assert!(explanations().all(|all| all.explained.is_empty()), "{windows:?}");
+    assert!(windows.iter().all(|window| window.own_cost.tracer_ns == 0), "{windows:?}");
+    let table = test.ended(&["report", "w"]).stdout;
+    assert!(table.contains("beyond the budget of 0.001 %"), "{table}");
 }

@@ -68,29 +68,32 @@ pub(super) fn redact_waits(waits: &mut Waits) {
         schedstat: _,
         quota,
     } = waits;
-    for WaitRow { kind: _, count: _, sum_ns: _, throttled_ns: _, steal_ns: _, worst } in kinds {
-        let Some(WorstWait {
-            ns: _,
-            at_ns: _,
-            cpu: _,
-            task,
-            cause: _,
-            culprit,
-            throttled_ns: _,
-            steal_ns: _,
-        }) = worst
-        else {
-            continue;
-        };
-        redact_task(task);
-        redact_culprit(culprit);
-    }
+    kinds.iter_mut().for_each(redact_wait_row);
     for ThreadWaits { task, sum_ns: _, run_delay_ns: _, kinds: _ } in threads {
         redact_task(task);
     }
     if let Some(Quota { cgroup, quota_ns: _, period_ns: _ }) = quota {
         remove(cgroup);
     }
+}
+
+pub(super) fn redact_wait_row(row: &mut WaitRow) {
+    let WaitRow { kind: _, count: _, sum_ns: _, throttled_ns: _, steal_ns: _, worst } = row;
+    let Some(WorstWait {
+        ns: _,
+        at_ns: _,
+        cpu: _,
+        task,
+        cause: _,
+        culprit,
+        throttled_ns: _,
+        steal_ns: _,
+    }) = worst
+    else {
+        return;
+    };
+    redact_task(task);
+    redact_culprit(culprit);
 }
 
 pub(super) fn redact_ranking(ranking: &mut Ranking) {

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::REDACTED;
-use super::explained::{redact_culprit, redact_task};
+use super::explained::{redact_culprit, redact_row, redact_task, redact_wait_row};
+use crate::watch::boot::Boot;
 use crate::watch::cgroup::Cgroup;
 use crate::watch::episode::{Episode, Episodes, Occupant};
+use crate::watch::explained::{Explained, Explanations};
 use crate::watch::{Cpu, Series, Waits, Window};
 
 /// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the IDs of
@@ -28,8 +30,10 @@ pub fn redact_window(window: &mut Window) {
         own_cost: _,
         audit: _,
         episodes,
+        explanations,
+        boots,
     } = window;
-    let mut ids = Ids::of_window(series, episodes.as_ref());
+    let mut ids = Ids::of_window(series, episodes.as_ref(), explanations.as_ref());
     let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
     for Series { cgroup_id, cgroup, comm: _, waits } in std::mem::take(series) {
         let sum = cgroups.entry(ids.of(cgroup_id, cgroup)).or_default();
@@ -37,6 +41,8 @@ pub fn redact_window(window: &mut Window) {
     }
     let episodes = episodes.iter_mut().flat_map(|episodes| &mut episodes.longest);
     episodes.for_each(|episode| redact_episode(episode, &mut ids));
+    let explained = explanations.iter_mut().flat_map(|all| &mut all.explained);
+    explained.for_each(|explained| redact_explained(explained, &mut ids));
     series.extend(cgroups.into_iter().map(|(cgroup_id, waits)| Series {
         cgroup_id,
         cgroup: None,
@@ -44,6 +50,25 @@ pub fn redact_window(window: &mut Window) {
         waits,
     }));
     for Cpu { cpu: _, switches: _, waits: _ } in cpus {}
+    boots.iter_mut().for_each(redact_boot);
+}
+
+/// Without the mark of the machine, which all its records have in common. That of a boot is gone with it, as
+/// the IDs of processes are.
+fn redact_boot(boot: &mut Boot) {
+    let Boot {
+        machine,
+        boot: _,
+        // What is judged, and what decides the figures, as in a run.
+        release: _,
+        version: _,
+        arch: _,
+        preemption: _,
+        cpu_model: _,
+        hypervisor: _,
+        clock: _,
+    } = boot;
+    *machine = None;
 }
 
 /// An ID for each cgroup, and no ID for two.
@@ -56,12 +81,17 @@ struct Ids {
 }
 
 impl Ids {
-    fn of_window(series: &[Series], episodes: Option<&Episodes>) -> Self {
+    fn of_window(
+        series: &[Series],
+        episodes: Option<&Episodes>,
+        explanations: Option<&Explanations>,
+    ) -> Self {
         let mut own: BTreeSet<u64> = series.iter().map(|series| series.cgroup_id).collect();
         for episode in episodes.iter().flat_map(|episodes| &episodes.longest) {
             own.insert(episode.cgroup_id);
             own.extend(episode.occupants.iter().map(|occupant| occupant.cgroup_id));
         }
+        own.extend(explanations.iter().flat_map(|all| &all.explained).map(|e| e.cgroup_id));
         let free = own.last().map_or(1, |last| last.saturating_add(1));
         Self { given: BTreeMap::new(), own, free }
     }
@@ -108,6 +138,31 @@ fn redact_episode(episode: &mut Episode, ids: &mut Ids) {
     }
 }
 
+fn redact_explained(explained: &mut Explained, ids: &mut Ids) {
+    let Explained {
+        comm,
+        cgroup_id,
+        cgroup,
+        begin_ns: _,
+        followed_ns: _,
+        is_cut: _,
+        wakeups: _,
+        late: _,
+        explained: _,
+        lost: _,
+        causes,
+        worst,
+        waits,
+        program_ns: _,
+        agent_ns: _,
+    } = explained;
+    REDACTED.clone_into(comm);
+    *cgroup_id = ids.of(*cgroup_id, cgroup.take());
+    causes.iter_mut().for_each(redact_row);
+    worst.iter_mut().for_each(super::redact_episode);
+    waits.iter_mut().for_each(redact_wait_row);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,7 +193,8 @@ mod tests {
             "cpu":0,"ns":5,"task":{{"comm":"MARKER-a","pid":3}},"cgroup_id":7,"cgroup":"/MARKER",
             "cause":"equal_or_lower_task","culprit":{{"kind":"task","comm":"MARKER-b"}},
             "throttled_ns":0,"irq_ns":0,"steal_ns":0,"moved_ns":0,"occupants":[{{"task":{{
-            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER/older","ns":5}}],"unexplained_ns":0}}]}}}}"#,
+            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER/older","ns":5}}],"unexplained_ns":0}}]}},"boots":[{{"machine":"MARKER","boot":"b","release":"6.12",
+            "version":"1","arch":"x86_64","preemption":"full"}}]}}"#,
             all.join(",")
         );
         let mut window = packed::read(line.as_bytes()).unwrap();
@@ -148,6 +204,7 @@ mod tests {
         assert_eq!(counts.collect::<Vec<_>>(), [(7, 2), (8, 1), (9, 1)]);
         let episode = &window.episodes.as_ref().unwrap().longest[0];
         assert_eq!((episode.cgroup_id, episode.occupants[0].cgroup_id), (7, 9));
+        assert_eq!(window.boots[0].boot.as_deref(), Some("b"));
         let once = window.clone();
         redact_window(&mut window);
         assert_eq!(window, once);

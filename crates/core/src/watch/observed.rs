@@ -11,6 +11,7 @@ use crate::redact::REDACTED;
 use crate::run::LoadResult;
 use crate::source::{Omission, Quantity, Source};
 use crate::stated::Stated;
+use crate::watch::boot::{Boot, host_of};
 use crate::watch::cgroup::Cgroup;
 use crate::watch::{LeftOut, Series, Waits, Window};
 
@@ -60,6 +61,8 @@ pub struct Observed {
     pub differing: u64,
     /// Waits that belong to no group, because whose they are is not known by name.
     pub unnamed: u64,
+    /// On which machines, and under which kernels, it was counted. What they have in common is in `run`.
+    pub boots: Vec<Boot>,
     /// The waits of each group.
     pub groups: BTreeMap<Group, Distribution>,
 }
@@ -121,6 +124,7 @@ impl Observed {
                 omission: Omission::None,
                 ..Source::default()
             }),
+            host: host_of(&total.boots),
             load: vec![load],
             threads: total.cpus.iter().map(|cpu| sums_of(cpu.cpu, &cpu.waits)).collect(),
             expiries: distribution_of(&all),
@@ -133,6 +137,7 @@ impl Observed {
             left_out: total.left_out,
             differing: total.audit.map_or(0, |audit| audit.differing),
             unnamed,
+            boots: total.boots.clone(),
             groups: groups.into_iter().map(|(group, w)| (group, distribution_of(&w))).collect(),
         }
     }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::budget::{Budget, Entry};
 use crate::histogram::{Bucket, Histogram};
+use crate::watch::boot::MOST_BOOTS;
 use crate::watch::scale::{BUCKETS, edges_of};
 use crate::watch::{SCHEMA, Waits, Window};
 
@@ -123,9 +124,13 @@ impl Window {
         if crate::date::Date::parse(&self.started).is_none() {
             return Some(("started".into(), "it is no date".into()));
         }
+        if self.boots.len() > MOST_BOOTS + 1 {
+            return Some(("boots".into(), format!("more than {MOST_BOOTS} are there")));
+        }
         let waits = all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)));
+        let explanations = || Some(("explanations".into(), self.explanations.as_ref()?.fault()?));
         let episodes = || Some(("episodes".into(), self.episodes.as_ref()?.fault()?));
-        waits.or_else(episodes)
+        waits.or_else(episodes).or_else(explanations)
     }
 }
 
@@ -223,6 +228,7 @@ pub(super) fn histogram<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram,
 mod tests {
     use super::*;
     use crate::date::Date;
+    use crate::watch::boot::Boot;
     use crate::watch::meter::{Meter, Reading};
     use crate::watch::observed::{Grouping, Observed};
     use crate::watch::{Cpu, OwnCost, Series};
@@ -257,6 +263,7 @@ mod tests {
             series_used: 2,
             series_limit: 9,
             own_cost: OwnCost { agent_ns: 1, program_runs: 9, cpus: 2, ..OwnCost::default() },
+            boots: vec![Boot { boot: Some("1".into()), ..Boot::default() }],
             ..Window::default()
         }
     }

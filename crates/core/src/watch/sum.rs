@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::date::Date;
+use crate::watch::boot;
 use crate::watch::cgroup::Cgroup;
 use crate::watch::episode::Episodes;
 use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
@@ -44,6 +45,7 @@ impl Sum {
             Some(head) => {
                 let later_ns = not_watched(&head, &window);
                 window.episodes.iter_mut().for_each(|episodes| episodes.shift(later_ns));
+                window.explanations.iter_mut().for_each(|all| all.shift(later_ns));
                 joined(head, window)
             }
         });
@@ -119,6 +121,11 @@ fn joined(first: Window, later: Window) -> Window {
             (Some(first), Some(later)) => Some(first.plus(later)),
             (first, later) => first.or(later),
         },
+        explanations: match (first.explanations, later.explanations) {
+            (Some(first), Some(later)) => Some(first.plus(later)),
+            (first, later) => first.or(later),
+        },
+        boots: boot::joined(first.boots, later.boots),
         ..first
     }
 }
@@ -153,6 +160,7 @@ impl OwnCost {
         Self {
             agent_ns: self.agent_ns.saturating_add(other.agent_ns),
             program_ns: self.program_ns.zip(other.program_ns).map(|(a, b)| a.saturating_add(b)),
+            tracer_ns: self.tracer_ns.saturating_add(other.tracer_ns),
             program_runs: self.program_runs.saturating_add(other.program_runs),
             source,
             cpus: self.cpus.max(other.cpus),
@@ -195,6 +203,7 @@ mod tests {
             own_cost: OwnCost {
                 agent_ns: 10,
                 program_ns: Some(20),
+                tracer_ns: 0,
                 program_runs: 7,
                 source: CostSource::Measured,
                 cpus: 2,

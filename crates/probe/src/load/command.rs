@@ -1,10 +1,6 @@
 //! What a record may hold of a command: its program's name, and a mark that tells it from others.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
-use sha2::{Digest, Sha256};
+use crate::mark;
 
 /// The name of a command whose program cannot be found in its text: it is the shell that runs.
 const SHELL: &str = "sh";
@@ -77,39 +73,8 @@ fn name(word: &str) -> Option<&str> {
 
 /// A mark of `command` that is the same for the same command on the same machine, so that `compare`
 /// sees unlike commands of one program; `None` where this machine has no number of its own.
-///
-/// A mere checksum could be used to try out passwords until one fits. This one depends on the number
-/// of the machine, 128 random bits that no record holds.
 pub(super) fn mark(command: &str) -> Option<String> {
-    machine().map(|machine| mark_on(&machine, command))
-}
-
-fn mark_on(machine: &str, command: &str) -> String {
-    let mut hash = Sha256::new();
-    for part in ["wakescope exec", machine, command] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The machine's number (machine-id(5)), or that of its boot where it has none.
-fn machine() -> Option<String> {
-    let ids = ["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/random/boot_id"];
-    ids.into_iter().find_map(|path| id(&read(Path::new(path))?))
-}
-
-/// A number of 128 bits in hexadecimal. A machine-id may also say that it is not there yet.
-fn id(text: &str) -> Option<String> {
-    let digits: String = text.trim().chars().filter(|&c| c != '-').collect();
-    let is_number = digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit());
-    (is_number && digits.contains(|c| c != '0')).then_some(digits)
-}
-
-fn read(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(64).read_to_string(&mut text).ok()?;
-    Some(text)
+    mark::of("wakescope exec", command)
 }
 
 #[cfg(test)]
@@ -162,25 +127,5 @@ mod tests {
             assert_eq!(program(command), want, "{command:?}");
         }
         assert_eq!(program(&"x".repeat(65)), "sh");
-    }
-
-    #[test]
-    fn marks_tell_commands_apart_on_one_machine() {
-        let mark = |machine: &str, command: &str| mark_on(machine, command);
-        assert_eq!(mark("a", "make -j2"), mark("a", "make -j2"));
-        assert_ne!(mark("a", "make -j2"), mark("a", "make -j4"));
-        assert_ne!(mark("a", "make -j2"), mark("b", "make -j2"));
-        assert_ne!(mark("a", "bc"), mark("ab", "c"), "parts have their lengths");
-        assert_eq!(mark("a", "make").len(), 16);
-    }
-
-    #[test]
-    fn numbers_of_machines() {
-        let number = "0123456789abcdef0123456789abcdef";
-        assert_eq!(id(&format!("{number}\n")).as_deref(), Some(number));
-        assert_eq!(id("01234567-89ab-cdef-0123-456789abcdef\n").as_deref(), Some(number));
-        for none in ["", "uninitialized\n", "0123", &"0".repeat(32), &"x".repeat(32)] {
-            assert_eq!(id(none), None, "{none}");
-        }
     }
 }

@@ -126,8 +126,9 @@ fn runs(compare: &Compare) -> String {
     let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
     let of_count = compare.quantities.iter().map(|q| format!("max of {}", grouped(q.count))).next();
     head.extend(of_count.filter(|_| longer));
-    // A watch does not record it.
-    let has_kernel = compare.watches.is_none();
+    // Watches of earlier versions do not record it.
+    let is_known = compare.new.iter().chain(&compare.old).any(|run| !run.release.is_empty());
+    let has_kernel = compare.watches.is_none() || is_known;
     head.extend(has_kernel.then(|| "kernel".into()));
     head.push(String::new());
     let mut rows = vec![head];

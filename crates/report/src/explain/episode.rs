@@ -199,7 +199,7 @@ fn share_text(share: &Share) -> String {
 }
 
 /// The stacks of a share: the kernel's with lines of source, and that of the program.
-pub(super) fn stack(share: &Share, indent: usize) -> String {
+pub(crate) fn stack(share: &Share, indent: usize) -> String {
     let Share { frames, given_up_at, user_stack, .. } = share;
     let given_up = until_common(given_up_at, frames);
     let kernel = stack_text("", frames, entry_text);

@@ -45,6 +45,18 @@ impl Line {
     }
 }
 
+/// `12 waits throttled, 2.10 s; longest 190 ms: throttled`
+pub(crate) fn row(row: &WaitRow) -> String {
+    let Line { kind, count, sum_ns, worst_ns, cause, culprit } = Line::of(row);
+    let longest = worst_ns.map(|ns| {
+        let of = [cause, &culprit].into_iter().filter(|text| !text.is_empty());
+        let of: Vec<&str> = of.collect();
+        format!("; longest {}: {}", SpanNs(ns), of.join(" "))
+    });
+    let (waits, sum) = (counted(count, "wait"), SpanNs(sum_ns));
+    format!("{kind}: {waits}, {sum}{}", longest.unwrap_or_default())
+}
+
 /// How many threads have waited.
 fn threads(waits: &Waits) -> u64 {
     waits.more_threads.saturating_add(waits.threads.len() as u64)

@@ -27,12 +27,17 @@ pub(super) enum Times {
 impl Times {
     /// When an episode of `window` ended.
     fn of(self, episode: &Episode, window: &Window) -> String {
+        self.at(episode.end_ns, window)
+    }
+
+    /// The time `ns` after the start of the watch of `window`.
+    pub(super) fn at(self, ns: u64, window: &Window) -> String {
         match (self, Date::parse(&window.started)) {
             (Self::Dates, Some(begin)) => {
-                let after = episode.end_ns.saturating_sub(window.begin_ns);
+                let after = ns.saturating_sub(window.begin_ns);
                 begin.after(SpanNs(after)).to_string()
             }
-            _ => clock(SpanNs(episode.end_ns)),
+            _ => clock(SpanNs(ns)),
         }
     }
 }

@@ -2,6 +2,8 @@ use super::*;
 use expect_test::expect;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::histogram::Histogram;
+use wakescope_core::preemption::Model;
+use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series};
 
@@ -46,6 +48,7 @@ pub(super) fn window() -> Window {
             program_runs: 16_000,
             source: CostSource::Measured,
             cpus: 2,
+            ..OwnCost::default()
         },
         ..Window::default()
     }
@@ -316,4 +319,39 @@ fn a_longest_wait_that_nobody_saw_is_told() {
     // The wait itself is somewhere in its bucket.
     check(of_bucket(5_300_000), &[5_000_000], None);
     check(of_bucket(5_400_000), &[5_000_000], Some("5.40 ms"));
+}
+
+#[test]
+fn stored_windows_name_their_kernel_and_machine() {
+    let boot = |mark: &str, release: &str| Boot {
+        machine: Some("m".into()),
+        boot: Some(mark.into()),
+        release: release.into(),
+        preemption: Model::Full,
+        cpu_model: Some("Some CPU".into()),
+        hypervisor: Some("KVM".into()),
+        clock: Some("tsc".into()),
+        ..Boot::default()
+    };
+    let line = |boots: Vec<Boot>| {
+        let at = Date::parse("2026-11-21T01:00:00Z").unwrap();
+        let total = Window { boots, ..window() };
+        let text = stored_table(2, (at, at), &total, VIEW, Style::default());
+        text.lines().nth(1).unwrap().to_owned()
+    };
+    let one = "Kernel 6.12, preemption full · Some CPU · tsc · KVM guest";
+    assert_eq!(line(vec![boot("1", "6.12")]), one);
+    assert_eq!(line(vec![boot("1", "6.12"), boot("2", "6.12")]), format!("{one} · 2 boots"));
+    assert_eq!(
+        line(vec![boot("1", "6.12"), boot("2", "\u{1b}6.18"), Boot::default()]),
+        "! Windows of 2 boots, 2 kernels: 6.12, preemption full, \u{fffd}6.18, preemption full; of some \
+         windows machine and kernel are not known"
+    );
+    let other = Boot { machine: Some("n".into()), ..boot("2", "6.12") };
+    let told = line(vec![boot("1", "6.12"), other]);
+    assert!(told.starts_with("! Windows of 2 boots, 2 machines, 1 kernel: "), "{told}");
+    // Windows of earlier versions do not say it.
+    assert!(line(Vec::new()).starts_with("Longest wait "));
+    let heading = stored_heading(&Window { boots: vec![boot("1", "6.12")], ..window() });
+    assert_eq!(heading, "2026-11-21T01:00:00Z UTC, 2.00 s, 6.12");
 }

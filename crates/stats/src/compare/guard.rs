@@ -41,6 +41,13 @@ pub struct Value {
     pub runs: Vec<String>,
 }
 
+impl Value {
+    /// `2 % (a, b)`
+    pub(super) fn with_runs(&self) -> String {
+        format!("{} ({})", self.value, listed(&self.runs))
+    }
+}
+
 /// Why runs are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -204,14 +211,16 @@ impl Aspect {
 }
 
 pub(super) fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
-    let text: Vec<String> =
-        values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
+    let text: Vec<String> = values.iter().map(Value::with_runs).collect();
     let message = format!("The runs differ in {what}: {}.", text.join("; "));
     Difference { what: what.into(), message, values, matters }
 }
 
 /// Which runs have which value, in order of appearance. Those without one are left out.
-fn by_value(runs: &[Labelled], of: impl Fn(&Observation) -> Option<String>) -> Vec<Value> {
+pub(super) fn by_value(
+    runs: &[Labelled],
+    of: impl Fn(&Observation) -> Option<String>,
+) -> Vec<Value> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut values: Vec<Value> = Vec::new();
     for labelled in runs {
@@ -379,8 +388,7 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     if values.is_empty() {
         return None;
     }
-    let text: Vec<String> =
-        values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
+    let text: Vec<String> = values.iter().map(Value::with_runs).collect();
     Some(Difference {
         what: "validity".into(),
         message: format!(

@@ -22,6 +22,7 @@ use wakescope_core::source::Quantity;
 use wakescope_core::watch::observed::{Group, Grouping, Observed};
 use wakescope_core::watch::scale::RESOLUTION;
 
+mod boots;
 mod notes;
 
 /// The most groups that are listed.
@@ -130,12 +131,12 @@ pub fn compare_watches(
 }
 
 /// All waits of each watch, as runs.
-fn labelled<'a>(side: &[Watched<'a>]) -> Vec<Labelled<'a>> {
+pub(crate) fn labelled<'a>(side: &[Watched<'a>]) -> Vec<Labelled<'a>> {
     side.iter().map(|w| Labelled { label: w.label, run: &w.watch.run }).collect()
 }
 
 /// Both sides of a comparison of watches.
-pub(super) struct Watches<'a> {
+pub(crate) struct Watches<'a> {
     new: &'a [Watched<'a>],
     old: &'a [Watched<'a>],
     /// By what their groups are matched.
@@ -153,6 +154,11 @@ pub(super) fn all_waits(
 }
 
 impl<'a> Watches<'a> {
+    /// A series of watches, all on one side.
+    pub(crate) fn series(all: &'a [Watched<'a>]) -> Self {
+        Self { new: all, old: &[], grouping: Grouping::None }
+    }
+
     fn all(&self) -> impl Iterator<Item = &'a Watched<'a>> + Clone {
         self.new.iter().chain(self.old)
     }

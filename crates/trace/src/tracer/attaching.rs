@@ -145,6 +145,7 @@ mod tests {
     fn options(target: Target, pinned: bool, stimulus: Stimulus) -> Options {
         Options {
             target,
+            within_cgroup: None,
             stimulus,
             probes: 2,
             pinned,

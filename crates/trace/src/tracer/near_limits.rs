@@ -22,6 +22,7 @@ const INTERVAL: SpanNs = SpanNs(200_000);
 fn options() -> Options {
     Options {
         target: Target::Probes,
+        within_cgroup: None,
         stimulus: Stimulus::Timer,
         probes: 1,
         pinned: false,

@@ -37,6 +37,11 @@ impl Costs {
         self.stats = if measures { enable_stats(Stats::RunTime).ok() } else { None };
     }
 
+    /// Whether the kernel measures runs just now.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.stats.is_some()
+    }
+
     /// What was taken since the last call, in which `program` ran `runs` times.
     pub(super) fn since_last(
         &mut self,
@@ -63,7 +68,7 @@ impl Costs {
         total.has_measured |= source == CostSource::Measured;
         total.has_estimated |= source == CostSource::Estimated;
         total.has_unknown |= source == CostSource::Unknown;
-        OwnCost { agent_ns, program_ns, program_runs: runs, source, cpus }
+        OwnCost { agent_ns, program_ns, program_runs: runs, source, cpus, ..OwnCost::default() }
     }
 
     /// The run time of `runs`, of which the kernel measured `new_runs` in `new_ns`.
@@ -93,7 +98,7 @@ impl Costs {
             _ => CostSource::Unknown,
         };
         let program_ns = (source != CostSource::Unknown).then_some(program_ns);
-        OwnCost { agent_ns, program_ns, program_runs: runs, source, cpus }
+        OwnCost { agent_ns, program_ns, program_runs: runs, source, cpus, ..OwnCost::default() }
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Live, Look, Page, Size};
 use crate::ascii::ascii;
 use crate::progress::clock;
 use crate::style::clean;
+use crate::watch::boots;
 use crate::watch::episodes::longest;
 use crate::watch::{MOST_DATE, end_of, notes};
 
@@ -102,7 +103,9 @@ impl Live {
             (Some((number, count)), Some(window)) => {
                 let started = clean(&window.started, MOST_DATE);
                 let (number, count) = (grouped(number), grouped(count));
-                format!("window {number} of {count}, {started}, {length}")
+                let kernel = boots::kernel_of(&window.boots);
+                let kernel = kernel.map(|name| format!(", {name}")).unwrap_or_default();
+                format!("window {number} of {count}, {started}, {length}{kernel}")
             }
             (None, Some(window)) if of_all => format!("all of {}", clock(end_of(window))),
             (None, Some(window)) => format!("the last {length} of {}", clock(end_of(window))),

@@ -8,6 +8,7 @@ use super::{Live, Size};
 use crate::plot::log_log_within;
 use crate::table::columns;
 use crate::watch::episodes::{Times, of_row};
+use crate::watch::explained;
 use crate::watch::rows::Row;
 use crate::watch::{max, percentile_of};
 
@@ -28,6 +29,10 @@ impl Live {
         rows.extend(names.into_iter().zip([&last, &all]).map(|(name, waits)| figures(name, waits)));
         lines.extend(columns(&rows, true).lines().map(Line::plain));
         lines.extend(of_row(window, key, times).into_iter().map(Line::plain));
+        // They are of a few windows only, and of interest behind these.
+        let all = self.shown.all.window();
+        let explained = all.map(|all| explained::of_row(&all, key, times)).unwrap_or_default();
+        lines.extend(explained.into_iter().map(Line::plain));
         lines.push(Line::plain(""));
         if row.waits.count == 0 {
             lines.push(Line::plain(" no task of it waited"));

@@ -22,7 +22,7 @@ const NAMED: usize = 3;
 
 impl Watches<'_> {
     /// In what the watches are not alike.
-    pub(in super::super) fn differences(&self) -> Vec<Difference> {
+    pub(crate) fn differences(&self) -> Vec<Difference> {
         let lost = |w: &Watched| {
             let share = w.watch.lost_share();
             (share >= TOO_MANY_LOST).then(|| format!("{} of the waits", percent_or_less(share)))
@@ -58,11 +58,12 @@ impl Watches<'_> {
         if cpus.len() > 1 {
             found.push(difference("number of CPUs", cpus, false));
         }
+        found.extend(self.of_boots());
         found
     }
 
     /// Which watches have which value, in the order of the values. Those without one are left out.
-    fn by_value(&self, of: impl Fn(&Watched) -> Option<String>) -> Vec<Value> {
+    pub(super) fn by_value(&self, of: impl Fn(&Watched) -> Option<String>) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::new();
         for watch in self.all() {
             let Some(value) = of(watch) else { continue };
@@ -76,7 +77,7 @@ impl Watches<'_> {
     }
 
     /// What else one must know of them.
-    pub(in super::super) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut tell = |share: &dyn Fn(&Watched) -> f64, text: &dyn Fn(&str, &str) -> String| {
             let shares: Vec<(f64, String)> =
@@ -244,8 +245,7 @@ fn name(Group { cgroup, comm }: &Group) -> String {
 
 /// `2 % (a, b); 4 % (c)`
 fn in_words(values: &[Value]) -> String {
-    let text = |v: &Value| format!("{} ({})", v.value, listed(&v.runs));
-    values.iter().map(text).collect::<Vec<_>>().join("; ")
+    values.iter().map(Value::with_runs).collect::<Vec<_>>().join("; ")
 }
 
 /// A share in percent, never 0 %.

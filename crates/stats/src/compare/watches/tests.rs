@@ -3,7 +3,9 @@ use std::sync::LazyLock;
 use super::super::{Order, Outcome};
 use super::*;
 use wakescope_core::date::Date;
+use wakescope_core::preemption::Model;
 use wakescope_core::random::Random;
+use wakescope_core::watch::boot::{Boot, host_of};
 use wakescope_core::watch::meter::{Meter, Reading};
 use wakescope_core::watch::scale::{BUCKETS, edges_of};
 use wakescope_core::watch::sum::Sum;
@@ -357,4 +359,110 @@ fn an_audit_that_differs_is_kept() {
     let mut one = window(NOON, Vec::new(), Cpu { cpu: 0, switches: 1, waits: Waits::default() });
     one.audit = Some(Audit { differing: 3, ..Audit::default() });
     assert_eq!(observed(vec![one]).differing, 3);
+}
+
+/// A boot of a machine under a kernel.
+fn boot(machine: Option<&str>, release: &str) -> Boot {
+    let machine = machine.map(str::to_owned);
+    Boot { machine, boot: Some("b".into()), release: release.into(), ..Boot::default() }
+}
+
+/// What a comparison says, and whether it matters, of five watches a side, each of the boots that `boots`
+/// has for its side and place.
+fn told_of(boots: impl Fn(&str, usize) -> Vec<Boot>) -> Vec<(String, bool)> {
+    let side = |name: &str| {
+        let mut watches = steady(5, &[100; 2], NOON, 1_000);
+        for (at, watch) in watches.iter_mut().enumerate() {
+            watch.boots = boots(name, at);
+            watch.run.host = host_of(&watch.boots);
+        }
+        watches
+    };
+    let mut old = side("old");
+    old.iter_mut().for_each(|watch| watch.run.expiries.sum_ns += 1);
+    let found = match held(&side("new"), &old, &Options::default()) {
+        Ok(compared) => compared.differences,
+        Err(refusal) => match *refusal {
+            Refusal::Differences(found) => found,
+            other => panic!("{other:?}"),
+        },
+    };
+    found.into_iter().map(|d| (d.message, d.matters)).collect()
+}
+
+#[test]
+fn machines_and_kernels_that_differ_are_told() {
+    #[track_caller]
+    fn check(boots: impl Fn(&str, usize) -> Vec<Boot>, want: &[(&str, bool)]) {
+        let told = told_of(boots);
+        let told: Vec<_> = told.iter().map(|(message, matters)| (&**message, *matters)).collect();
+        assert_eq!(told, want);
+    }
+    let fleet = |at: usize| Some(["a", "b", "c", "d", "e"][at]);
+    let is = |side: &str, at: usize| (side, at) == ("new", 2);
+    // Each machine once under each kernel is what one compares.
+    check(|side, at| vec![boot(fleet(at), side)], &[]);
+    // Watches of earlier versions do not say it.
+    check(|_, _| Vec::new(), &[]);
+    check(|_, at| vec![boot(fleet(at).filter(|_| at > 0), "6.12")], &[]);
+    check(
+        |side, _| vec![boot(Some(side), side)],
+        &[(
+            "The sides are of different machines (1 machine against 1 machine): a difference may be that \
+             of the machines.",
+            false,
+        )],
+    );
+    check(
+        |side, at| vec![boot(if is(side, at) { Some("z") } else { fleet(at) }, "6.12")],
+        &[(
+            "Some machines are on one side only (new: n2; old: o2): a difference may be that of the \
+             machines.",
+            false,
+        )],
+    );
+    check(
+        |side, at| vec![boot(fleet(at).filter(|_| side == "new"), "6.12")],
+        &[(
+            "The machine of some runs is not known (o0, o1, o2 and 2 more): a difference may be that of \
+             the machines.",
+            false,
+        )],
+    );
+    check(
+        |side, at| vec![boot(fleet(at), if is(side, at) { "6.18" } else { "6.12" })],
+        &[("The new runs are of several kernels: 6.12 (n0, n1, n3 and 1 more); 6.18 (n2).", false)],
+    );
+    let also = |side: &str, at, other: Boot| {
+        let one = boot(fleet(at), "6.12");
+        if is(side, at) { vec![one, other] } else { vec![one] }
+    };
+    check(
+        |side, at| also(side, at, boot(fleet(at), "6.18")),
+        &[("The windows of a watch are of several kernels: 6.12, 6.18 (n2).", true)],
+    );
+    check(
+        |side, at| also(side, at, boot(Some("z"), "6.12")),
+        &[("The windows of a watch are of several machines: 2 machines (n2).", true)],
+    );
+}
+
+#[test]
+fn kernels_are_named_by_no_more_than_what_distinguishes_them() {
+    let of = |change: fn(&mut Boot)| {
+        let told = told_of(|_, at| {
+            let mut boot = boot(Some("a"), "6.12");
+            if at == 0 {
+                change(&mut boot);
+            }
+            vec![boot]
+        });
+        told[0].0.clone()
+    };
+    let model = of(|boot| boot.preemption = Model::Full);
+    let want = "The new runs are of several kernels: 6.12 (preemption full) (n0); 6.12 (preemption \
+                unknown) (n1, n2, n3 and 1 more).";
+    assert_eq!(model, want);
+    let version = of(|boot| boot.version = "#2".into());
+    assert!(version.contains("6.12 (preemption unknown, #2) (n0); "), "{version}");
 }

@@ -1,0 +1,92 @@
+//! Series that a tracer followed, and what it saw.
+
+use wakescope_core::run::TimeDomain;
+use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::watch::Window;
+use wakescope_core::watch::cgroup::Cgroup;
+use wakescope_core::watch::explained::{Explained, Explanations, Suppressed};
+
+use super::episodes::Times;
+use super::rows::{Key, cgroup_name};
+use crate::explain::{because, named, shares, shown_causes, stack, wait_row};
+use crate::style::clean;
+
+/// The most causes of a series.
+const MOST_CAUSES: usize = 4;
+/// The longest name of a task.
+const COMM: usize = 15;
+/// Where stacks begin.
+const INDENT: usize = 6;
+
+/// What was seen of the series of a window, and what was not followed; empty without either.
+pub(super) fn list(window: &Window, times: Times) -> Vec<String> {
+    let Some(all) = &window.explanations else { return Vec::new() };
+    let mut lines: Vec<String> =
+        all.explained.iter().flat_map(|one| block(one, all, window, times)).collect();
+    if all.not_listed > 0 {
+        lines.push(format!(" … {} more series were followed", grouped(all.not_listed)));
+    }
+    lines.extend(suppressed(all));
+    lines
+}
+
+/// What was seen of the series of a row.
+pub(super) fn of_row(window: &Window, key: &Key, times: Times) -> Vec<String> {
+    let Some(all) = &window.explanations else { return Vec::new() };
+    let own = all.explained.iter().filter(|one| {
+        let cgroup = Cgroup::named(one.cgroup_id, one.cgroup.as_ref());
+        key.has(&Key::Series { comm: one.comm.clone(), cgroup })
+    });
+    own.flat_map(|one| block(one, all, window, times)).collect()
+}
+
+fn block(one: &Explained, all: &Explanations, window: &Window, times: Times) -> Vec<String> {
+    let comm = clean(&one.comm, COMM);
+    let whose = match Cgroup::named(one.cgroup_id, one.cgroup.as_ref()) {
+        Cgroup::None => comm,
+        cgroup => format!("{comm} in {}", cgroup_name(&cgroup)),
+    };
+    let (late, above) = (grouped(one.late), SpanNs(all.above_ns));
+    let wakeups = counted(one.wakeups, "wakeup");
+    let cut = if one.is_cut { ", until the budget was used up" } else { "" };
+    let mut lines = vec![format!(
+        " {whose}, followed for {} from {}{cut}: {late} of {wakeups} {above} late or later",
+        SpanNs(one.followed_ns),
+        times.at(one.begin_ns, window)
+    )];
+    lines.extend(
+        shown_causes(&one.causes, MOST_CAUSES)
+            .into_iter()
+            .map(|(row, share)| format!("   {share:>7}  {}", named(row.blamed()))),
+    );
+    if let Some(worst) = &one.worst {
+        let because = because(worst, TimeDomain::Real);
+        lines.push(format!("   worst {}: {because}", SpanNs(worst.wakeup_latency_ns)));
+        let first = shares(worst).into_iter().next();
+        let stack = first.map(|share| stack(&share, INDENT)).unwrap_or_default();
+        lines.extend(stack.lines().map(str::to_owned));
+    }
+    lines.extend(one.waits.iter().map(|row| format!("   {}", wait_row(row))));
+    if one.lost > 0 {
+        lines.push(format!("   ! {} or their records were lost", counted(one.lost, "wakeup")));
+    }
+    lines
+}
+
+/// What was not followed though it was late.
+fn suppressed(all: &Explanations) -> Option<String> {
+    let Suppressed { budget, cooling, busy, failed } = all.suppressed;
+    let share = format!("{} %", all.budget * 100.0);
+    let parts = [
+        (budget, format!("beyond the budget of {share}")),
+        (cooling, "followed shortly before".into()),
+        (busy, "another one was followed".into()),
+        (failed, "failed".into()),
+    ];
+    let told = parts.iter().filter(|part| part.0 > 0);
+    let told: Vec<String> = told.map(|(n, why)| format!("{} {why}", grouped(*n))).collect();
+    (!told.is_empty()).then(|| {
+        let all = grouped(all.suppressed.count());
+        format!(" ! late series were not followed {all} times: {}", told.join(", "))
+    })
+}
