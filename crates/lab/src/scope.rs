@@ -19,7 +19,7 @@ use crate::kernel::Arch;
 use crate::machine::Observer;
 use crate::machine::power::End;
 use crate::qemu::Version;
-use crate::store::{CellStore, Ending, Key, Lookup, Scratch, StoreError, StoredCell};
+use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};
 use crate::watch::{Step, Watch};
 
 mod plugin;
@@ -108,7 +108,8 @@ pub fn scope(
     let job = again
         .job(&cell)
         .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
-    let shift = check(&cell, &job.work)?;
+    let qemu = job.work.qemu();
+    let shift = check(&cell.ending, &cell.recipe, qemu.arch, qemu.version)?;
     let (from_ns, to_ns) = measured(&cell)?;
     let plugin = plugin::build(cache, watch)?;
     let scratch = store.scratch()?;
@@ -148,18 +149,22 @@ impl Runner<Work> for Observed {
 
 /// Refuses what the plugin cannot look into. How the CPU counts: an instruction takes two to the power
 /// of this, ns.
-fn check(cell: &StoredCell, work: &Work) -> Result<u32, ScopeFailure> {
-    if cell.ending != Ending::Measured {
-        return Err(ScopeFailure::Cell("it has no result, so nothing could be compared".into()));
+fn check(
+    ending: &Ending,
+    recipe: &Recipe,
+    arch: Arch,
+    emulator: Version,
+) -> Result<u32, ScopeFailure> {
+    if *ending != Ending::Measured {
+        return Err(ScopeFailure::Cell("it has no result that could be compared".into()));
     }
-    let qemu = work.qemu();
-    if qemu.arch != Arch::Amd64 {
-        return Err(ScopeFailure::Arch(qemu.arch));
+    if arch != Arch::Amd64 {
+        return Err(ScopeFailure::Arch(arch));
     }
-    if qemu.version < OLDEST {
-        return Err(ScopeFailure::Emulator(qemu.version));
+    if emulator < OLDEST {
+        return Err(ScopeFailure::Emulator(emulator));
     }
-    let arguments: Vec<&str> = cell.recipe.parts().map(|(_, value)| value).collect();
+    let arguments: Vec<&str> = recipe.parts().map(|(_, value)| value).collect();
     let after = |flag: &str| {
         let place = arguments.iter().position(|argument| *argument == flag)?;
         arguments.get(place + 1).copied()
@@ -168,8 +173,10 @@ fn check(cell: &StoredCell, work: &Work) -> Result<u32, ScopeFailure> {
         Some("1") => {}
         other => return Err(ScopeFailure::Cpus(other.unwrap_or("an unknown number of").into())),
     }
-    let command_line = cell.recipe.part("command_line").unwrap_or_default();
-    if !command_line.split(' ').any(|word| word == "nokaslr") {
+    // The last word counts, and only words before those of the first process do.
+    let command_line = recipe.part("command_line").unwrap_or_default();
+    let words = command_line.split(' ').take_while(|word| *word != "--");
+    if words.filter(|word| ["kaslr", "nokaslr"].contains(word)).last() != Some("nokaslr") {
         return Err(ScopeFailure::Kaslr);
     }
     let counting = after("-icount").unwrap_or_default();
@@ -240,4 +247,51 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 fn read_seen(path: &Path) -> Result<Vec<u8>, ScopeFailure> {
     let read = read_bounded(path, LARGEST);
     read.map_err(|e| ScopeFailure::Host(format!("cannot read {}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::store::{Failed, FailureKind, Ingredients};
+
+    /// A recipe of a machine like the lab's, with this word for each of these of its own.
+    fn recipe(change: (&str, &str)) -> Recipe {
+        let machine = Machine::new(Arch::Amd64);
+        let arguments: Vec<String> =
+            machine.arguments().iter().map(|word| word.replace(change.0, change.1)).collect();
+        let cmdline = machine.cmdline(Some("full"), "", "lab-guest measure nokaslr");
+        Recipe::new(&Ingredients {
+            kernel_sha256: "1",
+            guest_sha256: "2",
+            emulator: "QEMU 10.0.13 3",
+            arguments: &arguments,
+            command_line: &cmdline.replacen(change.0, change.1, 1),
+        })
+    }
+
+    #[test]
+    fn what_the_plugin_cannot_look_into_is_refused_by_name() {
+        let own = ("", "");
+        let new = Version(10, 0, 13);
+        let judge = |change, arch, version| {
+            let checked = check(&Ending::Measured, &recipe(change), arch, version);
+            checked.map_err(|e| e.to_string())
+        };
+        assert_eq!(judge(own, Arch::Amd64, new), Ok(0));
+        assert_eq!(judge(("shift=0", "shift=3"), Arch::Amd64, new), Ok(3));
+        let refused = |change, arch, version, why: &str| {
+            let said = judge(change, arch, version).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(own, Arch::Arm64, new, "arm64");
+        refused(own, Arch::Amd64, Version(9, 1, 3), "QEMU 9.1.3");
+        // Every 1 becomes a 2; the command line has the number elsewhere.
+        refused(("1", "2"), Arch::Amd64, new, "2 CPUs");
+        refused(("nokaslr", "nokaslr kaslr"), Arch::Amd64, new, "nokaslr");
+        refused(("nokaslr ", ""), Arch::Amd64, new, "nokaslr");
+        refused(("shift=", "align="), Arch::Amd64, new, "not counted");
+        let failed = Ending::Failed(Failed::new(FailureKind::Panic, "it panicked"));
+        assert!(check(&failed, &recipe(own), Arch::Amd64, new).is_err());
+    }
 }

@@ -79,7 +79,7 @@ fn table(scope: &Scope, kind: Kind, most: usize, style: Style) -> String {
         let _ = writeln!(out, "{:width$}  … {}", "", place(&row.ended));
     }
     if let Some(more @ 1..) = all.len().checked_sub(most) {
-        let hidden = format!(" {} more rows: --rows N, --json", grouped(more as u64));
+        let hidden = format!(" {}: --rows N, --json", counted(more as u64, "more row"));
         let _ = writeln!(out, "{}", style.faint(&hidden));
     }
     out
@@ -171,15 +171,51 @@ mod tests {
     #[test]
     fn sections_are_a_table() {
         expect![[r#"
+            Longest sections, in virtual time: with interrupts off 7.68 µs, none with preemption off.
+
+             interrupts off: 1,002 sections, 1.51 ms in all
+             longest      p99  count    total  began in … ended in
+             7.68 µs        –      1  7.68 µs  _raw_spin_lock_irqsave, called by crng_make_state
+                                               … _raw_spin_unlock_irqrestore, called by _get_random_bytes
+             2.00 µs  1.99 µs  1,000  1.50 ms  asm_sysvec_apic_timer_interrupt
+                                               … native_irq_return_iret
+             1 more row: --rows N, --json
+
+             preemption off: 0 sections, 0 ns in all
+
+             6.1-cloud full find seed 1, 500 ms of virtual time. The guest's result is the stored one, to the
+             bit. Lengths are instructions between both ends; the guest's clock agrees to 0 ns. Virtual time
+             counts instructions: the order of sections is meaningful, absolute lengths are not.
         "#]]
         .assert_eq(&text(&scope(), 2, Style::default()));
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let lacking =
-            Scope { has_callers: false, sections_lost: 3, callers_lost: 1, ..Scope::default() };
+        let lacking = Scope {
+            has_callers: false,
+            sections_lost: 3,
+            callers_lost: 1,
+            rows: Vec::new(),
+            ..scope()
+        };
         expect![[r#"
+            Longest sections, in virtual time: none with interrupts off, none with preemption off.
+
+             interrupts off: 0 sections, 0 ns in all
+
+             preemption off: 0 sections, 0 ns in all
+
+             ! Callers are not known: the kernel has no unwind tables (CONFIG_UNWINDER_ORC), or has them in an
+               unknown form.
+
+             ! 3 sections are in no row: there are too many different ones.
+
+             ! 1 caller could not be read from the guest's stack.
+
+             6.1-cloud full find seed 1, 500 ms of virtual time. The guest's result is the stored one, to the
+             bit. Lengths are instructions between both ends; the guest's clock agrees to 0 ns. Virtual time
+             counts instructions: the order of sections is meaningful, absolute lengths are not.
         "#]]
         .assert_eq(&text(&lacking, 2, Style::default()));
     }

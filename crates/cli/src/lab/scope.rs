@@ -11,13 +11,12 @@ use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::{ScopeFailure, scope};
-use wakescope_lab::store::CellStore;
+use wakescope_lab::store::{CellStore, Key};
 use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
 use wakescope_report::style::clean;
 
 use super::showing::Showing;
-use super::verify::named;
 use super::waiting::Waiting;
 use super::{cache, failure_of_cache, failure_of_qemu, failure_of_store};
 use crate::compare::print_to;
@@ -36,7 +35,7 @@ use crate::{Failure, Outcome, output};
 Examples:
   wakescope lab run --kernel 6.1-cloud --preempt full --load find --seeds 1 --json
   wakescope scope 3f6ef534
-  wakescope scope ~/.cache/wakescope/cells/3f6ef534… --rows 50
+  wakescope scope 3f6ef534 --rows 50
   wakescope scope 3f6ef534 -o sections.json")]
 pub(crate) struct ScopeArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
-    let key = named(&[key_of(&args.cell)], keys)?.remove(0);
+    let key = the_one(&key_of(&args.cell), keys)?;
     let mut memo = Memo::open(&cache);
     let qemu = Qemu::find(Arch::Amd64, args.qemu.as_deref(), &cache, &mut memo);
     let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
@@ -122,6 +121,21 @@ fn key_of(cell: &Path) -> String {
     cell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The only one of `keys` that begins with `text`.
+fn the_one(text: &str, keys: Vec<Key>) -> Result<Key, Failure> {
+    let mut found = keys.into_iter().filter(|key| key.as_str().starts_with(text));
+    match (found.next(), found.next()) {
+        (Some(key), None) => Ok(key),
+        (None, _) => Err(Failure::new(format!("no cell has the key {}", clean(text, 80)))
+            .because("a key is the name of a cell's folder in the lab's cache")
+            .try_this(
+                "the record of a lab has the folders: wakescope lab run … --json, .cells[].run",
+            )),
+        _ => Err(Failure::new(format!("several keys begin with {}", clean(text, 80)))
+            .try_this("give more digits")),
+    }
+}
+
 fn failure(e: &ScopeFailure, key: &str) -> Failure {
     let short = key.get(..12).unwrap_or(key);
     let failure = Failure::new(clean(&format!("cannot look into the cell {short}: {e}"), 400));
@@ -134,7 +148,7 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
             .try_this("run the lab for x86-64: --arch amd64"),
         ScopeFailure::Cpus(_) => failure
             .because("instructions are the clock only of a machine with one CPU")
-            .try_this("run the lab with one CPU: --cpus 1"),
+            .try_this("run the lab without --experimental-smp"),
         ScopeFailure::Kaslr => failure.try_this("run the lab again without --append kaslr"),
         ScopeFailure::Emulator(_) => failure
             .try_this("fetch a suitable QEMU, for use by the lab only: wakescope lab fetch qemu")

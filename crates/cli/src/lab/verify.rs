@@ -81,7 +81,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
 }
 
 /// Those of `all` that `texts` name; all, if none is named.
-pub(super) fn named(texts: &[String], all: Vec<Key>) -> Result<Vec<Key>, Failure> {
+fn named(texts: &[String], all: Vec<Key>) -> Result<Vec<Key>, Failure> {
     if texts.is_empty() {
         return Ok(all);
     }
