@@ -76,18 +76,17 @@ pub(super) fn find(
 #[derive(Clone, Copy)]
 struct Form {
     sp: u8,
-    /// Up to 6.3 kinds have two bits, and a call is 0. Since 6.4 they have three, and it is 2.
+    /// Up to 6.3 kinds have two bits, and a call is 0. Since 6.4 they have three, and a call is 2.
     call: u8,
     kinds: u8,
 }
 
-/// The numbers of the stack pointer and the base pointer up to 7.1.
-const SP: u8 = 5;
+/// The number of the base pointer in all kernels so far.
 const BP: u8 = 4;
 
 impl Form {
     /// That in which `entry` says that what a call returns to lies at the stack pointer. The register's
-    /// number is not the same in all kernels: in 7.2 it is 3.
+    /// number is 5 in 6.1 and 3 in 7.2.
     fn with_start_of_function(entry: [u8; 6]) -> Option<Self> {
         let [8, 0, _, _, registers, kind] = entry else { return None };
         let sp = Some(registers & 0xf).filter(|&register| register != 0)?;
@@ -104,7 +103,7 @@ impl Form {
         let base = match entry[4] & 0xf {
             _ if entry[5] & self.kinds != self.call => Base::Unknown,
             register if register == self.sp => Base::Sp,
-            BP if self.sp == SP => Base::Bp,
+            BP => Base::Bp,
             _ => Base::Unknown,
         };
         Unwind { from, offset, base }
@@ -126,7 +125,7 @@ mod tests {
             ([8, 0, 0, 0, 5, 2], [32, 0, 0, 0, 5, 2], Base::Sp, 32),
             ([8, 0, 0, 0, 5, 2], [32, 0, 0, 0, 5, 0], Base::Unknown, 32),
             ([8, 0, 0, 0, 3, 2], [0x18, 0, 0, 0, 3, 2], Base::Sp, 24),
-            ([8, 0, 0, 0, 3, 2], [16, 0, 0, 0, 4, 2], Base::Unknown, 16),
+            ([8, 0, 0, 0, 3, 2], [16, 0, 0xf0, 0xff, 0x84, 2], Base::Bp, 16),
             ([8, 0, 0, 0, 3, 2], [0, 0, 0, 0, 0, 0], Base::Unknown, 0),
         ];
         for (start, entry, base, offset) in cases {
