@@ -33,8 +33,9 @@
 #define SITES_USED (SITES / 4 * 3)
 #define BUCKETS 608
 
-/* At most so much is written of single sections and of times, in words. */
-#define STREAM_MOST (4ULL << 20)
+/* At most so many single sections are written, and so many times. */
+#define SECTIONS_MOST (1U << 18)
+#define TIMES_MOST (1U << 20)
 
 /* The longest instruction of this architecture. */
 #define LONGEST 15
@@ -139,8 +140,8 @@ static uint64_t process_count, process_ns;
 
 /* What is told at the end, so that nobody trusts what is wrong. */
 static struct {
-	uint64_t sections, outside, sites_lost, stream_lost, disagreements, odd_writes, corrected,
-		failed_reads, write_failed;
+	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
+		odd_writes, corrected, failed_reads, write_failed;
 } told;
 
 static int out_fd = -1;
@@ -184,17 +185,24 @@ static void put_record(enum record record, const uint64_t *words, size_t count)
 	put(words, count * sizeof(*words));
 }
 
-/* Records that there is no end of, except that they are not written from some length on. */
-static void stream(enum record record, const uint64_t *words, size_t count)
+static void put_section(const uint64_t *words, size_t count)
 {
-	static uint64_t streamed;
+	static unsigned int put;
 
-	if (streamed + count + 1 > STREAM_MOST) {
-		told.stream_lost++;
-		return;
-	}
-	streamed += count + 1;
-	put_record(record, words, count);
+	if (put == SECTIONS_MOST)
+		told.sections_unlisted++;
+	else if (++put)
+		put_record(SECTION, words, count);
+}
+
+static void put_time(enum record record, const uint64_t *words, size_t count)
+{
+	static unsigned int put;
+
+	if (put == TIMES_MOST)
+		told.times_lost++;
+	else if (++put)
+		put_record(record, words, count);
 }
 
 /* The guest's registers and memory */
@@ -316,7 +324,7 @@ static void end(enum kind kind, uint64_t address, uint64_t caller, uint64_t coun
 	if (ns >= plan.above) {
 		const uint64_t words[] = { kind, was->count, count, ends.begin, ends.begin_caller,
 					   ends.end, ends.end_caller };
-		stream(SECTION, words, 7);
+		put_section(words, 7);
 	}
 	site = site_of(&ends);
 	if (!site) {
@@ -385,7 +393,7 @@ static void at_instruction(unsigned int cpu, void *data)
 		{
 			uint64_t count = count_at(place);
 
-			stream(IDLE, &count, 1);
+			put_time(IDLE, &count, 1);
 		}
 		break;
 	case CLOCK:
@@ -405,6 +413,18 @@ static void at_popf(unsigned int cpu, uint32_t access, uint64_t address, void *d
 		set_irqs(!(value.u64 & 0x200), data, true);
 }
 
+/* The highest bit of the preempt count says that the CPU need not be given up. */
+#define COUNT 0x7fffffff
+
+/* What the kernel reads is the truth, as is the flag of interrupts. */
+static void check_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	struct memory_value value = qemu_plugin_mem_get_value(access);
+
+	if (value.type == MEMORY_U32 && (value.u32 & COUNT) != preempt_count && has_process)
+		told.disagreements++;
+}
+
 static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
@@ -415,8 +435,7 @@ static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address
 		told.odd_writes++;
 		return;
 	}
-	/* The highest bit says that the CPU need not be given up. */
-	preempt_count = value.u32 & 0x7fffffff;
+	preempt_count = value.u32 & COUNT;
 	if (!before && preempt_count)
 		begin(PREEMPT_OFF, place->address, caller_at(place), count_at(place));
 	else if (before && !preempt_count)
@@ -436,7 +455,7 @@ static void after_clock(unsigned int cpu, void *data)
 	if (!has_time || skipped != before) {
 		const uint64_t words[] = { clock_count, now };
 
-		stream(TIME, words, 2);
+		put_time(TIME, words, 2);
 	}
 	has_time = true;
 }
@@ -537,6 +556,12 @@ struct chunk {
 };
 static struct chunk *first_chunk, *chunk;
 
+static void give_up(const char *why)
+{
+	qemu_plugin_outs(why);
+	_exit(1);
+}
+
 static void *keep(size_t size)
 {
 	void *at;
@@ -547,8 +572,9 @@ static void *keep(size_t size)
 
 		if (!next)
 			next = calloc(1, sizeof(*next));
+		/* What is not followed would be missed in silence. */
 		if (!next)
-			return NULL;
+			give_up("scope: there is no memory left\n");
 		if (chunk)
 			chunk->next = next;
 		else
@@ -595,20 +621,18 @@ static struct place *new_place(uint64_t address, uint32_t left, enum what what)
 {
 	struct place *place = keep(sizeof(*place));
 
-	if (place) {
-		*place = (struct place){ address, left, what, UNKNOWN, 0 };
-		find_unwind(place);
-	}
+	*place = (struct place){ address, left, what, UNKNOWN, 0 };
+	find_unwind(place);
 	return place;
 }
 
-/* Whether an instruction with a GS prefix writes the preempt count, so far as its operand says. */
+/* Whether an instruction with a GS prefix reads or writes the preempt count, as its operand says. */
 static bool names_preempt_count(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
 {
 	int32_t distance;
 	uint8_t modrm;
 
-	/* Opcodes that write memory have one byte (add, sub, inc, dec, mov …) or two (0x0f). */
+	/* Opcodes have one byte (add, inc, mov …) or two (0x0f). */
 	at += bytes[at] == 0x0f ? 2 : 1;
 	if (at + 5 > size)
 		return false;
@@ -651,9 +675,10 @@ static bool follow(struct insn *insn, uint32_t left)
 		if (!names_preempt_count(bytes, size, at, address + size))
 			return false;
 		place = new_place(address, left, PREEMPT_COUNT);
-		if (place)
-			qemu_plugin_register_vcpu_mem_cb(insn, at_preempt_count, READS_REGISTERS,
-							 STORES, place);
+		qemu_plugin_register_vcpu_mem_cb(insn, check_preempt_count, NO_REGISTERS, LOADS,
+						 NULL);
+		qemu_plugin_register_vcpu_mem_cb(insn, at_preempt_count, READS_REGISTERS, STORES,
+						 place);
 		return false;
 	}
 	if (bytes[at] == 0xfa)
@@ -679,8 +704,6 @@ static bool follow(struct insn *insn, uint32_t left)
 	else
 		return false;
 	place = new_place(address, left, what);
-	if (!place)
-		return false;
 	if (what == POPF)
 		qemu_plugin_register_vcpu_mem_cb(insn, at_popf, READS_REGISTERS, LOADS, place);
 	else
@@ -694,11 +717,16 @@ static uint64_t after_clocks[CLOCKS];
 
 static void add_after_clock(uint64_t address)
 {
+	static unsigned int used;
 	unsigned int at = address % CLOCKS;
 
 	while (after_clocks[at] && after_clocks[at] != address)
 		at = (at + 1) % CLOCKS;
+	/* Half of the table stays empty, so that every search ends soon. */
+	if (after_clocks[at] || used == CLOCKS / 2)
+		return;
 	after_clocks[at] = address;
+	used++;
 }
 
 static bool is_after_clock(uint64_t address)
@@ -722,7 +750,6 @@ static const struct entry *entry_at(uint64_t address)
 
 static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 {
-	static unsigned int clocks;
 	const struct entry *entry = entry_at(address);
 	size_t i;
 
@@ -730,18 +757,15 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 		struct place *place =
 			new_place(address, 0, entry->is_exception ? EXCEPTION : INTERRUPT);
 
-		if (place)
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, at_entry, READS_REGISTERS, place);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_entry, READS_REGISTERS, place);
 	}
 	if (is_after_clock(address))
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, after_clock, READS_REGISTERS, NULL);
 	for (i = 0; i < count; i++) {
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		if (follow(insn, count - 1 - i) && clocks < CLOCKS / 2) {
+		if (follow(insn, count - 1 - i))
 			add_after_clock(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
-			clocks++;
-		}
 	}
 }
 
@@ -789,17 +813,13 @@ static void translate(plugin_id id, struct tb *tb)
 	if (goes_on_in((const void *)running->block, address)) {
 		struct place *place = new_place(address, 0, REMAINDER);
 
-		if (place)
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, at_remainder, NO_REGISTERS, place);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_remainder, NO_REGISTERS, place);
 	}
-	if (block) {
-		block->address = address;
-		block->count = count;
-		find_jump(block, qemu_plugin_tb_get_insn(tb, count - 1));
-		for (i = 0; i < count; i++)
-			block->offsets[i] =
-				qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i)) - address;
-	}
+	block->address = address;
+	block->count = count;
+	find_jump(block, qemu_plugin_tb_get_insn(tb, count - 1));
+	for (i = 0; i < count; i++)
+		block->offsets[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i)) - address;
 	/* After the callbacks, which still see the block before. */
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, ADD_U64, count_of, count);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, STORE_U64, block_of,
@@ -857,8 +877,9 @@ static void at_exit(plugin_id id, void *data)
 	{
 		const uint64_t words[] = { running ? running->count : 0, has_process, process_count,
 					   process_ns, told.sections, told.outside, told.sites_lost,
-					   told.stream_lost, told.disagreements, told.odd_writes,
-					   told.corrected, told.failed_reads };
+					   told.sections_unlisted, told.times_lost,
+					   told.disagreements, told.odd_writes, told.corrected,
+					   told.failed_reads };
 
 		put_record(END, words, sizeof(words) / sizeof(*words));
 	}
@@ -880,10 +901,8 @@ static void at_cpu(plugin_id id, unsigned int cpu)
 			if (!strcmp(info[i].name, wanted[j].name))
 				*wanted[j].handle = info[i].handle;
 	running = qemu_plugin_scoreboard_find(count_of.score, cpu);
-	if (!rsp || !rbp || !rax || !rdx || !eflags) {
-		qemu_plugin_outs("scope: a register is missing\n");
-		_exit(1);
-	}
+	if (!rsp || !rbp || !rax || !rdx || !eflags)
+		give_up("scope: a register is missing\n");
 }
 
 /* Reads the next part of a file from its beginning on: whoever wrote it left its end to be read next. */

@@ -23,6 +23,9 @@ pub struct Scope {
     pub sections: u64,
     /// Sections that were seen and are in no row: there were too many different ones.
     pub sections_lost: u64,
+    /// Sections above the length from which on they are listed that are not in [`Self::longest`]: there
+    /// were too many.
+    pub sections_unlisted: u64,
     /// Sections whose callers could not be read.
     pub callers_lost: u64,
     /// The largest difference between the guest's clock and the instructions that were counted, between

@@ -173,8 +173,21 @@ impl<'a> Stream<'a> {
         window_ns: u64,
         since_process: std::ops::Range<u64>,
     ) -> Result<Scope, ScopeError> {
-        let [_, has_process, _, process_ns, sections, _, lost, _, disagreements, odd, _, unread] =
-            words[..]
+        let [
+            _,
+            has_process,
+            _,
+            process_ns,
+            sections,
+            _,
+            lost,
+            unlisted,
+            times_lost,
+            disagreements,
+            odd,
+            _,
+            unread,
+        ] = words[..]
         else {
             return Err(ScopeError::Foreign);
         };
@@ -182,8 +195,12 @@ impl<'a> Stream<'a> {
             return Err(ScopeError::NoProcess);
         }
         for (what, count) in [
-            ("the processor's interrupt flag was not what the plugin had followed", disagreements),
+            (
+                "the interrupt flag or the preempt count was not what the plugin had followed",
+                disagreements,
+            ),
             ("an instruction wrote the preempt count in an unknown way", odd),
+            ("a reading of the clock was left out, for there were too many", times_lost),
         ] {
             if count > 0 {
                 return Err(ScopeError::Missed { what, count });
@@ -204,6 +221,7 @@ impl<'a> Stream<'a> {
             })
             .collect();
         longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));
+        let unkept = longest.len().saturating_sub(LONGEST) as u64;
         longest.truncate(LONGEST);
         let times = |at: u64| self.ns_at(at);
         let mut rows: Vec<Row> = self
@@ -224,6 +242,7 @@ impl<'a> Stream<'a> {
             window_ns,
             sections: sections.saturating_sub(lost),
             sections_lost: lost,
+            sections_unlisted: unlisted.saturating_add(unkept),
             callers_lost: unread,
             drift_ns,
             has_callers: self.kernel.has_callers(),
