@@ -24,6 +24,7 @@ mod kernels;
 mod module;
 mod prune;
 mod run;
+pub(crate) mod scope;
 mod showing;
 mod verify;
 mod waiting;

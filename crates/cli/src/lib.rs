@@ -66,6 +66,7 @@ enum Verb {
     Compare(compare::CompareArgs),
     Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
+    Scope(lab::scope::ScopeArgs),
     Model(model::ModelArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -130,6 +131,7 @@ pub fn main() -> ExitCode {
         Verb::Compare(args) => compare::run(&args),
         Verb::Trend(args) => trend::run(&args),
         Verb::Lab(args) => lab::run(&args),
+        Verb::Scope(args) => lab::scope::run(&args),
         Verb::Model(args) => model::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),

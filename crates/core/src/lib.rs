@@ -36,6 +36,7 @@ pub mod recorder;
 pub mod redact;
 pub mod ring;
 pub mod run;
+pub mod scope;
 pub mod source;
 pub mod stated;
 pub mod tail;

@@ -182,6 +182,16 @@ impl Cache {
         self.root.join("headers")
     }
 
+    /// Plugins for the emulator, by their sources and compiler.
+    pub fn plugins(&self) -> PathBuf {
+        self.root.join("plugins")
+    }
+
+    /// What is kept of kernels that were looked into from outside, by the checksums of their images.
+    pub fn maps(&self) -> PathBuf {
+        self.root.join("maps")
+    }
+
     /// Results.
     pub fn cells(&self) -> PathBuf {
         self.root.join("cells")

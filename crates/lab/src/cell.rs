@@ -20,7 +20,7 @@ use crate::kernel::Kernel;
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::{self, End, Watch};
-use crate::machine::{Files, Machine, arguments};
+use crate::machine::{Files, Machine, Observer, arguments};
 use crate::parcel::{Item, unpack};
 use crate::plan::{LoadSet, Plan};
 use crate::qemu::{Qemu, SANDBOX};
@@ -151,6 +151,13 @@ pub struct Work {
     limit: SpanNs,
 }
 
+impl Work {
+    /// The emulator that it is done by.
+    pub(crate) fn qemu(&self) -> &Qemu {
+        &self.qemu
+    }
+}
+
 /// How the machines of a lab are made.
 #[derive(Clone, Debug)]
 pub struct Workshop {
@@ -234,26 +241,52 @@ pub struct Emulation {
 const RESULTS: &str = "results.parcel";
 const WORDS: &str = "emulator.log";
 
-impl Runner<Work> for Emulation {
-    fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
-        let Work { qemu, machine, kernel, guest, cmdline, limit, .. } = &job.work;
+impl Emulation {
+    /// Boots the guest of `work`, whose lines are written to files in `folder`, and waits for its end.
+    pub(crate) fn boot(
+        &self,
+        work: &Work,
+        folder: &Path,
+        observer: Option<&Observer>,
+        cancel: &AtomicBool,
+    ) -> End {
+        let Work { qemu, machine, kernel, guest, cmdline, limit, .. } = work;
         let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
         let mut arguments = arguments(qemu.arch, machine, cmdline);
         if qemu.has_sandbox {
             arguments.extend(["-sandbox".into(), SANDBOX.into()]);
         }
+        arguments.extend(observer.into_iter().flat_map(Observer::arguments));
         let start = |words: &File| {
-            let files = Files::open(kernel, guest, &console, &results)?;
+            let files = Files::open(kernel, guest, &console, &results, observer)?;
             self.confinement.start(qemu, &arguments, &files, words)
         };
-        let watch = Watch { limit: *limit, outputs: &[console.clone(), results.clone()], cancel };
-        let end = power::run(start, &words, watch);
+        let outputs = [console.clone(), results.clone()];
+        power::run(start, &words, Watch { limit: *limit, outputs: &outputs, cancel })
+    }
+
+    /// Runs the guest of `job`, and writes what it gives into `folder`.
+    pub(crate) fn observe(
+        &self,
+        job: &Job<Work>,
+        folder: &Path,
+        observer: Option<&Observer>,
+        cancel: &AtomicBool,
+    ) -> Ending {
+        let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
+        let end = self.boot(&job.work, folder, observer, cancel);
         let ending = conclude(&end, job, folder, &results, &console);
         // They served; a cell keeps what repeats, and the console.
         for path in [&results, &words] {
             let _ = fs::remove_file(path);
         }
         ending
+    }
+}
+
+impl Runner<Work> for Emulation {
+    fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
+        self.observe(job, folder, None, cancel)
     }
 
     fn confinement(&self, job: &Job<Work>) -> Vec<String> {

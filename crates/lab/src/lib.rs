@@ -17,6 +17,7 @@ pub mod module;
 pub mod parcel;
 pub mod plan;
 pub mod qemu;
+pub mod scope;
 pub mod store;
 pub mod sum;
 pub mod watch;

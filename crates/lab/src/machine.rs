@@ -8,8 +8,8 @@ pub mod console;
 mod files;
 pub mod power;
 
-pub use files::Files;
 use files::{CONSOLE, GUEST, KERNEL, RESULTS, path_of};
+pub use files::{Files, Observer};
 
 /// How fast, how large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ pub mod plot;
 pub mod progress;
 mod quantity;
 pub mod realfeel;
+pub mod scope;
 pub mod series;
 mod stamps;
 pub mod style;

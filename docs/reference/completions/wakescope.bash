@@ -46,6 +46,9 @@ _wakescope() {
             wakescope,respond)
                 cmd="wakescope__subcmd__respond"
                 ;;
+            wakescope,scope)
+                cmd="wakescope__subcmd__scope"
+                ;;
             wakescope,trend)
                 cmd="wakescope__subcmd__trend"
                 ;;
@@ -92,7 +95,7 @@ _wakescope() {
 
     case "${cmd}" in
         wakescope)
-            opts="-h -V --help --version check measure explain watch load respond report import compare trend lab model"
+            opts="-h -V --help --version check measure explain watch load respond report import compare trend lab scope model"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1102,6 +1105,44 @@ _wakescope() {
                     return 0
                     ;;
                 --cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__scope)
+            opts="-o -h --rows --above --json --output --qemu --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rows)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --qemu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -37,6 +37,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Con
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Test whether one set of runs is worse than another'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Find where p99.9 or the maximum changed in a series of runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "scope" -d 'Show every section of a guest\'s kernel with interrupts or preemption off'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "model" -d 'Simulate a kernel\'s preemption rules, locks and interrupts'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last CPU that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `limitations` and `instruments`'
@@ -445,6 +446,13 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -l keep -d 'Disk space that cells may use: 500MB, 2GB; 0 removes all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l rows -d 'Rows to show of each kind' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l above -d 'Length from which on the record lists single sections, in virtual time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s o -l output -d 'Write to a file instead of standard output; the record to .json' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l timeout -d 'Host time after which the guest is stopped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l json -d 'Print JSON: the record of all sections'
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "run" -d 'Simulate a scenario under preemption models, and show how late its probes wake'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "check" -d 'Try every order of events in a scenario, and look for a broken rule'

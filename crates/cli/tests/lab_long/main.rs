@@ -14,6 +14,7 @@ use wakescope_core::run::Run;
 #[path = "../common/mod.rs"]
 mod common;
 mod injected;
+mod scoped;
 mod sections;
 mod starved;
 

@@ -1,0 +1,179 @@
+//! `wakescope scope`
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wakescope_core::units::SpanNs;
+use wakescope_lab::cell::Again;
+use wakescope_lab::farm::{Event, Standing};
+use wakescope_lab::kernel::Arch;
+use wakescope_lab::matrix::Phase;
+use wakescope_lab::qemu::Qemu;
+use wakescope_lab::scope::{ScopeFailure, scope};
+use wakescope_lab::store::{CellStore, Key};
+use wakescope_lab::sum::Memo;
+use wakescope_report::scope as shown;
+use wakescope_report::style::clean;
+
+use super::showing::Showing;
+use super::waiting::Waiting;
+use super::{cache, failure_of_cache, failure_of_qemu, failure_of_store};
+use crate::compare::print_to;
+use crate::ending::{Endings, format_for};
+use crate::{Failure, Outcome, output};
+
+/// Show every section of a guest's kernel with interrupts or preemption off
+///
+/// Runs a cell of the lab once more, with a plugin in the emulator that sees where interrupts and
+/// preemption are turned off and on. The guest does not notice: its result is compared with the stored
+/// one, and nothing is shown unless both are equal to the bit. The plugin is built with this machine's
+/// C compiler when it is needed first. For x86-64 guests with one CPU.
+/// Exit codes: 0 done; 2 an error.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab run --kernel 6.1-cloud --preempt full --load find --seeds 1 --json
+  wakescope scope 3f6ef534
+  wakescope scope 3f6ef534 --rows 50
+  wakescope scope 3f6ef534 -o sections.json")]
+pub(crate) struct ScopeArgs {
+    /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
+    /// folder in the lab's cache
+    #[arg(value_name = "CELL")]
+    cell: PathBuf,
+
+    /// Rows to show of each kind
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    rows: u32,
+
+    /// Length from which on the record lists single sections, in virtual time
+    #[arg(long, value_name = "TIME", default_value = "10us")]
+    above: SpanNs,
+
+    /// Print JSON: the record of all sections
+    #[arg(long)]
+    json: bool,
+
+    /// Write to a file instead of standard output; the record to .json
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The emulator that the cell was run by (default: the fetched one, else the installed one)
+    #[arg(long, value_name = "PROGRAM")]
+    qemu: Option<PathBuf>,
+
+    /// Host time after which the guest is stopped
+    #[arg(long, value_name = "TIME", default_value = "30min")]
+    timeout: SpanNs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// What the endings of files say.
+const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
+
+/// Runs `wakescope scope`.
+pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
+    let asked = args.json.then_some(Format::Json);
+    let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
+    let cache = cache()?;
+    let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+    let keys = store.keys().map_err(|e| failure_of_store(&e))?;
+    let key = the_one(&key_of(&args.cell), keys)?;
+    let mut memo = Memo::open(&cache);
+    let qemu = Qemu::find(Arch::Amd64, args.qemu.as_deref(), &cache, &mut memo);
+    let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
+    let arm64 = Qemu::find(Arch::Arm64, None, &cache, &mut memo).ok();
+    let emulators = [qemu].into_iter().chain(arm64).map(Arc::new).collect();
+    let again = Again::new(&cache, emulators, args.timeout);
+    let mut waiting = Waiting::new()?;
+    let mut showing = Showing::new(Waiting::new()?);
+    let mut running = |event: Event<'_>, standing: &Standing| {
+        if showing.attend(Phase::Repeating, &event, standing) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let above = args.above.0;
+    let seen = scope(&key, above, &store, &again, &cache, &mut waiting, &mut running);
+    // Each gives back the signals that it found blocked.
+    drop(showing);
+    drop(waiting);
+    let seen = seen.map_err(|e| failure(&e, key.as_str()))?;
+    let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
+    let style = if args.output.is_none() { output::style() } else { Default::default() };
+    let text = match format {
+        Format::Json => seen.to_json(),
+        Format::Text => shown::text(&seen, rows, style),
+    };
+    print_to(args.output.as_deref(), &text)?;
+    Ok(Outcome::Done)
+}
+
+/// The key, or the beginning of one, that a folder or a text means.
+fn key_of(cell: &Path) -> String {
+    cell.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The only one of `keys` that begins with `text`.
+fn the_one(text: &str, keys: Vec<Key>) -> Result<Key, Failure> {
+    let mut found = keys.into_iter().filter(|key| key.as_str().starts_with(text));
+    match (found.next(), found.next()) {
+        (Some(key), None) => Ok(key),
+        (None, _) => Err(Failure::new(format!("no cell has the key {}", clean(text, 80)))
+            .because("a key is the name of a cell's folder in the lab's cache")
+            .try_this(
+                "the record of a lab has the folders: wakescope lab run … --json, .cells[].run",
+            )),
+        _ => Err(Failure::new(format!("several keys begin with {}", clean(text, 80)))
+            .try_this("give more digits")),
+    }
+}
+
+fn failure(e: &ScopeFailure, key: &str) -> Failure {
+    let short = key.get(..12).unwrap_or(key);
+    let failure = Failure::new(clean(&format!("cannot look into the cell {short}: {e}"), 400));
+    match e {
+        ScopeFailure::Cell(_) => {
+            failure.try_this("run its lab again, and then this: wakescope lab run …")
+        }
+        ScopeFailure::Arch(_) => failure
+            .because("the emulator's plugin knows the instructions of x86-64 only")
+            .try_this("run the lab for x86-64: --arch amd64"),
+        ScopeFailure::Cpus(_) => failure
+            .because("instructions are the clock only of a machine with one CPU")
+            .try_this("run the lab without --experimental-smp"),
+        ScopeFailure::Kaslr => failure.try_this("run the lab again without --append kaslr"),
+        ScopeFailure::Emulator(_) => failure
+            .try_this("fetch a suitable QEMU, for use by the lab only: wakescope lab fetch qemu")
+            .try_this("then run the lab again, for its cells are another emulator's"),
+        ScopeFailure::NoCompiler => {
+            failure.try_this("install one, on Debian and Ubuntu: apt install gcc")
+        }
+        ScopeFailure::Compiler { complaints, .. } => complaints
+            .iter()
+            .fold(failure, |failure, line| failure.because(clean(line, 200)))
+            .try_this("install another compiler: gcc 8 or clang 8 and newer are known to work"),
+        ScopeFailure::Boot(_) => failure
+            .because(
+                "the emulator boots the guest with a plugin, which some builds of QEMU cannot load",
+            )
+            .try_this("let the lab fetch its own: wakescope lab fetch qemu, and run the lab again"),
+        ScopeFailure::Seen(_) => failure
+            .because("nothing is shown that is not certain")
+            .try_this("look into a cell of another kernel; this one may be laid out in a new way"),
+        ScopeFailure::Differs(_) => failure
+            .because("what was seen is of another run than the stored one, so it is not shown")
+            .try_this(format!("see whether the cell repeats at all: wakescope lab verify {short}")),
+        ScopeFailure::Host(_) => failure.try_this("run it again; make room if a disk is full"),
+        ScopeFailure::Cache(e) => failure_of_cache(e),
+        ScopeFailure::Store(e) => failure_of_store(e),
+        ScopeFailure::Stopped => Failure::new("interrupted; nothing was changed"),
+    }
+}

@@ -1,0 +1,82 @@
+//! What `wakescope scope` says of sections that the project's kernel module makes.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use wakescope_core::lab::Status;
+use wakescope_core::run::Run;
+
+use crate::common::bench::{Running, skip};
+use crate::common::lab::{Bench, KERNEL};
+
+/// The instructions between both ends of a section and the module's own readings of the clock there: some
+/// 70 in 6.1. A section of the other kind, or with an interrupt in it, is longer.
+const AROUND_NS: u64 = 150;
+
+/// A section: when it began, and its length.
+type Section = (u64, u64);
+
+/// What the module says of its sections that began while the guest measured.
+fn made(folder: &Path) -> Vec<Section> {
+    let run = Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let measured = run.origin_ns..run.origin_ns + run.duration_ns;
+    let log = fs::read_to_string(folder.join("disturbances.log")).unwrap();
+    let sections = log.lines().map(|line| {
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        (words[1], words[2] - words[1])
+    });
+    sections.filter(|(begin, _)| measured.contains(begin)).collect()
+}
+
+/// What `wakescope scope` says of the sections of this kind that are as long, in their order.
+fn seen(bench: &Bench, folder: &Path, kind: &str) -> Vec<Section> {
+    let args = ["scope", folder.to_str().unwrap(), "--json"];
+    let mut command = bench.test.command(&args);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let scope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(scope["drift_ns"], 0);
+    let number = |section: &Value, key: &str| section[key].as_u64().unwrap();
+    let all = scope["longest"].as_array().unwrap().iter();
+    let of_kind = all.filter(|section| section["kind"] == kind);
+    let mut long: Vec<Section> = of_kind
+        .map(|section| (number(section, "begin_ns"), number(section, "length_ns")))
+        .filter(|(_, length)| *length >= 300_000)
+        .collect();
+    long.sort_unstable();
+    long
+}
+
+#[test]
+fn sections_that_a_module_makes_are_seen_to_the_nanosecond() {
+    let name = "sections_that_a_module_makes_are_seen_to_the_nanosecond";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    if let Err(why) = stock.build_module(KERNEL) {
+        return skip(name, &why);
+    }
+    let bench = Bench::new(stock, "scoped");
+    for (load, kind) in [
+        ("disturb-irqs-off-300us", "irqs_off"),
+        ("disturb-preempt-off-300us", "preempt_off"),
+        ("disturb-spin-lock-300us", "preempt_off"),
+    ] {
+        let what = ["--kernel", KERNEL, "--preempt", "full", "--load", load, "--seeds", "1"];
+        let how = ["--samples", "600", "--interval", "380us"];
+        let log = ["--append", "WAKESCOPE_DISTURBANCES=/tmp/disturbances"];
+        let ran = bench.run(&[&what[..], &how, &log].concat());
+        let cell = ran.lab.cells.iter().find(|cell| cell.load == load).unwrap();
+        assert_eq!(cell.status, Status::Ok, "{}", ran.json);
+        let folder = Path::new(cell.run.as_ref().unwrap());
+        let (made, seen) = (made(folder), seen(&bench, folder, kind));
+        assert!(made.len() >= 5, "{load}: {made:?}");
+        assert_eq!(made.len(), seen.len(), "{load}: {made:?} {seen:?}");
+        // The module's clock began later than the machine's, by the same for all of them.
+        let since: Vec<u64> = made.iter().zip(&seen).map(|(m, s)| s.0.wrapping_sub(m.0)).collect();
+        assert!(since.iter().all(|offset| *offset == since[0]), "{load}: {since:?}");
+        // What lies around is the same code each time.
+        let around: Vec<u64> = made.iter().zip(&seen).map(|(m, s)| s.1 - m.1).collect();
+        assert!(around.iter().all(|ns| *ns == around[0] && *ns < AROUND_NS), "{load}: {around:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Sections of a guest's kernel that no task could run in, each with both of its ends, as the emulator
+//! saw them.
+
+use serde::Serialize;
+
+use crate::distribution::Distribution;
+
+/// What a record of these says it is.
+pub const SCHEMA: &str = "wakescope.scope/1";
+
+/// The sections of one run of a guest, by where they began and ended. All times are virtual.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Scope {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The key of the cell, whose result this run repeated to the bit.
+    pub cell: String,
+    /// What the cell is called: its kernel, preemption model, load and seed.
+    pub label: String,
+    /// How long the time was in which sections began that are counted, ns.
+    pub window_ns: u64,
+    /// How many sections are in [`Self::rows`].
+    pub sections: u64,
+    /// Sections that were seen and are in no row: there were too many different ones.
+    pub sections_lost: u64,
+    /// Sections above the length from which on they are listed that are not in [`Self::longest`]: there
+    /// were too many.
+    pub sections_unlisted: u64,
+    /// Sections whose callers could not be read.
+    pub callers_lost: u64,
+    /// The largest difference between the guest's clock and the instructions that were counted, between
+    /// two readings of the clock in [`Self::window_ns`], ns. Lengths are known to this.
+    pub drift_ns: u64,
+    /// Whether calls can be followed back: without the kernel's unwind tables they cannot.
+    pub has_callers: bool,
+    /// Longest first.
+    pub rows: Vec<Row>,
+    /// Single sections above a length, longest first.
+    pub longest: Vec<Section>,
+}
+
+impl Scope {
+    /// The record as JSON.
+    pub fn to_json(&self) -> String {
+        // Maps have string keys and numbers are finite: there is nothing that could fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// All sections that begin at one place and end at another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was off.
+    pub kind: Kind,
+    /// Where they began.
+    pub began: Place,
+    /// Where they ended.
+    pub ended: Place,
+    /// How long they were. The edges of the buckets are an eighth of a power of two apart.
+    pub lengths: Distribution,
+}
+
+/// One section.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Section {
+    /// What was off.
+    pub kind: Kind,
+    /// Where it began.
+    pub began: Place,
+    /// Where it ended.
+    pub ended: Place,
+    /// When, since the machine was turned on, ns.
+    pub begin_ns: u64,
+    /// Its length, ns.
+    pub length_ns: u64,
+}
+
+/// What no task could run because of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Interrupts were off.
+    IrqsOff,
+    /// The preempt count was above zero: preemption or softirqs off, or an interrupt.
+    PreemptOff,
+}
+
+impl Kind {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Self; 2] = [Self::IrqsOff, Self::PreemptOff];
+}
+
+/// A place in the kernel's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// The function; `null` in a module, whose symbols are not known.
+    pub function: Option<String>,
+    /// What called it; `null` if that is not known, or nothing did.
+    pub caller: Option<String>,
+}

@@ -1,0 +1,64 @@
+//! What the emulator's plugin sees of a guest's kernel: its memory, which holds the symbols and unwind
+//! tables that a plan is made of; and its sections with interrupts or preemption off, of which a
+//! [`wakescope_core::scope::Scope`] is made.
+
+mod kernel;
+mod memory;
+mod plan;
+mod stream;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod unwind;
+
+pub use kernel::Kernel;
+pub use plan::Plan;
+pub use stream::decode;
+
+use wakescope_core::budget::Exceeded;
+
+/// Changes when what the plugin reads or writes does; the plugin has the same number.
+const FORMAT: u64 = 1;
+
+/// Why what the plugin wrote is of no use.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ScopeError {
+    /// It is not what the plugin writes.
+    #[error("it is not what the plugin writes")]
+    Foreign,
+    /// The emulator ended before the plugin had written all.
+    #[error("it is cut short")]
+    Cut,
+    /// The kernel's memory holds no table of symbols of a known form.
+    #[error("the kernel has no symbols (CONFIG_KALLSYMS), or a table of them in an unknown form")]
+    NoSymbols,
+    /// The kernel has symbols, but not this one.
+    #[error("the kernel's symbols lack {0}")]
+    Lacks(&'static str),
+    /// No process ever ran.
+    #[error("the guest ran no process")]
+    NoProcess,
+    /// The plugin missed something, so that no section is certain.
+    #[error("{what}, {count} times")]
+    Missed {
+        /// What it noticed.
+        what: &'static str,
+        /// How often.
+        count: u64,
+    },
+    /// It holds more than it may cost.
+    #[error("it holds too much: {0}")]
+    TooMuch(Exceeded),
+}
+
+impl From<Exceeded> for ScopeError {
+    fn from(e: Exceeded) -> Self {
+        Self::TooMuch(e)
+    }
+}
+
+/// The little-endian number of eight bytes at `at`, if they are there.
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}

@@ -1,0 +1,60 @@
+//! The memory of a kernel's image, as the plugin writes it: pages with their addresses.
+
+use std::collections::BTreeMap;
+
+use super::{FORMAT, ScopeError, word};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"kememory");
+
+const PAGE: usize = 4096;
+
+/// Stretches of memory without a gap, by the address of their first byte.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    stretches: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Memory {
+    /// Reads what the plugin wrote. A page with the address 0 ends it.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ScopeError> {
+        if word(bytes, 0) != Some(MAGIC) || word(bytes, 8) != Some(FORMAT) {
+            return Err(ScopeError::Foreign);
+        }
+        let mut memory = Self::default();
+        let mut end: Option<(u64, u64)> = None;
+        let mut at = 16;
+        loop {
+            let address = word(bytes, at).ok_or(ScopeError::Cut)?;
+            if address == 0 {
+                return Ok(memory);
+            }
+            let page = bytes.get(at + 8..at + 8 + PAGE).ok_or(ScopeError::Cut)?;
+            let is_next = |(_, end): &(u64, u64)| *end == address;
+            // Pages come in the order of their addresses; none reaches the end of the address space.
+            if address % PAGE as u64 != 0 || end.is_some_and(|(_, end)| address < end) {
+                return Err(ScopeError::Foreign);
+            }
+            let start = end.filter(is_next).map_or(address, |(start, _)| start);
+            memory.stretches.entry(start).or_default().extend_from_slice(page);
+            end = Some((start, address.checked_add(PAGE as u64).ok_or(ScopeError::Foreign)?));
+            at += 8 + PAGE;
+        }
+    }
+
+    /// The stretches with the addresses of their first bytes.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.stretches.iter().map(|(start, bytes)| (*start, bytes.as_slice()))
+    }
+
+    /// What lies at `address`, up to the end of its stretch.
+    pub(super) fn from(&self, address: u64) -> Option<&[u8]> {
+        let (start, bytes) = self.stretches.range(..=address).next_back()?;
+        bytes.get(usize::try_from(address - start).ok()?..)
+    }
+
+    /// The signed number of four bytes at `address`.
+    pub(super) fn i32(&self, address: u64) -> Option<i32> {
+        let bytes = self.from(address)?.get(..4)?;
+        bytes.try_into().ok().map(i32::from_le_bytes)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the plugin is told.
+
+use super::FORMAT;
+use super::kernel::Kernel;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
+
+/// Which sections to look at, of which kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// An instruction takes two to this power ns.
+    pub shift: u32,
+    /// Sections count that begin this long after the first process did, and before `to_ns`, ns.
+    pub from_ns: u64,
+    /// The end of that time, ns.
+    pub to_ns: u64,
+    /// From which length on single sections are kept, ns.
+    pub above_ns: u64,
+}
+
+impl Plan<'_> {
+    /// As the plugin reads it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let Self { kernel, shift, from_ns, to_ns, above_ns } = *self;
+        let start = kernel.unwinds.first().map_or(0, |unwind| unwind.from);
+        let near = |from: u64| u32::try_from(from.wrapping_sub(start)).ok();
+        let unwinds: Vec<[u8; 8]> = kernel
+            .unwinds
+            .iter()
+            .map_while(|unwind| {
+                let [a, b, c, d] = near(unwind.from)?.to_le_bytes();
+                let [e, f] = unwind.offset.to_le_bytes();
+                Some([a, b, c, d, e, f, unwind.base.number(), 0])
+            })
+            .collect();
+        let head = [
+            MAGIC,
+            FORMAT,
+            kernel.preempt_count,
+            shift.into(),
+            from_ns,
+            to_ns,
+            above_ns,
+            kernel.entries.len() as u64,
+            unwinds.len() as u64,
+            start,
+        ];
+        let entries = kernel.entries.iter();
+        let entries = entries.flat_map(|way| [way.start, way.end, u64::from(way.is_exception)]);
+        let words = head.into_iter().chain(entries).flat_map(u64::to_le_bytes);
+        words.chain(unwinds.into_iter().flatten()).collect()
+    }
+}

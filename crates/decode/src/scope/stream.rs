@@ -1,0 +1,280 @@
+//! The sections that the plugin writes.
+
+use std::collections::BTreeMap;
+
+use wakescope_core::budget::{Budget, Entry};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::{Bucket, Histogram};
+use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section};
+
+use super::kernel::Kernel;
+use super::{FORMAT, ScopeError, word};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"akescope");
+
+/// What records are, as the plugin numbers them.
+const TIME: u64 = 1;
+const IDLE: u64 = 2;
+const SECTION: u64 = 3;
+const SITE: u64 = 4;
+const END: u64 = 5;
+
+/// Words of the header: magic, format, and how the plan was understood.
+const HEAD: usize = 5;
+
+/// Single sections that are kept.
+const LONGEST: usize = 1_000;
+
+const PART: Entry = Entry { name: "sections", bytes: 512 };
+
+/// Makes sense of what the plugin wrote of a guest with this kernel: all but what the caller knows of
+/// the cell.
+///
+/// # Errors
+/// If it is cut short or damaged, or says that the plugin missed something.
+pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Scope, ScopeError> {
+    let budget = Budget::of(bytes.len() as u64);
+    let head: Vec<u64> = (0..HEAD).map_while(|number| word(bytes, 8 * number)).collect();
+    let [MAGIC, FORMAT, shift @ 0..=10, from, to] = head[..] else {
+        return Err(ScopeError::Foreign);
+    };
+    let mut stream = Stream { shift, ..Stream::empty(kernel) };
+    let mut records = Records { bytes, at: 8 * HEAD };
+    loop {
+        let (kind, words) = records.next()?;
+        budget.keep(1 + words.len() as u64 / 8, PART)?;
+        match (kind, &words[..]) {
+            (TIME, &[count, now]) => stream.time(count, now),
+            (IDLE, &[count]) => stream.idles.push(count),
+            (SECTION, &[kind, begin, end, ref ends @ ..]) if ends.len() == 4 => {
+                stream.sections.push((of_number(kind)?, begin, end, ends_of(ends, kernel)));
+            }
+            (SITE, [kind, ends @ ..]) if ends.len() >= 9 => {
+                stream.site(of_number(*kind)?, ends_of(&ends[..4], kernel), &ends[4..])?;
+            }
+            (END, words) => return stream.end(words, to.saturating_sub(from), from..to),
+            _ => return Err(ScopeError::Foreign),
+        }
+    }
+}
+
+/// Records, one after the other.
+struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Records<'_> {
+    fn next(&mut self) -> Result<(u64, Vec<u64>), ScopeError> {
+        let head = word(self.bytes, self.at).ok_or(ScopeError::Cut)?;
+        let count = usize::try_from(head >> 8).map_err(|_| ScopeError::Foreign)?;
+        if count > 1 << 10 {
+            return Err(ScopeError::Foreign);
+        }
+        let words = (1..=count).map(|number| word(self.bytes, self.at + 8 * number));
+        let words: Option<Vec<u64>> = words.collect();
+        self.at += 8 * (1 + count);
+        Ok((head & 0xff, words.ok_or(ScopeError::Cut)?))
+    }
+}
+
+type Ends = (Place, Place);
+
+struct Stream<'a> {
+    kernel: &'a Kernel,
+    shift: u64,
+    /// Instructions so far, and the clock then, in order.
+    times: Vec<(u64, u64)>,
+    /// Instructions so far where the CPU was halted, in order.
+    idles: Vec<u64>,
+    sections: Vec<(Kind, u64, u64, Ends)>,
+    rows: BTreeMap<(Kind, Place, Place), (Distribution, Vec<Bucket>)>,
+}
+
+impl<'a> Stream<'a> {
+    fn empty(kernel: &'a Kernel) -> Self {
+        let (times, idles, sections) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kernel, shift: 0, times, idles, sections, rows: BTreeMap::new() }
+    }
+
+    fn time(&mut self, count: u64, now: u64) {
+        self.times.push((count, now));
+    }
+
+    /// Sections between two places; the same functions can have several.
+    fn site(&mut self, kind: Kind, ends: Ends, words: &[u64]) -> Result<(), ScopeError> {
+        let [count, total, shortest, longest, longest_at, ref buckets @ ..] = words[..] else {
+            return Err(ScopeError::Foreign);
+        };
+        let part = Distribution {
+            count,
+            min_ns: Some(shortest),
+            max_ns: Some(longest),
+            max_at_ns: Some(longest_at),
+            sum_ns: total,
+            ..Distribution::default()
+        };
+        let buckets = buckets.iter().map(|word| {
+            let (lower, upper) = edges_of(word >> 32)?;
+            Some(Bucket { lower, upper, count: word & 0xffff_ffff })
+        });
+        let buckets: Option<Vec<Bucket>> = buckets.collect();
+        let buckets = buckets.ok_or(ScopeError::Foreign)?;
+        let counted = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.count));
+        if counted != count || count == 0 || buckets.iter().any(|bucket| bucket.count == 0) {
+            return Err(ScopeError::Foreign);
+        }
+        let row = self.rows.entry((kind, ends.0, ends.1)).or_default();
+        // A merge keeps what stands for the larger maximum; buckets are added up at the end.
+        row.0 = Distribution {
+            count: row.0.count.saturating_add(part.count),
+            histogram: Histogram::default(),
+            ..row.0.merged(&part)
+        };
+        row.1.extend(buckets);
+        Ok(())
+    }
+
+    /// The time at which so many instructions were executed, on the guest's clock, ns.
+    fn ns_at(&self, count: u64) -> u64 {
+        let idle = self.idles.partition_point(|&idle| idle < count);
+        // Idle time is skipped, so only readings since then tell: the last one before, or the first after.
+        let since = idle.checked_sub(1).map_or(0, |last| self.idles[last]);
+        let until = self.idles.get(idle).copied().unwrap_or(u64::MAX);
+        let before = self.times.partition_point(|(at, _)| *at <= count);
+        let last = before.checked_sub(1).map(|last| self.times[last]);
+        let next = self.times.get(before).copied().filter(|(at, _)| *at <= until);
+        let best = last.filter(|(at, _)| *at > since).or(next).or(last).unwrap_or_default();
+        let (at, now) = best;
+        if count >= at {
+            now.saturating_add((count - at) << self.shift)
+        } else {
+            now.saturating_sub((at - count) << self.shift)
+        }
+    }
+
+    /// The largest difference between clock and instructions, between two readings without idle time in
+    /// between, of those in `window`.
+    fn drift_ns(&self, window: &std::ops::Range<u64>) -> u64 {
+        let steps = self.times.windows(2).filter_map(|pair| {
+            let [(count, now), (next_count, next_now)] = *pair else { return None };
+            let first_idle = self.idles.get(self.idles.partition_point(|&idle| idle < count));
+            let was_idle = first_idle.is_some_and(|&idle| idle < next_count);
+            let executed = next_count.saturating_sub(count) << self.shift;
+            let is_in = window.contains(&now);
+            (is_in && !was_idle).then(|| next_now.wrapping_sub(now).abs_diff(executed))
+        });
+        steps.max().unwrap_or(0)
+    }
+
+    fn end(
+        self,
+        words: &[u64],
+        window_ns: u64,
+        since_process: std::ops::Range<u64>,
+    ) -> Result<Scope, ScopeError> {
+        let [
+            _,
+            has_process,
+            _,
+            process_ns,
+            sections,
+            _,
+            lost,
+            unlisted,
+            times_lost,
+            disagreements,
+            odd,
+            _,
+            unread,
+        ] = words[..]
+        else {
+            return Err(ScopeError::Foreign);
+        };
+        if has_process == 0 {
+            return Err(ScopeError::NoProcess);
+        }
+        for (what, count) in [
+            (
+                "the interrupt flag or the preempt count was not what the plugin had followed",
+                disagreements,
+            ),
+            ("an instruction wrote the preempt count in an unknown way", odd),
+            ("a reading of the clock was left out, for there were too many", times_lost),
+        ] {
+            if count > 0 {
+                return Err(ScopeError::Missed { what, count });
+            }
+        }
+        let window = process_ns.saturating_add(since_process.start)
+            ..process_ns.saturating_add(since_process.end);
+        let drift_ns = self.drift_ns(&window);
+        let mut longest: Vec<Section> = self
+            .sections
+            .iter()
+            .map(|(kind, begin, end, (began, ended))| Section {
+                kind: *kind,
+                began: began.clone(),
+                ended: ended.clone(),
+                begin_ns: self.ns_at(*begin),
+                length_ns: end.saturating_sub(*begin) << self.shift,
+            })
+            .collect();
+        longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));
+        let unkept = longest.len().saturating_sub(LONGEST) as u64;
+        longest.truncate(LONGEST);
+        let times = |at: u64| self.ns_at(at);
+        let mut rows: Vec<Row> = self
+            .rows
+            .iter()
+            .map(|((kind, began, ended), (lengths, buckets))| {
+                let lengths = Distribution {
+                    histogram: Histogram::from_unordered(buckets.clone()),
+                    max_at_ns: lengths.max_at_ns.map(times),
+                    ..lengths.clone()
+                };
+                Row { kind: *kind, began: began.clone(), ended: ended.clone(), lengths }
+            })
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.lengths.max_ns));
+        Ok(Scope {
+            schema: SCHEMA.into(),
+            window_ns,
+            sections: sections.saturating_sub(lost),
+            sections_lost: lost,
+            sections_unlisted: unlisted.saturating_add(unkept),
+            callers_lost: unread,
+            drift_ns,
+            has_callers: self.kernel.has_callers(),
+            rows,
+            longest,
+            ..Scope::default()
+        })
+    }
+}
+
+fn of_number(number: u64) -> Result<Kind, ScopeError> {
+    let found = usize::try_from(number).ok().and_then(|number| Kind::ALL.get(number));
+    found.copied().ok_or(ScopeError::Foreign)
+}
+
+/// Where sections began and ended, of two addresses each: of the place and of its caller.
+fn ends_of(words: &[u64], kernel: &Kernel) -> Ends {
+    let name = |address: u64| kernel.function(address).map(str::to_owned);
+    let place = |of: &[u64]| Place {
+        function: of.first().and_then(|&address| name(address)),
+        // What a call returns to may be behind the end of the function that made it.
+        caller: of.get(1).and_then(|&address| name(address.checked_sub(1)?)),
+    };
+    (place(&words[..2.min(words.len())]), place(words.get(2..).unwrap_or_default()))
+}
+
+/// The edges of a bucket of the plugin's: sixteen for each power of two, one for each value below 16.
+fn edges_of(bucket: u64) -> Option<(u64, u64)> {
+    if bucket < 16 {
+        return Some((bucket, bucket + 1));
+    }
+    let shift = u32::try_from(bucket / 16 - 1).ok().filter(|&shift| shift < 59)?;
+    let lower = (16 + bucket % 16) << shift;
+    Some((lower, lower + (1 << shift)))
+}

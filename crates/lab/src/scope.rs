@@ -1,0 +1,297 @@
+//! Runs a cell once more with a plugin of the emulator, which sees the sections of its kernel with
+//! interrupts or preemption off; and believes the plugin only if the guest's result is the stored one,
+//! to the bit.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_core::run::Run;
+use wakescope_core::scope::Scope;
+use wakescope_decode::scope::{Kernel, Plan, ScopeError, decode};
+use wakescope_store::write_new;
+
+use crate::cache::{Cache, CacheError, read_bounded};
+use crate::cell::{Again, Emulation, Work};
+use crate::farm::{Continue, Difference, Event, Job, Repeated, Runner, Standing, verify};
+use crate::guest::{FACTS, Facts, RUN};
+use crate::kernel::Arch;
+use crate::machine::Observer;
+use crate::machine::power::End;
+use crate::qemu::Version;
+use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};
+use crate::watch::{Step, Watch};
+
+mod plugin;
+
+/// The first QEMU whose plugins see what is written to memory, and can read it.
+const OLDEST: Version = Version(9, 2, 0);
+
+/// The largest file that the plugin writes: the image of a kernel in memory.
+const LARGEST: u64 = 128 << 20;
+
+/// The most that is kept of a kernel.
+const LARGEST_MAP: u64 = 64 << 20;
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum ScopeFailure {
+    /// No such cell, or not one that could be run again.
+    #[error("{0}")]
+    Cell(String),
+    /// The plugin does not know this architecture.
+    #[error("it is a cell of {0}")]
+    Arch(Arch),
+    /// With several CPUs.
+    #[error("its machine has {0} CPUs")]
+    Cpus(String),
+    /// Its kernel chose its addresses by chance.
+    #[error("its kernel was booted without nokaslr, so its addresses are not known")]
+    Kaslr,
+    /// The emulator is too old for the plugin.
+    #[error("it was run by QEMU {0}, whose plugins cannot read memory; {OLDEST} can")]
+    Emulator(Version),
+    /// There is no compiler.
+    #[error("there is no C compiler (cc, gcc or clang) to build the emulator's plugin with")]
+    NoCompiler,
+    /// The compiler failed.
+    #[error("{} cannot build the emulator's plugin", .compiler.display())]
+    Compiler {
+        /// Which.
+        compiler: PathBuf,
+        /// What it said, a line each.
+        complaints: Vec<String>,
+    },
+    /// The kernel's memory did not come.
+    #[error("the guest could not be looked into: {0}")]
+    Boot(String),
+    /// What the plugin wrote is of no use.
+    #[error("what the emulator's plugin wrote cannot be used: {0}")]
+    Seen(ScopeError),
+    /// The guest's result is not the stored one.
+    #[error("the guest's result is not the stored one: {0}")]
+    Differs(Difference),
+    /// Something on this host.
+    #[error("{0}")]
+    Host(String),
+    /// The lab's folder could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// Nor its cells.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The user ended it.
+    #[error("interrupted")]
+    Stopped,
+}
+
+/// Runs the cell `key` of `store` once more, in `cache`, and says which sections it had in the time in
+/// which it measured. Single sections are listed from `above_ns` on. `watch` hears of what has to be
+/// built, `running` of the guest.
+///
+/// # Errors
+/// If the cell cannot be run again or looked into, and if its result is then another one.
+pub fn scope(
+    key: &Key,
+    above_ns: u64,
+    store: &CellStore,
+    again: &Again,
+    cache: &Cache,
+    watch: &mut dyn Watch,
+    running: &mut dyn FnMut(Event<'_>, &Standing) -> Continue,
+) -> Result<Scope, ScopeFailure> {
+    let cell = match store.lookup(key) {
+        Lookup::Stored(cell) => *cell,
+        Lookup::Damaged(why) => return Err(ScopeFailure::Cell(format!("it is damaged: {why}"))),
+        Lookup::Absent => return Err(ScopeFailure::Cell("there is no such cell".into())),
+    };
+    let job = again
+        .job(&cell)
+        .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
+    let qemu = job.work.qemu();
+    let shift = check(&cell.ending, &cell.recipe, qemu.arch, qemu.version)?;
+    let (from_ns, to_ns) = measured(&cell)?;
+    let plugin = plugin::build(cache, watch)?;
+    let scratch = store.scratch()?;
+    let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch)?;
+    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns };
+    let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
+    write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
+    let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
+    let runner = Observed { emulation: Emulation::default(), observer };
+    let prepare = |cell: &StoredCell| again.job(cell);
+    let done = verify(std::slice::from_ref(key), 1, store, &prepare, &runner, running)?;
+    match done.cells.into_iter().next().map(|cell| cell.repeated) {
+        Some(Repeated::Same) => {}
+        Some(Repeated::Differs(difference)) => return Err(ScopeFailure::Differs(difference)),
+        Some(Repeated::CannotRun(why) | Repeated::Damaged(why)) => {
+            return Err(ScopeFailure::Cell(why));
+        }
+        Some(Repeated::FailedAgain) => return Err(ScopeFailure::Cell("it failed".into())),
+        Some(Repeated::NotRun) | None => return Err(ScopeFailure::Stopped),
+    }
+    let seen = read_seen(&seen)?;
+    let scope = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
+    Ok(Scope { cell: key.to_string(), label: cell.meta.label.to_string(), ..scope })
+}
+
+/// Runs cells with an observer.
+struct Observed {
+    emulation: Emulation,
+    observer: Observer,
+}
+
+impl Runner<Work> for Observed {
+    fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
+        self.emulation.observe(job, folder, Some(&self.observer), cancel)
+    }
+}
+
+/// Refuses what the plugin cannot look into. How the CPU counts: an instruction takes two to the power
+/// of this, ns.
+fn check(
+    ending: &Ending,
+    recipe: &Recipe,
+    arch: Arch,
+    emulator: Version,
+) -> Result<u32, ScopeFailure> {
+    if *ending != Ending::Measured {
+        return Err(ScopeFailure::Cell("it has no result that could be compared".into()));
+    }
+    if arch != Arch::Amd64 {
+        return Err(ScopeFailure::Arch(arch));
+    }
+    if emulator < OLDEST {
+        return Err(ScopeFailure::Emulator(emulator));
+    }
+    let arguments: Vec<&str> = recipe.parts().map(|(_, value)| value).collect();
+    let after = |flag: &str| {
+        let place = arguments.iter().position(|argument| *argument == flag)?;
+        arguments.get(place + 1).copied()
+    };
+    match after("-smp") {
+        Some("1") => {}
+        other => return Err(ScopeFailure::Cpus(other.unwrap_or("an unknown number of").into())),
+    }
+    // The last word counts, and only words before those of the first process do.
+    let command_line = recipe.part("command_line").unwrap_or_default();
+    let words = command_line.split(' ').take_while(|word| *word != "--");
+    if words.filter(|word| ["kaslr", "nokaslr"].contains(word)).last() != Some("nokaslr") {
+        return Err(ScopeFailure::Kaslr);
+    }
+    let counting = after("-icount").unwrap_or_default();
+    let shift = counting.split(',').find_map(|part| part.strip_prefix("shift=")?.parse().ok());
+    shift.ok_or_else(|| ScopeFailure::Cell("its instructions were not counted".into()))
+}
+
+/// When `cell` measured, in ns after its first process began.
+fn measured(cell: &StoredCell) -> Result<(u64, u64), ScopeFailure> {
+    let lacking = || ScopeFailure::Cell("it measured nothing".into());
+    let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
+    let run = Run::from_json(&read(RUN)?).map_err(|_| lacking())?;
+    let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
+    let from = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
+    Ok((from, from.saturating_add(run.duration_ns)))
+}
+
+/// What is known of the cell's kernel; if nothing is, it is booted up to its first process.
+fn kernel(
+    cell: &StoredCell,
+    work: &Work,
+    plugin: &Path,
+    cache: &Cache,
+    scratch: &Scratch,
+    watch: &mut dyn Watch,
+) -> Result<Kernel, ScopeFailure> {
+    let place = cache.maps().join(cell.recipe.part("kernel").unwrap_or_default());
+    let kept = read_bounded(&place, LARGEST_MAP).ok();
+    let kept = kept.and_then(|bytes| String::from_utf8(bytes).ok());
+    if let Some(kernel) = kept.and_then(|text| Kernel::unpack(&text)) {
+        return Ok(kernel);
+    }
+    let seen = scratch.path().join("memory");
+    let observer = Observer { plugin: plugin.into(), plan: None, seen: seen.clone() };
+    watch.step(&Step::Note("booting the kernel once to read its symbols, which are kept"));
+    let end = boot(work, scratch.path(), &observer, watch);
+    match end {
+        End::Restarted => {}
+        End::Cancelled => return Err(ScopeFailure::Stopped),
+        other => return Err(ScopeFailure::Boot(other.to_string())),
+    }
+    let kernel = Kernel::read(&read_seen(&seen)?).map_err(ScopeFailure::Seen)?;
+    let _ = fs::remove_file(&seen);
+    Cache::write(&place, kernel.pack().as_bytes())?;
+    Ok(kernel)
+}
+
+/// Boots the guest of `work` until the observer ends it, or the user does.
+fn boot(work: &Work, folder: &Path, observer: &Observer, watch: &mut dyn Watch) -> End {
+    let cancel = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let booting =
+            threads.spawn(|| Emulation::default().boot(work, folder, Some(observer), &cancel));
+        while !booting.is_finished() {
+            if watch.stopped() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(LOOK);
+        }
+        let failed = || End::NotStarted(std::io::Error::other("its thread ended"));
+        booting.join().unwrap_or_else(|_| failed())
+    })
+}
+
+/// How often to look whether the guest has ended.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+fn read_seen(path: &Path) -> Result<Vec<u8>, ScopeFailure> {
+    let read = read_bounded(path, LARGEST);
+    read.map_err(|e| ScopeFailure::Host(format!("cannot read {}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::store::{Failed, FailureKind, Ingredients};
+
+    /// A recipe of a machine like the lab's, with this word for each of these of its own.
+    fn recipe(change: (&str, &str)) -> Recipe {
+        let machine = Machine::new(Arch::Amd64);
+        let arguments: Vec<String> =
+            machine.arguments().iter().map(|word| word.replace(change.0, change.1)).collect();
+        let cmdline = machine.cmdline(Some("full"), "", "lab-guest measure nokaslr");
+        Recipe::new(&Ingredients {
+            kernel_sha256: "1",
+            guest_sha256: "2",
+            emulator: "QEMU 10.0.13 3",
+            arguments: &arguments,
+            command_line: &cmdline.replacen(change.0, change.1, 1),
+        })
+    }
+
+    #[test]
+    fn what_the_plugin_cannot_look_into_is_refused_by_name() {
+        let own = ("", "");
+        let new = Version(10, 0, 13);
+        let judge = |change, arch, version| {
+            let checked = check(&Ending::Measured, &recipe(change), arch, version);
+            checked.map_err(|e| e.to_string())
+        };
+        assert_eq!(judge(own, Arch::Amd64, new), Ok(0));
+        assert_eq!(judge(("shift=0", "shift=3"), Arch::Amd64, new), Ok(3));
+        let refused = |change, arch, version, why: &str| {
+            let said = judge(change, arch, version).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(own, Arch::Arm64, new, "arm64");
+        refused(own, Arch::Amd64, Version(9, 1, 3), "QEMU 9.1.3");
+        // Every 1 becomes a 2; the command line has the number elsewhere.
+        refused(("1", "2"), Arch::Amd64, new, "2 CPUs");
+        refused(("nokaslr", "nokaslr kaslr"), Arch::Amd64, new, "nokaslr");
+        refused(("nokaslr ", ""), Arch::Amd64, new, "nokaslr");
+        refused(("shift=", "align="), Arch::Amd64, new, "not counted");
+        let failed = Ending::Failed(Failed::new(FailureKind::Panic, "it panicked"));
+        assert!(check(&failed, &recipe(own), Arch::Amd64, new).is_err());
+    }
+}

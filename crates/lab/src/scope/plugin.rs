@@ -1,0 +1,81 @@
+//! The emulator's plugin, built by the compiler of this machine.
+
+use std::path::PathBuf;
+
+use wakescope_store::write_new;
+
+use super::ScopeFailure;
+use crate::archive::ArchiveError;
+use crate::archive::tool::{self, Tool};
+use crate::cache::{Cache, CacheError};
+use crate::sum;
+use crate::watch::Watch;
+
+/// Its sources, which are part of the program: what is built fits what reads it.
+const SOURCES: [(&str, &str); 2] = [
+    ("qemu.h", include_str!("../../../../plugin/qemu.h")),
+    ("scope.c", include_str!("../../../../plugin/scope.c")),
+];
+
+/// Compilers, by the names that they have on most machines.
+const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// It needs no library and no header but the compiler's: the emulator has all that it calls, and may be
+/// of another system than this one.
+const FLAGS: [&str; 9] = [
+    "-O2",
+    "-std=gnu11",
+    "-shared",
+    "-fPIC",
+    "-nostdlib",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fvisibility=hidden",
+    "-U_FORTIFY_SOURCE",
+];
+
+const FILE: &str = "scope.so";
+
+/// It has some 30 kB.
+const LARGEST: u64 = 1 << 20;
+
+/// How many lines of a failed build are shown.
+const LINES: usize = 12;
+
+/// Where the plugin is: in the cache, built now unless the same compiler has built it before.
+pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, ScopeFailure> {
+    let compiler = COMPILERS.into_iter().find_map(tool::find).ok_or(ScopeFailure::NoCompiler)?;
+    let version = Tool::new(&compiler).arg("--version");
+    let version = tool::run(&version, tool::text(4096), watch, |_| Ok(())).map_err(of_tool)?;
+    let sources: Vec<String> =
+        SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes()))).into();
+    let made_of = format!("{}{}\n{}", sources.concat(), FLAGS.join(" "), version.output);
+    let place = cache.plugins().join(&sum::of_bytes(made_of.as_bytes())[..16]);
+    let path = place.join(FILE);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let stage = cache.stage(&place)?;
+    for (name, text) in SOURCES {
+        let file = stage.path().join(name);
+        write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
+    }
+    let compile =
+        Tool::new(&compiler).current_dir(stage.path()).args(FLAGS).args(["-o", FILE, "scope.c"]);
+    let ended = tool::run(&compile, tool::text(0), watch, |_| Ok(())).map_err(of_tool)?;
+    let built = std::fs::metadata(stage.path().join(FILE)).is_ok_and(|meta| meta.len() < LARGEST);
+    if !ended.success() || !built {
+        let mut lines: Vec<String> = ended.complaints.lines().map(str::to_owned).collect();
+        let complaints = lines.split_off(lines.len().saturating_sub(LINES));
+        return Err(ScopeFailure::Compiler { compiler, complaints });
+    }
+    stage.commit()?;
+    Ok(path)
+}
+
+fn of_tool(e: ArchiveError) -> ScopeFailure {
+    match e {
+        ArchiveError::Stopped => ScopeFailure::Stopped,
+        other => ScopeFailure::Host(other.to_string()),
+    }
+}

@@ -1,0 +1,222 @@
+//! The sections of a guest's kernel as a table, longest first.
+
+use std::fmt::Write;
+
+use wakescope_core::percentile::Percentile;
+use wakescope_core::scope::{Kind, Place, Row, Scope};
+use wakescope_core::units::{SpanNs, counted, grouped};
+
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The widest line of a sentence, in characters.
+const WIDTH: usize = 100;
+
+/// The longest name of a function that is shown.
+const NAME: usize = 80;
+
+/// The sections as text: of each kind, the `most` longest rows.
+pub fn text(scope: &Scope, most: usize, style: Style) -> String {
+    let mut out = String::new();
+    let longest = |kind| rows(scope, kind).filter_map(|row| row.lengths.max_ns).max();
+    let parts = Kind::ALL.map(|kind| match longest(kind) {
+        Some(ns) => format!("with {} {}", name(kind), SpanNs(ns)),
+        None => format!("none with {}", name(kind)),
+    });
+    let headline = format!("Longest sections, in virtual time: {}.", parts.join(", "));
+    let _ = writeln!(out, "{}", style.strong(&headline));
+    for kind in Kind::ALL {
+        let _ = write!(out, "\n{}", table(scope, kind, most, style));
+    }
+    for warning in warnings(scope) {
+        let _ = writeln!(out, "\n {} {}", style.warn("!"), wrapped(&warning, WIDTH - 4, "   "));
+    }
+    let basis = format!(
+        "{}, {} of virtual time. The guest's result is the stored one, to the bit. Lengths are instructions \
+         between both ends; the guest's clock agrees to {}. Virtual time counts instructions: the \
+         order of sections is meaningful, absolute lengths are not.",
+        clean(&scope.label, 200),
+        SpanNs(scope.window_ns),
+        SpanNs(scope.drift_ns),
+    );
+    let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis, WIDTH - 2, " ")));
+    out
+}
+
+fn rows(scope: &Scope, kind: Kind) -> impl Iterator<Item = &Row> {
+    scope.rows.iter().filter(move |row| row.kind == kind)
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::IrqsOff => "interrupts off",
+        Kind::PreemptOff => "preemption off",
+    }
+}
+
+fn table(scope: &Scope, kind: Kind, most: usize, style: Style) -> String {
+    let all: Vec<&Row> = rows(scope, kind).collect();
+    let sections = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.lengths.count));
+    let total = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.lengths.sum_ns));
+    let title =
+        format!(" {}: {}, {} in all", name(kind), counted(sections, "section"), SpanNs(total));
+    let mut out = format!("{}\n", style.strong(&title));
+    if all.is_empty() {
+        return out;
+    }
+    let head = ["longest", "p99", "count", "total"].map(String::from).to_vec();
+    let figures: Vec<Vec<String>> =
+        [head].into_iter().chain(all.iter().take(most).map(|row| figures(row))).collect();
+    let laid_out = columns(&figures, false);
+    let mut lines = laid_out.lines();
+    if let Some(head) = lines.next() {
+        let _ = writeln!(out, "{}", style.faint(&format!("{head}  began in … ended in")));
+    }
+    let width = figures_width(&laid_out);
+    for (line, row) in lines.zip(&all) {
+        let _ = writeln!(out, "{line:<width$}  {}", place(&row.began));
+        let _ = writeln!(out, "{:width$}  … {}", "", place(&row.ended));
+    }
+    if let Some(more @ 1..) = all.len().checked_sub(most) {
+        let hidden = format!(" {}: --rows N, --json", counted(more as u64, "more row"));
+        let _ = writeln!(out, "{}", style.faint(&hidden));
+    }
+    out
+}
+
+fn figures_width(laid_out: &str) -> usize {
+    laid_out.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+fn figures(row: &Row) -> Vec<String> {
+    let lengths = &row.lengths;
+    let span = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+    vec![
+        span(lengths.max_ns),
+        span(lengths.percentile(Percentile::whole(99))),
+        grouped(lengths.count),
+        span(Some(lengths.sum_ns)),
+    ]
+}
+
+/// `_raw_spin_lock_irqsave, called by crng_make_state`
+fn place(place: &Place) -> String {
+    let function = place.function.as_deref().unwrap_or("a module");
+    let function = clean(function, NAME);
+    match &place.caller {
+        Some(caller) => format!("{function}, called by {}", clean(caller, NAME)),
+        None => function,
+    }
+}
+
+/// What keeps the table from being whole.
+fn warnings(scope: &Scope) -> Vec<String> {
+    let mut all = Vec::new();
+    if !scope.has_callers {
+        all.push(
+            "Callers are not known: the kernel has no unwind tables (CONFIG_UNWINDER_ORC), or has \
+             them in an unknown form."
+                .into(),
+        );
+    }
+    if scope.sections_lost > 0 {
+        let lost = counted(scope.sections_lost, "section");
+        all.push(format!("{lost} are in no row: there are too many different ones."));
+    }
+    if scope.callers_lost > 0 {
+        let lost = counted(scope.callers_lost, "caller");
+        all.push(format!("{lost} could not be read from the guest's stack."));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use wakescope_core::distribution::Distribution;
+
+    use super::*;
+
+    fn place_of(function: Option<&str>, caller: Option<&str>) -> Place {
+        Place { function: function.map(Into::into), caller: caller.map(Into::into) }
+    }
+
+    fn scope() -> Scope {
+        let lock = place_of(Some("_raw_spin_lock_irqsave"), Some("crng_make_state"));
+        let unlock = place_of(Some("_raw_spin_unlock_irqrestore"), Some("_get_random_bytes"));
+        let entry = place_of(Some("asm_sysvec_apic_timer_interrupt"), None);
+        let exit = place_of(Some("native_irq_return_iret"), None);
+        let row = |kind, began: &Place, ended: &Place, lengths| Row {
+            kind,
+            began: began.clone(),
+            ended: ended.clone(),
+            lengths,
+        };
+        let many = (0..1_000).map(|n| 1_000 + n);
+        Scope {
+            label: "6.1-cloud full find seed 1".into(),
+            window_ns: 500_000_000,
+            sections: 1_002,
+            has_callers: true,
+            rows: vec![
+                row(Kind::IrqsOff, &lock, &unlock, Distribution::of([7_676])),
+                row(Kind::IrqsOff, &entry, &exit, Distribution::of(many)),
+                row(Kind::IrqsOff, &place_of(None, None), &exit, Distribution::of([40])),
+            ],
+            ..Scope::default()
+        }
+    }
+
+    #[test]
+    fn sections_are_a_table() {
+        expect![[r#"
+            Longest sections, in virtual time: with interrupts off 7.68 µs, none with preemption off.
+
+             interrupts off: 1,002 sections, 1.51 ms in all
+             longest      p99  count    total  began in … ended in
+             7.68 µs        –      1  7.68 µs  _raw_spin_lock_irqsave, called by crng_make_state
+                                               … _raw_spin_unlock_irqrestore, called by _get_random_bytes
+             2.00 µs  1.99 µs  1,000  1.50 ms  asm_sysvec_apic_timer_interrupt
+                                               … native_irq_return_iret
+             1 more row: --rows N, --json
+
+             preemption off: 0 sections, 0 ns in all
+
+             6.1-cloud full find seed 1, 500 ms of virtual time. The guest's result is the stored one, to the
+             bit. Lengths are instructions between both ends; the guest's clock agrees to 0 ns. Virtual time
+             counts instructions: the order of sections is meaningful, absolute lengths are not.
+        "#]]
+        .assert_eq(&text(&scope(), 2, Style::default()));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let lacking = Scope {
+            has_callers: false,
+            sections_lost: 3,
+            callers_lost: 1,
+            rows: Vec::new(),
+            ..scope()
+        };
+        expect![[r#"
+            Longest sections, in virtual time: none with interrupts off, none with preemption off.
+
+             interrupts off: 0 sections, 0 ns in all
+
+             preemption off: 0 sections, 0 ns in all
+
+             ! Callers are not known: the kernel has no unwind tables (CONFIG_UNWINDER_ORC), or has them in an
+               unknown form.
+
+             ! 3 sections are in no row: there are too many different ones.
+
+             ! 1 caller could not be read from the guest's stack.
+
+             6.1-cloud full find seed 1, 500 ms of virtual time. The guest's result is the stored one, to the
+             bit. Lengths are instructions between both ends; the guest's clock agrees to 0 ns. Virtual time
+             counts instructions: the order of sections is meaningful, absolute lengths are not.
+        "#]]
+        .assert_eq(&text(&lacking, 2, Style::default()));
+    }
+}
