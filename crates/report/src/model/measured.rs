@@ -73,12 +73,9 @@ impl Compared {
 /// All of them in one table: a column for each model, and two lines for each figure. `models`: the name of
 /// each, and the comparison of each of its seeds, of which the median is shown.
 pub(super) fn table(models: &[(&str, Vec<&Compared>)]) -> String {
-    let head = |of: &dyn Fn(&(&str, Vec<&Compared>)) -> String, first: &str| {
-        let cells = models.iter().map(of).map(|cell| clean(&cell, 20));
-        [String::new(), first.to_owned()].into_iter().chain(cells).collect::<Vec<_>>()
-    };
-    let kernel = |(_, all): &(&str, Vec<&Compared>)| all[0].kernel.clone();
-    let mut rows = vec![head(&|(name, _)| (*name).to_owned(), "rules"), head(&kernel, "kernel")];
+    let rules = models.iter().map(|(rules, _)| *rules);
+    let kernels = models.iter().map(|(_, all)| all[0].kernel.as_str());
+    let mut rows = vec![head("rules", rules), head("kernel", kernels)];
     let mut names: Vec<(&str, &str)> = Vec::new();
     for figure in models.iter().flat_map(|(_, all)| &all[0].figures) {
         if !names.contains(&(&figure.name, figure.unit)) {
@@ -105,6 +102,12 @@ pub(super) fn table(models: &[(&str, Vec<&Compared>)]) -> String {
         rows.extend([published, simulated]);
     }
     columns(&rows, true)
+}
+
+/// A line above the figures.
+fn head<'a>(title: &str, cells: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let cells = cells.map(|cell| clean(cell, 20));
+    [String::new(), title.to_owned()].into_iter().chain(cells).collect()
 }
 
 /// What was published, and the median of what was simulated, with the factor between them.
