@@ -784,8 +784,8 @@ static void find_jump(struct block *block, const struct insn *insn)
 			     bytes[at] == 0xf2 || bytes[at] == 0xf3 || (bytes[at] & 0xf0) == 0x40);
 	     at++)
 		repeats |= bytes[at] == 0xf2 || bytes[at] == 0xf3;
-	/* A string instruction is executed anew for each element. */
 	block->is_indirect = at < size && bytes[at] == 0xff;
+	/* A string instruction is executed anew for each element. */
 	if (repeats && ((bytes[at] & 0xfc) == 0xa4 || bytes[at] >= 0xaa))
 		block->loop = next - size;
 	else if (size >= 2 && ((bytes[at] & 0xf0) == 0x70 || (bytes[at] & 0xfc) == 0xe0 || bytes[at] == 0xeb))

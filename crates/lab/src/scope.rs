@@ -13,7 +13,9 @@ use wakescope_store::write_new;
 
 use crate::cache::{Cache, CacheError, read_bounded};
 use crate::cell::{Again, Emulation, Work};
-use crate::farm::{Continue, Difference, Event, Job, Repeated, Runner, Standing, verify};
+use crate::farm::{
+    Continue, Difference, End as FarmEnd, Event, FarmError, Job, Repeated, Runner, Standing, verify,
+};
 use crate::guest::{FACTS, Facts, RUN};
 use crate::kernel::Arch;
 use crate::machine::Observer;
@@ -121,6 +123,12 @@ pub fn scope(
     let runner = Observed { emulation: Emulation::default(), observer };
     let prepare = |cell: &StoredCell| again.job(cell);
     let done = verify(std::slice::from_ref(key), 1, store, &prepare, &runner, running)?;
+    match done.end {
+        FarmEnd::Complete => {}
+        FarmEnd::Stopped => return Err(ScopeFailure::Stopped),
+        FarmEnd::Broken(FarmError::Store(e)) => return Err(e.into()),
+        FarmEnd::Broken(other) => return Err(ScopeFailure::Host(other.to_string())),
+    }
     match done.cells.into_iter().next().map(|cell| cell.repeated) {
         Some(Repeated::Same) => {}
         Some(Repeated::Differs(difference)) => return Err(ScopeFailure::Differs(difference)),
@@ -128,7 +136,9 @@ pub fn scope(
             return Err(ScopeFailure::Cell(why));
         }
         Some(Repeated::FailedAgain) => return Err(ScopeFailure::Cell("it failed".into())),
-        Some(Repeated::NotRun) | None => return Err(ScopeFailure::Stopped),
+        Some(Repeated::NotRun) | None => {
+            return Err(ScopeFailure::Cell("it was not run".into()));
+        }
     }
     let seen = read_seen(&seen)?;
     let scope = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
@@ -286,7 +296,7 @@ mod tests {
         };
         refused(own, Arch::Arm64, new, "arm64");
         refused(own, Arch::Amd64, Version(9, 1, 3), "QEMU 9.1.3");
-        // Every 1 becomes a 2; the command line has the number elsewhere.
+        // Of the machine, each digit of one becomes a two.
         refused(("1", "2"), Arch::Amd64, new, "2 CPUs");
         refused(("nokaslr", "nokaslr kaslr"), Arch::Amd64, new, "nokaslr");
         refused(("nokaslr ", ""), Arch::Amd64, new, "nokaslr");

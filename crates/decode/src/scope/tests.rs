@@ -112,13 +112,13 @@ fn table(form: Form, symbols: &[(u64, String)], at: u64) -> Vec<u8> {
         bytes.extend(BASE.to_le_bytes());
     }
     align(&mut bytes, wide);
-    bytes.extend((symbols.len() as u32).to_le_bytes());
+    bytes.extend(u32::try_from(symbols.len()).unwrap().to_le_bytes());
     align(&mut bytes, wide);
     let names = bytes.len();
     let mut markers = Vec::new();
     for (number, (_, name)) in symbols.iter().enumerate() {
         if number % 256 == 0 {
-            markers.push((bytes.len() - names) as u32);
+            markers.push(u32::try_from(bytes.len() - names).unwrap());
         }
         bytes.push(u8::try_from(name.len()).unwrap());
         bytes.extend(name.bytes());
@@ -126,7 +126,7 @@ fn table(form: Form, symbols: &[(u64, String)], at: u64) -> Vec<u8> {
     align(&mut bytes, wide);
     markers.iter().for_each(|marker| bytes.extend(marker.to_le_bytes()));
     // Since 6.2, between them: the order of the names by their checksums.
-    bytes.extend((0..3 * symbols.len()).map(|n| (n * 7919 % 251) as u8));
+    bytes.extend((0..3 * symbols.len()).map(|n| u8::try_from(n * 7919 % 251).unwrap()));
     align(&mut bytes, wide);
     // Each byte stands for itself, but for some that stand for two letters.
     let tokens: Vec<Vec<u8>> = (0..=255_u8)
@@ -135,7 +135,7 @@ fn table(form: Form, symbols: &[(u64, String)], at: u64) -> Vec<u8> {
     let mut offsets = Vec::new();
     let begin = bytes.len();
     for token in &tokens {
-        offsets.push((bytes.len() - begin) as u16);
+        offsets.push(u16::try_from(bytes.len() - begin).unwrap());
         bytes.extend(token);
         bytes.push(0);
     }

@@ -79,3 +79,31 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
         other => ScopeFailure::Host(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+    use crate::watch::Unwatched;
+
+    #[test]
+    fn the_plugin_is_built_once_by_the_compiler_of_this_machine() {
+        let folder = Folder::new("plugin");
+        let cache = Cache::at(folder.path());
+        let path = match build(&cache, &mut Unwatched) {
+            Err(ScopeFailure::NoCompiler) => {
+                let name = "the_plugin_is_built_once_by_the_compiler_of_this_machine";
+                return wakescope_testing::skip(name, "there is no C compiler");
+            }
+            built => built.unwrap(),
+        };
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.starts_with(b"\x7fELF"));
+        // It names what the emulator is to call, and no library.
+        let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(has("qemu_plugin_install") && has("qemu_plugin_version") && !has("libc.so"));
+        std::fs::write(&path, "kept").unwrap();
+        assert_eq!(build(&cache, &mut Unwatched).unwrap(), path);
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+    }
+}
