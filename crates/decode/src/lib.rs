@@ -9,6 +9,7 @@ mod decoder;
 mod events;
 mod kernel;
 mod names;
+pub mod orc;
 pub mod scope;
 
 pub use code::{CODE_BYTES, is_arm64_call};

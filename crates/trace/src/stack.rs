@@ -6,17 +6,16 @@
 //! them is kept than addresses of code.
 
 mod memory;
-mod orc;
 mod tables;
 
 use std::collections::HashMap;
 
 use aya::Ebpf;
+use wakescope_decode::orc::{Base, CallerBp, Kind, Rule};
 
 use crate::shared::{FRAMES, PIECE, PIECES, StackCopy};
 use crate::symbols::Addresses;
 use memory::{Cached, Memory, Running};
-use orc::{Base, CallerBp, Kind, Rule};
 use tables::Tables;
 
 pub(crate) use tables::NAMES;

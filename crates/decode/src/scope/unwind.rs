@@ -6,6 +6,7 @@ use wakescope_core::budget::Budget;
 use super::ScopeError;
 use super::memory::Memory;
 use super::symbols::Symbol;
+use crate::orc::{self, Format, Kind};
 
 /// Any function that every kernel has. Where it begins, a call has just stored what it returns to.
 const A_FUNCTION: &str = "hrtimer_wakeup";
@@ -66,48 +67,19 @@ pub(super) fn find(
     let is_sorted = all.windows(2).all(|pair| pair[0].0 <= pair[1].0);
     let before = all.partition_point(|(from, _)| *from <= function);
     let first = before.checked_sub(1).map(|number| all[number].1);
-    let Some(form) = first.and_then(Form::with_start_of_function).filter(|_| is_sorted) else {
-        return Ok(Vec::new());
+    let format = first.and_then(Format::with_start_of_function).filter(|_| is_sorted);
+    let Some(format) = format else { return Ok(Vec::new()) };
+    Ok(all.into_iter().map(|(from, entry)| unwind(format, from, entry)).collect())
+}
+
+fn unwind(format: Format, from: u64, entry: [u8; 6]) -> Unwind {
+    let rule = format.rule(entry).filter(|rule| rule.kind == Kind::Call);
+    let base = match rule.map(|rule| rule.base) {
+        Some(orc::Base::Sp) => Base::Sp,
+        Some(orc::Base::Bp) => Base::Bp,
+        _ => Base::Unknown,
     };
-    Ok(all.into_iter().map(|(from, entry)| form.unwind(from, entry)).collect())
-}
-
-/// How kernels number registers and kinds of entries.
-#[derive(Clone, Copy)]
-struct Form {
-    sp: u8,
-    /// Up to 6.3 kinds have two bits, and a call is 0. Since 6.4 they have three, and a call is 2.
-    call: u8,
-    kinds: u8,
-}
-
-/// The number of the base pointer in all kernels so far.
-const BP: u8 = 4;
-
-impl Form {
-    /// That in which `entry` says that what a call returns to lies at the stack pointer. The register's
-    /// number is 5 in 6.1 and 3 in 7.2.
-    fn with_start_of_function(entry: [u8; 6]) -> Option<Self> {
-        let [8, 0, _, _, registers, kind] = entry else { return None };
-        let sp = Some(registers & 0xf).filter(|&register| register != 0)?;
-        let form = match (kind & 7, kind & 3) {
-            (2, _) => Self { sp, call: 2, kinds: 7 },
-            (_, 0) => Self { sp, call: 0, kinds: 3 },
-            _ => return None,
-        };
-        Some(form)
-    }
-
-    fn unwind(self, from: u64, entry: [u8; 6]) -> Unwind {
-        let offset = i16::from_le_bytes([entry[0], entry[1]]);
-        let base = match entry[4] & 0xf {
-            _ if entry[5] & self.kinds != self.call => Base::Unknown,
-            register if register == self.sp => Base::Sp,
-            BP => Base::Bp,
-            _ => Base::Unknown,
-        };
-        Unwind { from, offset, base }
-    }
+    Unwind { from, offset: rule.map_or(0, |rule| rule.sp_offset), base }
 }
 
 #[cfg(test)]
@@ -116,24 +88,18 @@ mod tests {
 
     #[test]
     fn entries_are_read_as_kernels_write_them() {
-        // The start of a function, an entry of it, and what that says: in 6.1, 6.12 and 7.2.
-        let cases: [([u8; 6], [u8; 6], Base, i16); 8] = [
-            ([8, 0, 0, 0, 5, 0], [24, 0, 0, 0, 5, 0], Base::Sp, 24),
-            ([8, 0, 0, 0, 5, 0], [16, 0, 0xf0, 0xff, 0x14, 0], Base::Bp, 16),
+        // An entry, and what it says.
+        let cases: [(Format, [u8; 6], Base, i16); 6] = [
+            (Format::TwoBits, [24, 0, 0, 0, 5, 0], Base::Sp, 24),
+            (Format::TwoBits, [16, 0, 0xf0, 0xff, 0x14, 0], Base::Bp, 16),
             // All registers of an interrupt, not a call.
-            ([8, 0, 0, 0, 5, 0], [0, 0, 0, 0, 5, 1], Base::Unknown, 0),
-            ([8, 0, 0, 0, 5, 2], [32, 0, 0, 0, 5, 2], Base::Sp, 32),
-            ([8, 0, 0, 0, 5, 2], [32, 0, 0, 0, 5, 0], Base::Unknown, 32),
-            ([8, 0, 0, 0, 3, 2], [0x18, 0, 0, 0, 3, 2], Base::Sp, 24),
-            ([8, 0, 0, 0, 3, 2], [16, 0, 0xf0, 0xff, 0x84, 2], Base::Bp, 16),
-            ([8, 0, 0, 0, 3, 2], [0, 0, 0, 0, 0, 0], Base::Unknown, 0),
+            (Format::TwoBits, [0, 0, 0, 0, 5, 1], Base::Unknown, 0),
+            (Format::Renumbered, [0x18, 0, 0, 0, 3, 2], Base::Sp, 24),
+            (Format::Renumbered, [16, 0, 0xf0, 0xff, 0x84, 2], Base::Bp, 16),
+            (Format::Renumbered, [0, 0, 0, 0, 0, 0], Base::Unknown, 0),
         ];
-        for (start, entry, base, offset) in cases {
-            let form = Form::with_start_of_function(start).unwrap();
-            assert_eq!(form.unwind(7, entry), Unwind { from: 7, offset, base }, "{entry:?}");
-        }
-        for start in [[0; 6], [16, 0, 0, 0, 5, 0], [8, 0, 0, 0, 0, 2], [8, 0, 0, 0, 5, 1]] {
-            assert!(Form::with_start_of_function(start).is_none(), "{start:?}");
+        for (format, entry, base, offset) in cases {
+            assert_eq!(unwind(format, 7, entry), Unwind { from: 7, offset, base }, "{entry:?}");
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::ops::RangeInclusive;
 
+use wakescope_decode::orc::{self, Base, CallerBp, Format, Kind, Rule};
+
 use super::memory::{Cached, Memory, PAGE};
-use super::orc::{self, Base, CallerBp, Format, Kind, Rule};
 use crate::symbols::Addresses;
 
 /// Symbols that tell where the tables and the code are.

@@ -1,4 +1,6 @@
 use super::memory::made_up::MadeUp;
+use wakescope_decode::orc;
+
 use super::*;
 
 use proptest::prelude::*;
