@@ -446,8 +446,12 @@ impl Rows {
 }
 
 fn buckets(words: &Words, at: usize) -> Vec<(usize, u64)> {
-    let all = (0..BUCKETS).map(|bucket| (bucket, words.load(at + bucket)));
-    all.filter(|bucket| bucket.1 > 0).collect()
+    let mut counts = [0; BUCKETS];
+    words.copy(at, &mut counts);
+    let used = counts.iter().filter(|&&count| count > 0).count();
+    let mut buckets = Vec::with_capacity(used);
+    buckets.extend((0..).zip(counts).filter(|bucket| bucket.1 > 0));
+    buckets
 }
 
 /// Whether the kernel counts waits, by what /proc/self/schedstat shows of a thread that runs: its run time,
