@@ -145,6 +145,27 @@ impl Histogram {
         Self { buckets }
     }
 
+    /// Adds another one, as [`Self::merged`] does: without a new list where this one has all its buckets, as
+    /// the sum of many of one scale soon has.
+    pub fn add(&mut self, other: &Self) {
+        let mut places = self.buckets.iter();
+        let is_there = |one: &Bucket| {
+            places
+                .find(|own| own.lower >= one.lower)
+                .is_some_and(|own| (own.lower, own.upper) == (one.lower, one.upper))
+        };
+        if !other.buckets.iter().all(is_there) {
+            *self = self.merged(other);
+            return;
+        }
+        let mut own = self.buckets.iter_mut();
+        for one in &other.buckets {
+            if let Some(own) = own.find(|own| own.lower == one.lower) {
+                own.count = own.count.saturating_add(one.count);
+            }
+        }
+    }
+
     /// A histogram of buckets in any order, of which those that overlap become one, as in
     /// [`Self::merged`].
     #[must_use]
@@ -284,6 +305,26 @@ mod tests {
             let fault = Histogram { buckets: buckets.clone() }.fault();
             assert_eq!(fault.is_some(), want.is_some(), "{buckets:?}: {fault:?}");
             assert!(fault.unwrap_or_default().contains(want.unwrap_or("")), "{buckets:?}");
+        }
+    }
+
+    proptest! {
+        /// Of one scale, of several, and of a scale that has more than the other.
+        #[test]
+        fn what_is_added_is_what_is_merged(
+            one in prop::collection::vec(any_value(), 0..60),
+            other in prop::collection::vec(any_value(), 0..60),
+            edges in prop::collection::vec((0_u64..200, 1_u64..40), 0..8),
+        ) {
+            let coarse = edges.iter().map(|&(lower, width)| Bucket { lower, upper: lower + width, count: 3 });
+            let coarse = Histogram::from_unordered(coarse.collect());
+            let (one, other) = (Histogram::of(one), Histogram::of(other));
+            let both = one.merged(&other);
+            for (to, from) in [(&one, &other), (&both, &other), (&coarse, &one), (&both, &coarse)] {
+                let mut sum = to.clone();
+                sum.add(from);
+                prop_assert_eq!(sum, to.merged(from));
+            }
         }
     }
 

@@ -76,9 +76,7 @@ pub fn block(window: &Window, view: View, history: &History, height: usize) -> S
 /// The line of a window where nothing is redrawn.
 pub fn line(window: &Window) -> String {
     let all = all_waits(window);
-    let longest = rows(window, By::Series);
-    let longest = longest.iter().max_by_key(|row| row.waits.max_ns);
-    let whose = longest.filter(|row| row.waits.max_ns.is_some()).map(Row::name);
+    let whose = rows::longest(window).map(|row| row.name());
     format!(
         "{}: {}, p99.9 {}, max {}{}; {}; left out {}, uncovered {}",
         clock(end_of(window)),
@@ -169,9 +167,7 @@ fn end_of(window: &Window) -> SpanNs {
 
 /// The answer: the longest wait, and whose it was.
 fn headline(total: &Window) -> String {
-    let series = rows(total, By::Series);
-    let longest = series.iter().filter(|row| row.waits.max_ns.is_some());
-    match longest.max_by_key(|row| row.waits.max_ns) {
+    match rows::longest(total) {
         Some(row) => format!(
             "Longest wait {}: {}. {} in {}.",
             max(&row.waits),
@@ -383,7 +379,9 @@ fn audit(audit: &Audit) -> String {
 
 fn all_waits(window: &Window) -> Waits {
     let series = window.series.iter().map(|series| &series.waits);
-    series.fold(window.others.clone(), |sum, waits| sum.merged(waits))
+    let mut all = window.others.clone();
+    series.for_each(|waits| all.add(waits));
+    all
 }
 
 fn percentile_of(waits: &Waits, percentile: &str) -> String {

@@ -78,6 +78,16 @@ impl Words {
         if index < self.0.count { self.0.at(index).swap(0, Ordering::AcqRel) } else { 0 }
     }
 
+    /// Copies the words from `first` on, one after the other; behind the last word, 0.
+    pub fn copy(&self, first: usize, into: &mut [u64]) {
+        let there = self.0.count.saturating_sub(first).min(into.len());
+        let (words, behind) = into.split_at_mut(there);
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = self.0.at(first + index).load(Ordering::Acquire);
+        }
+        behind.fill(0);
+    }
+
     /// What is at `index`; 0 behind the last word.
     pub fn load(&self, index: usize) -> u64 {
         if index < self.0.count { self.0.at(index).load(Ordering::Acquire) } else { 0 }
@@ -162,5 +172,12 @@ mod tests {
         assert_eq!((words.load(2), words.load(3 * WORDS)), (5, 0));
         assert_eq!((words.take(2), words.take(2), words.load(2)), (5, 0, 0));
         assert_eq!(words.take(3 * WORDS), 0);
+        // A copy has what each load has, behind the last word, too.
+        for first in [0, WORDS - 1, 3 * WORDS - 2, 3 * WORDS, usize::MAX] {
+            let mut copy = [7; 4];
+            words.copy(first, &mut copy);
+            let loaded: Vec<u64> = (0..4).map(|at| words.load(first.saturating_add(at))).collect();
+            assert_eq!(copy[..], loaded, "{first}");
+        }
     }
 }

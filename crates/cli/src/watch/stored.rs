@@ -59,11 +59,14 @@ impl Storage {
 
     /// Takes a window. What the user should know now.
     pub(super) fn add(&mut self, window: &Window) -> Vec<String> {
-        let mut window = window.clone();
-        if self.redacts {
-            redact_window(&mut window);
+        match self.redacts {
+            true => {
+                let mut window = window.clone();
+                redact_window(&mut window);
+                self.sum.add(window);
+            }
+            false => self.sum.add(window),
         }
-        self.sum.add(window);
         let is_large = self.sum.series() >= MOST_SERIES && self.failure.is_none();
         if is_large || self.sum.window_ns() >= self.next_ns { self.store() } else { Vec::new() }
     }

@@ -111,11 +111,13 @@ impl Explained {
 
 /// Adds a row to that of all other culprits of its cause.
 fn add_to_others(rows: &mut Vec<CauseRow>, row: &CauseRow) {
-    let is_it = |known: &CauseRow| known.others && known.cause == row.cause;
-    if !rows[MOST_CAUSES..].iter().any(is_it) {
-        rows.push(CauseRow { cause: row.cause, others: true, ..CauseRow::default() });
+    // What nobody knows has no culprits that could be told apart.
+    let others = row.cause != Cause::Unexplained;
+    let is_it = |known: &CauseRow| (known.cause, known.others) == (row.cause, others);
+    if !rows.iter().any(is_it) {
+        rows.push(CauseRow { cause: row.cause, others, ..CauseRow::default() });
     }
-    for others in rows[MOST_CAUSES..].iter_mut().filter(|known| is_it(known)) {
+    if let Some(others) = rows.iter_mut().find(|known| is_it(known)) {
         // One wakeup may be in several.
         others.episodes = others.episodes.max(row.episodes);
         others.total_ns = others.total_ns.saturating_add(row.total_ns);
@@ -213,7 +215,12 @@ mod tests {
         let share = |ns| Share { ns, frames: vec![Frame::default(); 99], ..Share::default() };
         let mut long = explained(40 * 41 / 2);
         long.worst.as_mut().unwrap().blame = (1..=40).map(share).collect();
-        let row = |total_ns| CauseRow { total_ns, share: 0.01, ..CauseRow::default() };
+        let row = |total_ns| CauseRow {
+            cause: if total_ns < 38 { Cause::Irq } else { Cause::Unexplained },
+            total_ns,
+            share: 0.01,
+            ..CauseRow::default()
+        };
         long.causes = (0..40).map(row).collect();
         let list = |one| Explanations { explained: vec![one], ..Explanations::default() };
         assert!(list(long.clone()).fault().is_some());
@@ -221,8 +228,10 @@ mod tests {
         let blame = &long.worst.as_ref().unwrap().blame;
         assert_eq!(blame.iter().map(|share| share.ns).sum::<u64>(), 40 * 41 / 2);
         assert_eq!(long.causes.iter().map(|row| row.total_ns).sum::<u64>(), 39 * 40 / 2);
-        assert_eq!((blame[0].ns, long.causes.len()), (40, MOST_CAUSES + 1));
-        assert!(long.causes[MOST_CAUSES].others);
+        assert_eq!((blame[0].ns, long.causes.len()), (40, MOST_CAUSES + 2));
+        let others = long.causes.iter().map(|row| (row.cause, row.others));
+        let others: Vec<_> = others.skip(MOST_CAUSES).collect();
+        assert_eq!(others, [(Cause::Irq, true), (Cause::Unexplained, false)]);
         assert_eq!(list(long).fault(), None);
     }
 }

@@ -40,15 +40,16 @@ impl Meter {
     /// was between the two, the bucket is in this window and the maximum in the next. Then this one has the
     /// end of the bucket in its place, and says so.
     pub fn read(&mut self, now: Reading) -> Waits {
-        let before = |index: usize| {
-            let at = self.buckets.binary_search_by_key(&index, |bucket| bucket.0);
-            at.map_or(0, |at| self.buckets[at].1)
-        };
-        let grown = now.buckets.iter().map(|&(index, count)| {
+        // Both ascend.
+        let mut before = self.buckets.iter().peekable();
+        let grown = now.buckets.iter().filter_map(|&(index, count)| {
+            while before.next_if(|known| known.0 < index).is_some() {}
+            let known = before.next_if(|known| known.0 == index).map_or(0, |known| known.1);
+            let count = count.checked_sub(known).filter(|&count| count > 0)?;
             let (lower, upper) = edges_of(index);
-            Bucket { lower, upper, count: count.saturating_sub(before(index)) }
+            Some(Bucket { lower, upper, count })
         });
-        let grown: Vec<Bucket> = grown.filter(|bucket| bucket.count > 0).collect();
+        let grown: Vec<Bucket> = grown.collect();
         self.max_ns = self.max_ns.max(now.max_ns);
         let Some(&last) = grown.last() else {
             // The maximum belongs to the window before, and the sum to the next.

@@ -1,5 +1,6 @@
 //! Several windows as one.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::date::Date;
@@ -24,22 +25,25 @@ pub struct Sum {
 
 impl Sum {
     /// Adds a window.
-    pub fn add(&mut self, window: Window) {
-        let Window { series, cpus, mut others, .. } = window;
-        for one in series {
-            let key = (Cgroup::of(&one), one.comm);
+    pub fn add(&mut self, window: impl Borrow<Window>) {
+        let window: &Window = window.borrow();
+        let mut others = window.others.clone();
+        for one in &window.series {
+            let key = (Cgroup::of(one), one.comm.clone());
             if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
-                others = others.merged(&one.waits);
+                others.add(&one.waits);
                 continue;
             }
             let (id, sum) = self.series.entry(key).or_default();
-            (*id, *sum) = (one.cgroup_id, sum.merged(&one.waits));
+            *id = one.cgroup_id;
+            sum.add(&one.waits);
         }
-        for Cpu { cpu, switches, waits } in cpus {
-            let sum = self.cpus.entry(cpu).or_default();
-            *sum = (sum.0.saturating_add(switches), sum.1.merged(&waits));
+        for Cpu { cpu, switches, waits } in &window.cpus {
+            let sum = self.cpus.entry(*cpu).or_default();
+            sum.0 = sum.0.saturating_add(*switches);
+            sum.1.add(waits);
         }
-        let mut window = Window { series: Vec::new(), cpus: Vec::new(), others, ..window };
+        let mut window = Window { others, ..without_lists(window) };
         self.head = Some(match self.head.take() {
             None => window,
             Some(head) => {
@@ -76,6 +80,31 @@ impl Sum {
     /// How many series there are.
     pub fn series(&self) -> usize {
         self.series.len()
+    }
+}
+
+/// A copy without series, CPUs and others, which may be large.
+fn without_lists(window: &Window) -> Window {
+    let Window { schema, started, begin_ns, window_ns, from, left_out, moved, .. } = window;
+    let Window { series_used, series_limit, own_cost, audit, .. } = *window;
+    Window {
+        schema: schema.clone(),
+        started: started.clone(),
+        begin_ns: *begin_ns,
+        window_ns: *window_ns,
+        from: *from,
+        series: Vec::new(),
+        others: Waits::default(),
+        cpus: Vec::new(),
+        left_out: *left_out,
+        moved: *moved,
+        series_used,
+        series_limit,
+        own_cost,
+        audit,
+        episodes: window.episodes.clone(),
+        explanations: window.explanations.clone(),
+        boots: window.boots.clone(),
     }
 }
 

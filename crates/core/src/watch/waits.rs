@@ -1,5 +1,7 @@
 //! Waits that were counted together.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::{Bucket, Histogram};
@@ -27,17 +29,24 @@ impl Waits {
     /// Both together.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
-        let (longer, shorter) =
-            if self.max_ns >= other.max_ns { (self, other) } else { (other, self) };
-        Self {
-            count: self.count.saturating_add(other.count),
-            sum_ns: self.sum_ns.saturating_add(other.sum_ns),
-            max_ns: longer.max_ns,
+        let mut both = self.clone();
+        both.add(other);
+        both
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let is_exact = |waits: &Self| waits.max_is_exact;
+        self.max_is_exact = match self.max_ns.cmp(&other.max_ns) {
+            Ordering::Greater => is_exact(self),
+            Ordering::Less => is_exact(other),
             // Equal to an exact one, one that is not adds no doubt.
-            max_is_exact: longer.max_is_exact
-                || (shorter.max_ns == longer.max_ns && shorter.max_is_exact),
-            histogram: self.histogram.merged(&other.histogram),
-        }
+            Ordering::Equal => is_exact(self) || is_exact(other),
+        };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count = self.count.saturating_add(other.count);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.histogram.add(&other.histogram);
     }
 
     /// The largest value that the wait at `percentile` can have had, ns: never below its true value, and at

@@ -111,7 +111,7 @@ struct Moment {
 
 impl Moment {
     fn add(&mut self, window: &Window) {
-        self.all.add(window.clone());
+        self.all.add(window);
         if let Some(before) = self.last.replace(window.clone()) {
             self.history.add(Past::of(&before));
         }

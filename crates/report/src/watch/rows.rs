@@ -173,8 +173,7 @@ fn pair(comm: &str, cgroup: &str, most: usize) -> String {
 pub(super) fn rows(window: &Window, by: By) -> Vec<Row> {
     let mut found: BTreeMap<Key, Waits> = BTreeMap::new();
     let mut add = |key: Key, waits: &Waits| {
-        let sum = found.entry(key).or_default();
-        *sum = sum.merged(waits);
+        found.entry(key).or_default().add(waits);
     };
     for series in &window.series {
         let Some(key) = Key::of(series, by) else { break };
@@ -188,6 +187,21 @@ pub(super) fn rows(window: &Window, by: By) -> Vec<Row> {
     found.into_iter().map(|(key, waits)| Row { key, waits }).collect()
 }
 
+/// The row with the longest wait, of the finest that there are; `None` if nobody waited.
+pub(super) fn longest(window: &Window) -> Option<Row> {
+    let key = |series: &Series| Key::of(series, By::Series);
+    // Always the same one of two, and those beyond the series behind all others.
+    let series = window
+        .series
+        .iter()
+        .max_by(|a, b| a.waits.max_ns.cmp(&b.waits.max_ns).then_with(|| key(a).cmp(&key(b))));
+    let row =
+        series.and_then(|series| Some(Row { key: key(series)?, waits: series.waits.clone() }));
+    let others = Row { key: Key::Others, waits: window.others.clone() };
+    let longest = row.filter(|row| row.waits.max_ns > others.waits.max_ns).unwrap_or(others);
+    longest.waits.max_ns.is_some().then_some(longest)
+}
+
 /// The longest waits in one window, by the finest rows that there are.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
@@ -198,9 +212,15 @@ pub struct Past {
 impl Past {
     /// Those of `window`.
     pub fn of(window: &Window) -> Self {
-        let series = rows(window, By::Series).into_iter();
+        let mut series: BTreeMap<Key, u64> = BTreeMap::new();
+        let named =
+            window.series.iter().filter_map(|one| Some((Key::of(one, By::Series)?, &one.waits)));
+        for (key, waits) in named.chain([(Key::Others, &window.others)]) {
+            let longest = series.entry(key).or_default();
+            *longest = (*longest).max(waits.max_ns.unwrap_or(0));
+        }
         Self {
-            series: series.map(|row| (row.key, row.waits.max_ns.unwrap_or(0))).collect(),
+            series,
             cpus: window.cpus.iter().map(|cpu| (cpu.cpu, cpu.waits.max_ns.unwrap_or(0))).collect(),
         }
     }

@@ -17,6 +17,9 @@ use wakescope_trace::{Options, TraceError, Tracer, Users, functions_of_program};
 
 use crate::explain::preemptible;
 
+/// The name of the thread.
+pub(super) const NAME: &str = "wakescope-expl";
+
 /// For how long a series is followed.
 const FOLLOWED: SpanNs = SpanNs(3_000_000_000);
 
@@ -55,7 +58,7 @@ impl Following {
         let shared = Arc::new(Shared::default());
         let (of, host, known) = (series.clone(), host.clone(), Arc::clone(&shared));
         let follow = move || follow(&of, above_ns, &host, &known).map_err(|e| e.to_string());
-        let thread = thread::Builder::new().name("wakescope-expl".into()).spawn(follow);
+        let thread = thread::Builder::new().name(NAME.into()).spawn(follow);
         let thread = thread.map_err(|e| format!("cannot start a thread: {e}"))?;
         Ok(Self { series, shared, is_cut: false, thread: Some(thread) })
     }
