@@ -11,7 +11,7 @@ mod symbols;
 mod tests;
 mod unwind;
 
-pub use kernel::Kernel;
+pub use kernel::{HEAD as KERNEL_HEAD, Kernel};
 pub use plan::Plan;
 pub use stream::decode;
 

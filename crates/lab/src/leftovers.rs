@@ -1,11 +1,12 @@
-//! What nothing needs any more: images that no kept cell was run with, modules of other sources, and what
-//! modules were built with. Each build of wakescope may leave some behind.
+//! What nothing needs any more: images that no kept cell was run with, symbols of kernels that none was run
+//! with, modules of other sources, and what modules were built with. Each build of wakescope may leave some behind.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use wakescope_decode::scope::KERNEL_HEAD;
 use wakescope_sys::machine::open_without_waiting;
 
 use crate::cache::{Cache, CacheError, age_s};
@@ -26,6 +27,8 @@ const MAGIC: &[u8; 6] = b"070701";
 pub enum Kind {
     /// The image of a guest, or of a kernel that was built.
     Image,
+    /// The symbols of a kernel, as [`crate::scope`] reads them from a guest.
+    Symbols,
     /// A module that was built.
     Module,
     /// What modules for a kernel are built with.
@@ -50,7 +53,7 @@ impl Leftover {
     /// The operating system's.
     pub fn remove(&self, cache: &Cache) -> Result<(), CacheError> {
         match self.kind {
-            Kind::Image => {
+            Kind::Image | Kind::Symbols => {
                 fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
             }
             Kind::Module => cache.discard(&self.path),
@@ -66,33 +69,49 @@ impl Leftover {
 
 /// What is older than an hour, and which
 /// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
+/// - are the symbols of a kernel that no cell was run with;
 /// - is a module of other sources than those of this build;
 /// - was needed to build the module for a kernel, which is there.
 ///
 /// # Errors
 /// If the cells cannot be listed.
 pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
-    let mut all = images(cache, store)?;
+    let needed = needed(store)?;
+    let mut all = images(cache, &needed);
+    all.extend(symbols(cache, &needed));
     all.extend(modules(cache));
     all.extend(headers(cache));
     Ok(all)
 }
 
-fn images(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
+/// The checksums of the images that cells were run with.
+fn needed(store: &CellStore) -> Result<BTreeSet<String>, StoreError> {
     let mut needed = BTreeSet::new();
     for key in store.keys()? {
         if let Lookup::Stored(cell) = store.lookup(&key) {
-            needed.extend(["kernel", "guest"].map(|part| cell.recipe.part(part).map(String::from)));
+            let parts = ["kernel", "guest"].map(|part| cell.recipe.part(part).map(String::from));
+            needed.extend(parts.into_iter().flatten());
         }
     }
+    Ok(needed)
+}
+
+fn images(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
     let mut memo = Memo::open(cache);
-    let guests = files_in(&cache.guests(), is_guest);
-    let built = files_in(&cache.built(), is_built_kernel);
-    Ok(guests
-        .into_iter()
-        .chain(built)
-        .filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&Some(sum))))
-        .collect())
+    let guests = files_in(&cache.guests(), Kind::Image, is_guest);
+    let built = files_in(&cache.built(), Kind::Image, is_built_kernel);
+    let all = guests.into_iter().chain(built);
+    all.filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&sum))).collect()
+}
+
+/// They are named by their kernel's checksum.
+fn symbols(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
+    let mut all = files_in(&cache.maps(), Kind::Symbols, is_symbols);
+    all.retain(|file| {
+        let name = file.path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| !needed.contains(name))
+    });
+    all
 }
 
 /// Cells do not need them: their guests' images hold what they were run with.
@@ -164,12 +183,12 @@ fn bytes_below(folder: &Path) -> u64 {
 
 /// The old files in `folder` that are what the lab puts there. Of a link to a folder none is: nobody
 /// knows what else is where that leads.
-fn files_in(folder: &Path, is_own: fn(&Path, &str) -> bool) -> Vec<Leftover> {
+fn files_in(folder: &Path, kind: Kind, is_own: fn(&Path, &str) -> bool) -> Vec<Leftover> {
     if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
         return Vec::new();
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let old = entries.filter_map(|entry| old_file(&entry.path()));
+    let old = entries.filter_map(|entry| old_file(kind, &entry.path()));
     let own = |file: &Leftover| {
         let name = file.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| is_own(&file.path, name))
@@ -180,9 +199,18 @@ fn files_in(folder: &Path, is_own: fn(&Path, &str) -> bool) -> Vec<Leftover> {
 /// Whether a file has the name that [`crate::matrix`] gives to guests, and their format.
 fn is_guest(path: &Path, name: &str) -> bool {
     let is_named = name.strip_suffix(".cpio").is_some_and(|sum| is_hex(sum, 64));
-    let mut magic = [0; MAGIC.len()];
-    let read = open_without_waiting(path).and_then(|mut file| file.read_exact(&mut magic));
-    is_named && read.is_ok() && magic == *MAGIC
+    is_named && begins_with(path, MAGIC)
+}
+
+/// Whether a file has the name and the beginning of a kernel's symbols.
+fn is_symbols(path: &Path, name: &str) -> bool {
+    is_hex(name, 64) && begins_with(path, KERNEL_HEAD.as_bytes())
+}
+
+fn begins_with(path: &Path, magic: &[u8]) -> bool {
+    let mut found = vec![0; magic.len()];
+    let read = open_without_waiting(path).and_then(|mut file| file.read_exact(&mut found));
+    read.is_ok() && found == magic
 }
 
 /// Whether a file has the name that builds of a bisection get, and is a kernel.
@@ -195,13 +223,9 @@ fn is_hex(text: &str, length: usize) -> bool {
 }
 
 /// The file at `path`, if it is one and old.
-fn old_file(path: &Path) -> Option<Leftover> {
+fn old_file(kind: Kind, path: &Path) -> Option<Leftover> {
     let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    (age_s(&meta) > YOUNG_S).then(|| Leftover {
-        kind: Kind::Image,
-        path: path.into(),
-        bytes: meta.len(),
-    })
+    (age_s(&meta) > YOUNG_S).then(|| Leftover { kind, path: path.into(), bytes: meta.len() })
 }
 
 #[cfg(test)]
@@ -260,6 +284,29 @@ mod tests {
         fs::rename(cache.guests(), &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, cache.guests()).unwrap();
         assert_eq!(names(&leftovers(&cache, &store).unwrap()), [built]);
+    }
+
+    #[test]
+    fn symbols_of_kernels_that_no_cell_was_run_with_are_left_over() {
+        let folder = Folder::new("leftovers-symbols");
+        let cache = Cache::at(folder.path());
+        let store = CellStore::open(&cache.cells()).unwrap();
+        let [old, young, text] = ["0a", "0b", "0c"].map(|byte| byte.repeat(32));
+        let symbols = format!("{KERNEL_HEAD}\n");
+        for (name, bytes, age_s) in [
+            (old.as_str(), symbols.as_str(), OLD),
+            (&young, &symbols, 0),
+            (&text, "a diary", OLD),
+            ("photos", &symbols, OLD),
+        ] {
+            put(&cache.maps().join(name), bytes.as_bytes(), age_s);
+        }
+        let needed: BTreeSet<String> = [old.clone()].into();
+        assert_eq!(super::symbols(&cache, &needed), []);
+        let found = leftovers(&cache, &store).unwrap();
+        assert_eq!((names(&found), found[0].kind), (vec![old.as_str()], Kind::Symbols));
+        found[0].remove(&cache).unwrap();
+        assert_eq!(leftovers(&cache, &store).unwrap(), []);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::{Failure, Outcome, output};
 
 /// Shrink the cache: remove the least recently used cells
 ///
-/// Also removes guest images that no remaining cell uses, modules of other versions of wakescope, and
-/// what modules were built with. Kernels and the emulator stay. Only this command removes anything; what
-/// is removed is run, built or downloaded again when it is needed.
+/// Also removes guest images and symbols of kernels that no remaining cell uses, modules of other versions
+/// of wakescope, and what modules were built with. Kernels and the emulator stay. Only this command removes
+/// anything; what is removed is run, built or downloaded again when it is needed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,10 +40,11 @@ pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
         format!("{} ({})", counted(count, word), megabytes(of_kind().map(|l| l.bytes).sum()))
     };
     output::print(&format!(
-        "Removed: {} ({}), {}, {}, {}. Kept: {} ({}).\n",
+        "Removed: {} ({}), {}, {}, {}, {}. Kept: {} ({}).\n",
         counted(removed.cells as u64, "cell"),
         megabytes(removed.bytes),
         of(Kind::Image, "image"),
+        of(Kind::Symbols, "symbol table"),
         of(Kind::Module, "module"),
         of(Kind::Headers, "header folder"),
         counted(kept.cells as u64, "cell"),

@@ -19,7 +19,7 @@ const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-const HEAD: &str = "wakescope.scope-kernel/1";
+pub const HEAD: &str = "wakescope.scope-kernel/1";
 
 /// A kernel for x86-64, as it lies in memory.
 #[derive(Debug, PartialEq)]
