@@ -56,7 +56,7 @@ pub struct Row {
     pub began: Place,
     /// Where they ended.
     pub ended: Place,
-    /// How long they were. The edges of the buckets are an eighth of a power of two apart.
+    /// How long they were. The edges of the buckets are a sixteenth of a power of two apart.
     pub lengths: Distribution,
 }
 

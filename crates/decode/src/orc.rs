@@ -15,7 +15,7 @@ pub struct Rule {
     pub kind: Kind,
 }
 
-/// What a distance is told from.
+/// What a distance is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// The stack pointer.

@@ -18,7 +18,7 @@ use crate::farm::{
 };
 use crate::guest::{FACTS, Facts, RUN};
 use crate::kernel::Arch;
-use crate::machine::Observer;
+use crate::machine::boot::Observer;
 use crate::machine::power::End;
 use crate::qemu::Version;
 use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};

@@ -1,4 +1,4 @@
-//! What the plugin is told.
+//! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
 use super::kernel::Kernel;

@@ -2,7 +2,7 @@
 //!
 //! Kernels lay it out in several ways (scripts/kallsyms.c). Parts of it are unlike anything else: the
 //! index of the 256 tokens that names are packed with, and the markers, which say where each 256th name
-//! is packed. What is left open is tried: of the forms that addresses have, only the right one has
+//! is packed. The form of the addresses has no such mark, so each is tried: only the right one puts
 //! the kernel's banner where the banner is.
 
 use wakescope_core::budget::{Budget, Entry};
@@ -155,24 +155,25 @@ impl<'a> Table<'a> {
     /// All forms that addresses may have.
     fn forms(&self, start: u64, count: usize) -> Vec<Form> {
         let mut forms = Vec::new();
-        // Up to 6.3: distances, what they are told from, and the number of names before the names.
+        // Up to 6.3: distances, the address that they count from, and the number of names before the names.
         for number_bytes in [8, 4] {
             for base in (1..=2).filter_map(|n| self.names.checked_sub(number_bytes + 4 * n + 4)) {
                 for table in [4 * count, (4 * count).next_multiple_of(8)] {
-                    let Some((table, told)) = base.checked_sub(table).zip(u64_at(self.bytes, base))
+                    let Some((table, address)) =
+                        base.checked_sub(table).zip(u64_at(self.bytes, base))
                     else {
                         continue;
                     };
-                    forms.push(Form { table, rule: Rule::MixedFrom(told) });
+                    forms.push(Form { table, rule: Rule::MixedFrom(address) });
                 }
             }
         }
-        // Since 6.4 the distances follow the index of tokens, and what they are told from follows these.
+        // Since 6.4 the distances follow the index of tokens, and the address that they count from follows these.
         for table in [self.after_tokens.next_multiple_of(8), self.after_tokens] {
             for base in [table + 4 * count, (table + 4 * count).next_multiple_of(8)] {
-                if let Some(told) = u64_at(self.bytes, base) {
-                    forms.push(Form { table, rule: Rule::MixedFrom(told) });
-                    forms.push(Form { table, rule: Rule::From(told) });
+                if let Some(address) = u64_at(self.bytes, base) {
+                    forms.push(Form { table, rule: Rule::MixedFrom(address) });
+                    forms.push(Form { table, rule: Rule::From(address) });
                 }
             }
             // In 7.2 from the places where they are themselves.
@@ -182,7 +183,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// How addresses are told.
+/// How addresses are stored, and where.
 struct Form {
     table: usize,
     rule: Rule,

@@ -11,7 +11,7 @@ use crate::orc::{self, Format, Kind};
 /// Any function that every kernel has. Where it begins, a call has just stored what it returns to.
 const A_FUNCTION: &str = "hrtimer_wakeup";
 
-/// The register that the caller's stack is told from.
+/// The register that holds an address near the caller's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Unknown,

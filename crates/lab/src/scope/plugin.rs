@@ -12,9 +12,15 @@ use crate::sum;
 use crate::watch::Watch;
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 8] = [
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
+    ("scope.h", include_str!("../../../../plugin/scope.h")),
     ("scope.c", include_str!("../../../../plugin/scope.c")),
+    ("guest.c", include_str!("../../../../plugin/guest.c")),
+    ("instructions.c", include_str!("../../../../plugin/instructions.c")),
+    ("output.c", include_str!("../../../../plugin/output.c")),
+    ("plan.c", include_str!("../../../../plugin/plan.c")),
+    ("sections.c", include_str!("../../../../plugin/sections.c")),
 ];
 
 /// Compilers, by the names that they have on most machines.
@@ -60,8 +66,9 @@ pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, Sco
         let file = stage.path().join(name);
         write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
     }
-    let compile =
-        Tool::new(&compiler).current_dir(stage.path()).args(FLAGS).args(["-o", FILE, "scope.c"]);
+    let parts = SOURCES.map(|(name, _)| name).into_iter().filter(|name| name.ends_with(".c"));
+    let compile = Tool::new(&compiler).current_dir(stage.path()).args(FLAGS);
+    let compile = compile.args(["-o", FILE]).args(parts);
     let ended = tool::run(&compile, tool::text(0), watch, |_| Ok(())).map_err(of_tool)?;
     let built = std::fs::metadata(stage.path().join(FILE)).is_ok_and(|meta| meta.len() < LARGEST);
     if !ended.success() || !built {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the bytes of an instruction of x86-64 say of it.
+ */
+#include "scope.h"
+
+static bool is_prefix(uint8_t byte)
+{
+	return byte == 0x65 || byte == 0x66 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3 ||
+	       byte == 0x2e || byte == 0x3e || byte == 0x36 || (byte & 0xf0) == 0x40;
+}
+
+/* Whether an instruction with a GS prefix reads or writes the preempt count, as its operand says. */
+static bool names_preempt_count(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
+{
+	int32_t distance;
+	uint8_t modrm;
+
+	/* Opcodes have one byte (add, inc, mov …) or two (0x0f). */
+	at += bytes[at] == 0x0f ? 2 : 1;
+	if (at + 5 > size)
+		return false;
+	modrm = bytes[at++];
+	if ((modrm & 0xc7) == 0x05) {
+		memcpy(&distance, bytes + at, 4);
+		return next + distance == plan.preempt_count;
+	}
+	/* Without a base and an index register. */
+	if ((modrm & 0xc7) == 0x04 && bytes[at] == 0x25 && at + 5 <= size) {
+		memcpy(&distance, bytes + at + 1, 4);
+		return (uint64_t)(int64_t)distance == plan.preempt_count;
+	}
+	return false;
+}
+
+/* What the instruction of @size bytes at @address changes that is followed, if anything. */
+enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
+{
+	bool gs = false, wide = false;
+	size_t at;
+
+	for (at = 0; at < size && is_prefix(bytes[at]); at++) {
+		gs |= bytes[at] == 0x65;
+		wide |= (bytes[at] & 0xf8) == 0x48;
+	}
+	if (at == size)
+		return NOTHING;
+	if (gs)
+		return names_preempt_count(bytes, size, at, address + size) ? PREEMPT_COUNT : NOTHING;
+	switch (bytes[at]) {
+	case 0xfa:
+		return CLI;
+	case 0xfb:
+		return STI;
+	case 0x9d:
+		return POPF;
+	case 0xcf:
+		return wide ? IRET : NOTHING;
+	case 0xf4:
+		return HALT;
+	}
+	if (bytes[at] != 0x0f || at + 1 >= size)
+		return NOTHING;
+	switch (bytes[at + 1]) {
+	case 0x07: /* sysret */
+	case 0x35: /* sysexit */
+		return SYSRET;
+	case 0x31: /* rdtsc */
+		return CLOCK;
+	case 0x01:
+		if (at + 2 < size && bytes[at + 2] == 0xf9) /* rdtscp */
+			return CLOCK;
+		if (at + 2 < size && bytes[at + 2] == 0xc9) /* mwait */
+			return HALT;
+	}
+	return NOTHING;
+}
+
+/* Where the instruction of @size bytes at @address jumps to, if it does and that stands in it. */
+struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address)
+{
+	uint64_t next = address + size;
+	struct jump jump = { 0, false };
+	bool repeats = false;
+	int32_t far = 0;
+	size_t at;
+
+	/* Among them are branch hints, no tracking, bounds, and repetition. */
+	for (at = 0; at < size && is_prefix(bytes[at]); at++)
+		repeats |= bytes[at] == 0xf2 || bytes[at] == 0xf3;
+	if (at == size)
+		return jump;
+	jump.is_indirect = bytes[at] == 0xff;
+	/* A string instruction is executed anew for each element. */
+	if (repeats && ((bytes[at] & 0xfc) == 0xa4 || (bytes[at] >= 0xaa && bytes[at] <= 0xaf)))
+		jump.to = address;
+	else if (size >= 2 &&
+		 ((bytes[at] & 0xf0) == 0x70 || (bytes[at] & 0xfc) == 0xe0 || bytes[at] == 0xeb))
+		jump.to = next + (int8_t)bytes[size - 1];
+	else if (size >= 5) {
+		memcpy(&far, bytes + size - 4, 4);
+		if (bytes[at] == 0xe8 || bytes[at] == 0xe9 ||
+		    (bytes[at] == 0x0f && (bytes[at + 1] & 0xf0) == 0x80))
+			jump.to = next + far;
+	}
+	return jump;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The plan: which addresses of this kernel matter, and which sections.
+ */
+#include "scope.h"
+
+/* How to find what a call returns to, from an address on. */
+struct unwind {
+	uint32_t from;
+	int16_t offset;
+	uint16_t base;
+};
+
+struct plan plan;
+static struct entry *entries;
+static struct unwind *unwinds;
+
+/* Reads the next part of a file from its beginning on: whoever wrote it left its end to be read next. */
+static bool get(int fd, void *into, size_t length)
+{
+	static long done;
+	uint8_t *at = into;
+
+	while (length) {
+		long got = pread(fd, at, length, done);
+
+		if (got <= 0)
+			return false;
+		at += got;
+		done += got;
+		length -= got;
+	}
+	return true;
+}
+
+bool read_plan(int fd)
+{
+	if (!get(fd, &plan, sizeof(plan)) || plan.magic != PLAN_MAGIC || plan.format != FORMAT ||
+	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.shift > 10)
+		return false;
+	entries = calloc(plan.entries + 1, sizeof(*entries));
+	unwinds = calloc(plan.unwinds + 1, sizeof(*unwinds));
+	return entries && unwinds && get(fd, entries, plan.entries * sizeof(*entries)) &&
+	       get(fd, unwinds, plan.unwinds * sizeof(*unwinds));
+}
+
+/* The way into the kernel that begins at @address, if one does. */
+const struct entry *entry_at(uint64_t address)
+{
+	uint64_t i;
+
+	for (i = 0; i < plan.entries; i++)
+		if (address >= entries[i].start && address < entries[i].end)
+			return &entries[i];
+	return NULL;
+}
+
+/* Sets how to find what the function at @place returns to. */
+void find_unwind(struct place *place)
+{
+	uint64_t from = place->address - plan.unwind_start;
+	uint64_t low = 0, high = plan.unwinds;
+
+	if (place->address < plan.unwind_start || from > UINT32_MAX)
+		return;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (unwinds[middle].from <= from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low) {
+		place->base = unwinds[low - 1].base;
+		place->offset = unwinds[low - 1].offset;
+	}
+}

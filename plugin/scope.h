@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the parts of the plugin know of each other.
+ */
+#ifndef WAKESCOPE_SCOPE_H
+#define WAKESCOPE_SCOPE_H
+
+#include "qemu.h"
+
+/* Changes when anything that is written or read does. */
+#define FORMAT 1
+#define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
+#define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
+#define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
+
+/* What is read: which addresses matter, and which sections. */
+struct plan {
+	uint64_t magic, format;
+	/* The address of the preempt count, as instructions with a GS prefix have it. */
+	uint64_t preempt_count;
+	/* An instruction takes 2^shift ns. */
+	uint64_t shift;
+	/* Which sections count: those that begin so many ns after the first process did. */
+	uint64_t from, to;
+	/* Single sections are written from this length on, ns. */
+	uint64_t above;
+	uint64_t entries, unwinds;
+	uint64_t unwind_start;
+};
+extern struct plan plan;
+
+/* Code that turns interrupts off by being entered. */
+struct entry {
+	uint64_t start, end;
+	uint64_t is_exception;
+};
+
+/* How to find what a call returns to: how far above a register the caller's stack begins. */
+enum base { UNKNOWN, FROM_SP, FROM_BP };
+
+/* What an instruction does that is followed, and how an entry came about. */
+enum what { NOTHING, CLI, STI, POPF, IRET, SYSRET, HALT, CLOCK, PREEMPT_COUNT, EXCEPTION, INTERRUPT, REMAINDER };
+
+/* A place where something is followed. */
+struct place {
+	uint64_t address;
+	/* How many instructions of its block follow it. */
+	uint32_t left;
+	uint16_t what;
+	uint16_t base;
+	int64_t offset;
+};
+
+/* What would make the result wrong, or a part of it missing: it is written at the end. */
+struct told {
+	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
+		odd_writes, corrected, failed_reads;
+};
+extern struct told told;
+
+/* plan.c */
+bool read_plan(int fd);
+const struct entry *entry_at(uint64_t address);
+void find_unwind(struct place *place);
+
+/* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
+enum record { TIME = 1, IDLE, SECTION, SITE, END };
+void write_to(int fd);
+void put(const void *from, size_t length);
+void put_record(enum record record, const uint64_t *words, size_t count);
+void put_section(const uint64_t *words, size_t count);
+void put_time(enum record record, const uint64_t *words, size_t count);
+bool flush(void);
+
+/* guest.c */
+enum reg { RSP, RBP, RAX, RDX, EFLAGS, REGISTERS };
+bool find_registers(void);
+uint64_t reg(enum reg number);
+uint64_t word_at(uint64_t address);
+uint64_t caller_at(const struct place *place);
+bool write_memory(void);
+
+/* sections.c. Beginnings and ends are counts of instructions. */
+enum kind { IRQS_OFF, PREEMPT_OFF, KINDS };
+bool make_room_for_sections(void);
+void begin_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t count);
+void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t count);
+void put_sections(void);
+
+/* instructions.c */
+struct jump {
+	/* The address, or 0. */
+	uint64_t to;
+	/* A register or memory says where it goes. */
+	bool is_indirect;
+};
+enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address);
+struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
+
+/* scope.c: whether a section that begins there is one of those that count. */
+bool is_in_window(uint64_t count);
+
+#endif /* WAKESCOPE_SCOPE_H */
