@@ -38,10 +38,8 @@ for path in sys.argv[1:]:
     print(path, total, found.get(0.5), found.get(0.99), found.get(0.999), maximum)
 """
 
-# The same, and then the test that is used for want of a better one.
-PAIRED_OFF = STATISTICS.replace(
-    "    print(path", "    figures.append(math.log(max(found[0.999], 1)))\n    0 and print(path"
-).replace("for path in sys.argv[1:]:", "figures = []\nfor path in sys.argv[1:]:", 1) + """
+# The test that is used for want of a better one, of `figures` of runs, half of them new.
+T_TEST = """
 half = len(figures) // 2
 a, b = figures[:half], figures[half:]
 mean = lambda values: sum(values) / len(values)
@@ -49,6 +47,29 @@ spread = lambda values: sum((value - mean(values)) ** 2 for value in values) / (
 error = math.sqrt(spread(a) / len(a) + spread(b) / len(b)) or 1.0
 print("t =", (mean(b) - mean(a)) / error)
 """
+
+# The same statistics, and then that test.
+PAIRED_OFF = STATISTICS.replace(
+    "    print(path", "    figures.append(math.log(max(found[0.999], 1)))\n    0 and print(path"
+).replace("for path in sys.argv[1:]:", "figures = []\nfor path in sys.argv[1:]:", 1) + T_TEST
+
+# The same of wakescope's own records.
+OF_RECORDS = """
+import json, math, sys
+figures = []
+for folder in sys.argv[1:]:
+    run = json.load(open(folder + "/run.json"))
+    counts = {}
+    for thread in run["threads"]:
+        for _lower, upper, count in thread["expiries"]["histogram"]:
+            counts[upper] = counts.get(upper, 0) + count
+    total, seen = sum(counts.values()), 0
+    for upper in sorted(counts):
+        seen += counts[upper]
+        if seen >= 0.999 * total:
+            figures.append(math.log(upper))
+            break
+""" + T_TEST
 
 
 def plot_script(out, histograms):
@@ -141,10 +162,14 @@ def compare(plan, stored):
     ours = [stored.binary, "compare", *map(str, runs[:half]), "--against", *map(str, runs[half:])]
     # Copies of the same runs do not differ; whatever the verdict is, it is no failure.
     ours = ["sh", "-c", '"$@" >/dev/null; test $? -ne 2', "sh", *ours]
-    head = f"### Comparing {RUNS_OF_A_COMPARISON:,} runs\n\nThe script reads p99.9 of each, and takes a t-test of their logarithms.\n\n"
-    return head + beside(
+    what = "The scripts read p99.9 of each, and take a t-test of their logarithms: of the same run folders, and of cyclictest's JSON of these runs, which has less in it."
+    return f"### Comparing {RUNS_OF_A_COMPARISON:,} runs\n\n{what}\n\n" + beside(
         plan,
-        {"wakescope compare": ours, "Python script": ["python3", "-c", PAIRED_OFF, *map(str, exported)]},
+        {
+            "wakescope compare": ours,
+            "Python script, the same run folders": ["python3", "-c", OF_RECORDS, *map(str, runs)],
+            "Python script, cyclictest's JSON": ["python3", "-c", PAIRED_OFF, *map(str, exported)],
+        },
     )
 
 

@@ -158,10 +158,10 @@ impl Distribution {
 
     /// What is wrong with this distribution, if anything.
     pub fn fault(&self) -> Option<String> {
-        if let Some(fault) = self.histogram.fault() {
-            return Some(format!("histogram: {fault}"));
-        }
-        let held = self.histogram.count();
+        let held = match self.histogram.checked_count() {
+            Ok(held) => held,
+            Err(fault) => return Some(format!("histogram: {fault}")),
+        };
         if held != self.count {
             return Some(format!("count is {} but the histogram holds {held}", self.count));
         }

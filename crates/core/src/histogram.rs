@@ -213,27 +213,29 @@ impl Histogram {
 
     /// What is wrong with this histogram, if anything: readers call it on what they are given.
     pub fn fault(&self) -> Option<String> {
+        self.checked_count().err()
+    }
+
+    /// How many samples there are; or else what is wrong with the histogram.
+    pub(crate) fn checked_count(&self) -> Result<u64, String> {
         let mut end = 0;
         let mut total = 0_u64;
         for (i, b) in self.buckets.iter().enumerate() {
             if b.lower >= b.upper {
-                return Some(format!(
-                    "bucket {i} ends at {} before it begins at {}",
-                    b.upper, b.lower
-                ));
+                let (lower, upper) = (b.lower, b.upper);
+                return Err(format!("bucket {i} ends at {upper} before it begins at {lower}"));
             }
             if b.count == 0 {
-                return Some(format!("bucket {i} is empty"));
+                return Err(format!("bucket {i} is empty"));
             }
             if b.lower < end {
-                return Some(format!("bucket {i} begins at {}, inside the one before it", b.lower));
+                return Err(format!("bucket {i} begins at {}, inside the one before it", b.lower));
             }
-            let Some(sum) = total.checked_add(b.count) else {
-                return Some("the counts add up to more than 2^64".into());
-            };
-            (end, total) = (b.upper, sum);
+            let sum = total.checked_add(b.count);
+            total = sum.ok_or("the counts add up to more than 2^64")?;
+            end = b.upper;
         }
-        None
+        Ok(total)
     }
 }
 

@@ -9,6 +9,8 @@
 use crate::histogram::{Bucket, Histogram};
 use crate::run::{Run, Thread};
 
+mod digits;
+
 /// The run of a record, not yet checked; `None` if serde has to parse the whole text.
 pub(crate) fn read(text: &[u8]) -> Option<Run> {
     let mut cutter = Cutter { text, ..Cutter::default() };
@@ -63,8 +65,6 @@ struct Cutter<'a> {
     histograms: Vec<Vec<Bucket>>,
     /// Maxima over time that were cut out.
     maxima: Vec<Vec<Option<u64>>>,
-    /// Where the text of each bucket of the last histogram begins.
-    starts: Vec<usize>,
 }
 
 impl Cutter<'_> {
@@ -96,32 +96,13 @@ impl Cutter<'_> {
 
     /// Parses the buckets from `at` on, and returns where the text goes on after their end.
     fn cut_histogram(&mut self, mut at: usize) -> Option<usize> {
-        let last_starts = std::mem::take(&mut self.starts);
-        let last = self.histograms.last().map_or(&[][..], Vec::as_slice);
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(last.len() + 16);
-        let mut starts = Vec::with_capacity(last.len() + 16);
-        let mut same = 0;
+        let mut buckets = Vec::with_capacity(self.histograms.last().map_or(256, Vec::len) + 16);
         loop {
             at = self.after_blanks(at);
-            // `expiries` are `woken` but for a few: what has the same text need not be parsed again.
-            // The end of the last bucket's text is not that of the others.
-            let from = last_starts.get(same).copied().unwrap_or(self.text.len());
-            let common = common_length(&self.text[from..], &self.text[at..]);
-            if common > 0 {
-                let ends = last_starts[same + 1..].iter().take_while(|&&end| end <= from + common);
-                let alike = same..same + ends.count();
-                buckets.extend_from_slice(&last[alike.clone()]);
-                starts.extend(last_starts[alike.clone()].iter().map(|start| start - from + at));
-                at += last_starts[alike.end] - from;
-                same = alike.end;
-            }
-            starts.push(at);
             let (bucket, end) = self.bucket(at)?;
             buckets.push(bucket);
-            while last.get(same).is_some_and(|b| b.lower <= bucket.lower) {
-                same += 1;
-            }
-            at = self.after_blanks(end) + 1;
+            at = end + digits::buckets_like(&self.text[at..end], &self.text[end..], &mut buckets);
+            at = self.after_blanks(at) + 1;
             match self.byte(at - 1) {
                 b',' => {}
                 b']' => break,
@@ -129,7 +110,6 @@ impl Cutter<'_> {
             }
         }
         self.histograms.push(buckets);
-        self.starts = starts;
         Some(at)
     }
 
@@ -210,18 +190,6 @@ fn is_value_of(key: &[u8], before: &[u8]) -> bool {
     let before = before.and_then(|text| text.strip_suffix(b"\""));
     let before = before.and_then(|text| text.strip_suffix(key)?.strip_suffix(b"\""));
     before.is_some_and(|before| !before.ends_with(b"\\"))
-}
-
-/// How many bytes at the begin of both are the same, rounded down to a multiple of 8.
-fn common_length(a: &[u8], b: &[u8]) -> usize {
-    let mut length = 0;
-    while let (Some(a), Some(b)) = (a[length..].first_chunk::<8>(), b[length..].first_chunk()) {
-        if a != b {
-            break;
-        }
-        length += 8;
-    }
-    length
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::audio::Audio;
 use crate::distribution::Distribution;
 use crate::explain::{
-    CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
+    CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step, TrueShare,
 };
 use crate::finding::Validity;
 use crate::histogram::Histogram;
@@ -261,6 +261,10 @@ pub struct Episode {
     /// wakeup latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blame: Vec<Share>,
+    /// What its time truly went to, the largest share first, if a simulation knows that. The shares add up
+    /// to the wakeup latency.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub truth: Vec<TrueShare>,
     /// How much of its lateness was stolen by the clock of its CPU, if it was explained; `None` if it
     /// was nothing, or there is no such clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,9 +287,16 @@ impl Episode {
         if parts.is_some_and(|sum| sum != Some(latency_ns)) {
             return Some(format!("its components do not add up to {latency_ns} ns"));
         }
-        let shares = self.blame.iter().try_fold(0_u64, |sum, share| sum.checked_add(share.ns));
-        (!self.blame.is_empty() && shares != Some(latency_ns))
+        let differs = |shares: Vec<u64>| {
+            let sum = shares.iter().try_fold(0_u64, |sum, &ns| sum.checked_add(ns));
+            !shares.is_empty() && sum != Some(latency_ns)
+        };
+        differs(self.blame.iter().map(|share| share.ns).collect())
             .then(|| format!("its shares of blame do not add up to {latency_ns} ns"))
+            .or_else(|| {
+                differs(self.truth.iter().map(|share| share.ns).collect())
+                    .then(|| format!("the shares of its truth do not add up to {latency_ns} ns"))
+            })
             .or_else(|| {
                 let stolen_ns = self.stolen_ns.filter(|&stolen_ns| stolen_ns > latency_ns)?;
                 Some(format!("{stolen_ns} ns of its {latency_ns} ns were stolen"))
