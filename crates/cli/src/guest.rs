@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use wakescope_core::behaviour::judge;
-use wakescope_core::explain::Above;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::{Plan, Stimulus};
@@ -36,16 +35,16 @@ use crate::explain::{Follower, Question};
 use crate::measure;
 use crate::{Failure, Outcome, output};
 
+mod order;
+
+use order::{Explain, Measure, Order, Task};
+
 /// What a guest of the lab does, as its first process
 #[derive(clap::Args)]
 pub(crate) struct GuestArgs {
     /// The serial line, below /dev, that results are sent through
     #[arg(long)]
     results: String,
-
-    /// When to give up, counted from the start of this program
-    #[arg(long)]
-    limit: SpanNs,
 
     /// What the machine's clock counts: instructions, as in the lab, or time. Only who started the
     /// emulator knows
@@ -56,8 +55,9 @@ pub(crate) struct GuestArgs {
     #[arg(long, value_name = "FILE")]
     module: Vec<String>,
 
-    #[command(subcommand)]
-    task: GuestTask,
+    /// What to do: a limit and a task. The machine says it if it is not said here
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    order: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -73,51 +73,6 @@ impl TimeArg {
             Self::Real => TimeDomain::Real,
         }
     }
-}
-
-#[derive(clap::Subcommand)]
-enum GuestTask {
-    /// Tell what kernel this is, also from its behaviour
-    Check,
-    /// Measure as a plan says
-    Measure(Order),
-    /// Measure as a plan says, and explain late wakeups
-    Explain(ExplainOrder),
-}
-
-/// What is to be measured
-#[derive(clap::Args)]
-struct Order {
-    /// Seed for the phase of the grid and for the contents of the loads' files
-    #[arg(long)]
-    seed: u64,
-
-    /// The plan of the run, as JSON
-    #[arg(value_parser = plan)]
-    plan: Box<Plan>,
-}
-
-#[derive(clap::Args)]
-struct ExplainOrder {
-    #[command(flatten)]
-    order: Order,
-
-    /// Wakeups count as late from this time or percentile on
-    #[arg(long, default_value = "p99.9")]
-    above: Above,
-
-    /// Compute an upper bound on the wakeup latency
-    #[arg(long)]
-    bound: bool,
-
-    /// Measure every section with interrupts or preemption off
-    #[arg(long)]
-    sections: bool,
-}
-
-fn plan(json: &str) -> Result<Box<Plan>, String> {
-    // As bytes, like the other records: for text serde would generate its code once more.
-    serde_json::from_slice(json.as_bytes()).map_err(|e| format!("this is no plan of a run: {e}"))
 }
 
 /// The arguments that are meant for wakescope. To the first process of a machine the kernel also
@@ -143,12 +98,13 @@ pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
     let exit = Exit { line: PathBuf::from(&args.results), taken: Arc::default() };
     let done = make_ready(&args.module).and_then(|()| {
         let domain = args.time.domain();
-        exit.give_up_after(args.limit, domain)?;
         settle();
-        match &args.task {
-            GuestTask::Check => check(domain),
-            GuestTask::Measure(task) => run_measurement(task, domain),
-            GuestTask::Explain(task) => run_explanation(task, domain),
+        let order = Order::receive(&args.order)?;
+        exit.give_up_after(order.limit, domain)?;
+        match &order.task {
+            Task::Check => check(domain),
+            Task::Measure(measure) => run_measurement(measure, domain),
+            Task::Explain(explain) => run_explanation(explain, domain),
         }
     });
     exit.leave(began, false, done)
@@ -299,16 +255,16 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     Ok(vec![Item::new(wakescope_lab::guest::CHECK, value.to_string())])
 }
 
-fn run_measurement(order: &Order, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+fn run_measurement(order: &Measure, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     let (run, _) = measure_quietly(order, None, domain)?;
     Ok([Item::new(RUN, run.to_json())].into_iter().chain(disturbances()).collect())
 }
 
-fn run_explanation(order: &ExplainOrder, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
-    let ExplainOrder { order, above, bound, sections } = order;
+fn run_explanation(order: &Explain, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+    let Explain { measure, above, bound, sections } = order;
     let (above, bound, sections) = (*above, *bound, *sections);
     let question = Question { above, bound, sections, by: None, time_domain: domain };
-    let (run, episodes) = measure_quietly(order, Some(question), domain)?;
+    let (run, episodes) = measure_quietly(measure, Some(question), domain)?;
     let episodes = episodes.map(|episodes| Item::new(EPISODES, episodes));
     let files = [Item::new(RUN, run.to_json())].into_iter();
     Ok(files.chain(episodes).chain(disturbances()).collect())
@@ -333,11 +289,11 @@ fn disturbances() -> Option<Item> {
 /// In real time it says on the console when it has begun: who disturbs the guest from outside waits
 /// for that. In virtual time nobody can, and a line costs time.
 fn measure_quietly(
-    order: &Order,
+    order: &Measure,
     question: Option<Question>,
     domain: TimeDomain,
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
-    let Order { seed, ref plan } = *order;
+    let Measure { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
     bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
@@ -474,28 +430,20 @@ mod tests {
         guest: GuestArgs,
     }
 
-    fn task(words: &[&str]) -> Result<GuestTask, String> {
-        let first = ["lab-guest", "--results", "ttyS1", "--limit", "1s"];
-        let parsed = Alone::try_parse_from([&first[..], words].concat());
-        parsed.map(|alone| alone.guest.task).map_err(|e| e.to_string())
+    #[test]
+    fn an_order_may_follow_on_the_command_line() {
+        let order = |words: &[&str]| {
+            let first = ["lab-guest", "--results", "ttyS1", "--module", "brd"];
+            Alone::try_parse_from([&first[..], words].concat()).unwrap().guest.order
+        };
+        assert_eq!(order(&["--limit", "1s", "check"]), ["--limit", "1s", "check"]);
+        assert!(order(&[]).is_empty());
     }
 
     #[test]
-    fn a_plan_arrives_as_it_was_sent() {
-        let sent = Plan { load: vec!["find".into()], samples: Some(5), ..Plan::default() };
-        let json = serde_json::to_string(&sent).unwrap();
-        let Ok(GuestTask::Measure(order)) = task(&["measure", "--seed", "7", &json]) else {
-            panic!()
-        };
-        assert_eq!((order.seed, &*order.plan), (7, &sent));
-        assert_eq!(loads_of(&order.plan).unwrap().len(), 1);
-        let words = ["explain", "--seed", "7", "--above", "50us", "--bound", &json];
-        let Ok(GuestTask::Explain(order)) = task(&words) else { panic!() };
-        assert_eq!((*order.order.plan, order.bound, order.sections), (sent, true, false));
-        assert_eq!(order.above.time_ns(), Some(50_000));
-        let refused = task(&["measure", "--seed", "7", "{}"]).err().unwrap();
-        assert!(refused.contains("this is no plan of a run: missing field"), "{refused}");
-        let odd = Plan { load: vec!["no load".into()], ..Plan::default() };
-        assert!(loads_of(&odd).is_err());
+    fn loads_of_a_plan_are_known_or_refused() {
+        let plan = |load: &str| Plan { load: vec![load.into()], ..Plan::default() };
+        assert_eq!(loads_of(&plan("find")).unwrap().len(), 1);
+        assert!(loads_of(&plan("no load")).is_err());
     }
 }

@@ -128,7 +128,9 @@ impl Cache {
         if open_own_folder(&self.root).map_err(of_own("use"))?.is_none() {
             return Ok(());
         }
-        for name in ["kernels", "qemu", "guests", "built", "modules", "headers", "apt", SUMS] {
+        for name in
+            ["kernels", "qemu", "guests", "built", "modules", "headers", "apt", "states", SUMS]
+        {
             check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
         }
         for name in ["cells", "locks"] {
@@ -190,6 +192,11 @@ impl Cache {
     /// What is kept of kernels that were looked into from outside, by the checksums of their images.
     pub fn maps(&self) -> PathBuf {
         self.root.join("maps")
+    }
+
+    /// Machines that were saved once they had booted.
+    pub fn states(&self) -> PathBuf {
+        self.root.join("states")
     }
 
     /// Results.

@@ -13,22 +13,29 @@ use wakescope_core::plan::{GAP_FROM_NS, Plan as RunPlan, Stimulus, WORST, Waker}
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
+use wakescope_sys::process::Exit;
 
 use crate::farm::{Job, Runner};
 use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN, VERB};
 use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::machine::boot::{Boot, Lines, Observer};
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::{self, End, Watch};
-use crate::machine::{Files, Machine, Observer, arguments};
+use crate::machine::state::State;
 use crate::parcel::{Item, unpack};
 use crate::plan::{LoadSet, Plan};
 use crate::qemu::{Qemu, SANDBOX};
+use crate::states::States;
+
 mod again;
 
 pub use again::Again;
 
-use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe, is_full};
+use crate::store::{
+    CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, Recipe, is_full,
+};
 
 /// What a guest is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,6 +152,10 @@ pub struct Work {
     kernel: PathBuf,
     guest: PathBuf,
     cmdline: String,
+    /// What the machine tells its guest to do, where the command line does not.
+    order: Option<String>,
+    /// The name of all that the machine is until then, if others can go on from there.
+    boot: Option<Key>,
     /// The file that the guest must send: [`RUN`] or [`CHECK`].
     result: &'static str,
     /// Of the host's time.
@@ -186,23 +197,33 @@ impl Workshop {
         // A kernel that hangs wakeups for long must not be cut short in the middle of it.
         let limit = SpanNs(LEAST_LIMIT.0.saturating_add(planned.0.saturating_mul(4)));
         let (_, line) = machine.lines();
-        let mut arguments = format!("{VERB} --results {line} --limit {}ns", limit.0);
+        let mut arguments = format!("{VERB} --results {line}");
         for module in &guest.modules {
             arguments += &format!(" --module {module}");
         }
-        arguments += " ";
-        arguments += &match &task {
+        let task_words = match &task {
             GuestTask::Check => "check".into(),
             GuestTask::Measure(measurement) => measurement.arguments(),
         };
+        let mut order = Some(format!("--limit {}ns {task_words}", limit.0));
+        // A kernel that is locked down lets no program use the ports that orders come through.
+        let is_locked_down = self.parameters.contains("lockdown=");
+        if is_locked_down || !machine.takes_orders() {
+            arguments.extend(order.take().map(|order| format!(" {order}")));
+        }
         let cmdline = machine.cmdline(parameter(asked), &self.parameters, &arguments);
-        let recipe = Recipe::new(&Ingredients {
+        let mut recipe = Recipe::new(&Ingredients {
             kernel_sha256: &kernel.sha256,
             guest_sha256: &guest.sha256,
             emulator: &format!("{} {}", self.qemu.banner, self.qemu.sha256),
             arguments: &machine.arguments(),
             command_line: &cmdline,
         });
+        // Of several CPUs none is recorded, so there is no moment at which all that they are could be saved.
+        let boot = (order.is_some() && machine.cpus == 1).then(|| recipe.key());
+        if let Some(order) = &order {
+            recipe = recipe.with(ORDER, order);
+        }
         let (load, seed, result) = match &task {
             GuestTask::Check => (CHECKING.into(), None, CHECK),
             GuestTask::Measure(m) => (m.load.to_string(), Some(m.seed), RUN),
@@ -216,6 +237,8 @@ impl Workshop {
                 kernel: kernel.image.clone(),
                 guest: guest.image.clone(),
                 cmdline,
+                order,
+                boot,
                 result,
                 limit: self.limit,
             },
@@ -235,13 +258,36 @@ fn parameter(asked: Asked) -> Option<&'static str> {
 #[derive(Debug, Default)]
 pub struct Emulation {
     confinement: Confinement,
+    /// From which guests go on, if they need not boot.
+    states: Option<States>,
 }
 
 /// While a guest runs: what comes out of its line of results, and what the emulator says.
 const RESULTS: &str = "results.parcel";
 const WORDS: &str = "emulator.log";
 
+/// How an emulator ends that writes a larger file than it may, as a state may be (SIGXFSZ).
+const TOO_LARGE: Exit = Exit::Signal(25);
+
+/// While a state is proven: the files of a second guest.
+const PROOF: &str = "proof";
+
+/// How a guest comes to the point where it is told what to do.
+enum Way<'a> {
+    /// It boots.
+    Boots(Option<&'a Observer>),
+    /// It boots, and its machine is saved.
+    Saves(&'a mut Option<State>),
+    /// It goes on from there.
+    GoesOn(&'a State),
+}
+
 impl Emulation {
+    /// One whose guests boot only if none of the same kernel has booted before.
+    pub fn with_states(states: States) -> Self {
+        Self { states: Some(states), ..Self::default() }
+    }
+
     /// Boots the guest of `work`, whose lines are written to files in `folder`, and waits for its end.
     pub(crate) fn boot(
         &self,
@@ -250,22 +296,47 @@ impl Emulation {
         observer: Option<&Observer>,
         cancel: &AtomicBool,
     ) -> End {
-        let Work { qemu, machine, kernel, guest, cmdline, limit, .. } = work;
-        let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
-        let mut arguments = arguments(qemu.arch, machine, cmdline);
-        if qemu.has_sandbox {
-            arguments.extend(["-sandbox".into(), SANDBOX.into()]);
-        }
-        arguments.extend(observer.into_iter().flat_map(Observer::arguments));
-        let start = |words: &File| {
-            let files = Files::open(kernel, guest, &console, &results, observer)?;
-            self.confinement.start(qemu, &arguments, &files, words)
-        };
-        let outputs = [console.clone(), results.clone()];
-        power::run(start, &words, Watch { limit: *limit, outputs: &outputs, cancel })
+        self.emulate(work, folder, Way::Boots(observer), cancel)
     }
 
-    /// Runs the guest of `job`, and writes what it gives into `folder`.
+    fn emulate(&self, work: &Work, folder: &Path, way: Way<'_>, cancel: &AtomicBool) -> End {
+        let Work { qemu, machine, kernel, guest, cmdline, order, limit, .. } = work;
+        let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
+        let lines = Lines { kernel, guest, console: &console, results: &results };
+        let (mut monitor, mut saves) = (None, None);
+        let prepare = || {
+            let mut boot = Boot::new(qemu.arch, machine, cmdline, lines)?;
+            order.iter().try_for_each(|order| boot.order(order))?;
+            if qemu.has_sandbox {
+                boot.add("-sandbox", SANDBOX.into());
+            }
+            match way {
+                Way::Boots(observer) => {
+                    observer.map_or(Ok(()), |observer| boot.observe(observer))?;
+                }
+                Way::GoesOn(state) => boot.resume(state)?,
+                Way::Saves(place) => {
+                    let (own, state) = boot.save()?;
+                    (monitor, saves) = (Some(own), Some((place, state)));
+                }
+            }
+            Ok(boot)
+        };
+        let boot = match prepare() {
+            Ok(boot) => boot,
+            Err(e) => return End::NotStarted(e),
+        };
+        let outputs = [console.clone(), results.clone()];
+        let watch = Watch { limit: *limit, outputs: &outputs, cancel };
+        let start = |words: &File| self.confinement.start(qemu, &boot, words);
+        let end = power::run(start, &words, watch, monitor.as_mut());
+        if let (Some(Ok(())), Some((place, state))) = (monitor.map(|m| m.outcome()), saves) {
+            *place = Some(state);
+        }
+        end
+    }
+
+    /// Boots the guest of `job`, and writes what it gives into `folder`.
     pub(crate) fn observe(
         &self,
         job: &Job<Work>,
@@ -273,35 +344,128 @@ impl Emulation {
         observer: Option<&Observer>,
         cancel: &AtomicBool,
     ) -> Ending {
-        let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
         let end = self.boot(&job.work, folder, observer, cancel);
-        let ending = conclude(&end, job, folder, &results, &console);
-        // They served; a cell keeps what repeats, and the console.
-        for path in [&results, &words] {
-            let _ = fs::remove_file(path);
+        conclude(&end, job, folder)
+    }
+
+    /// Goes on from the state of its boot, if there is one and it can be gone on from.
+    fn go_on(
+        &self,
+        states: &States,
+        boot: &Key,
+        job: &Job<Work>,
+        folder: &Path,
+        cancel: &AtomicBool,
+    ) -> Option<Ending> {
+        let cell = job.recipe.key();
+        let state = states.find(boot, &cell)?;
+        let end = self.emulate(&job.work, folder, Way::GoesOn(&state), cancel);
+        if matches!(end, End::Refused(_) | End::NotStarted(_)) {
+            states.discard(boot, &cell);
+            clear(folder);
+            return None;
+        }
+        Some(conclude(&end, job, folder))
+    }
+
+    /// Boots, and saves the machine for others. What stands in the way of that costs them time, and nothing
+    /// else.
+    fn boot_and_save(
+        &self,
+        states: &States,
+        boot: &Key,
+        job: &Job<Work>,
+        folder: &Path,
+        cancel: &AtomicBool,
+    ) -> Ending {
+        let mut saved = None;
+        let end = self.emulate(&job.work, folder, Way::Saves(&mut saved), cancel);
+        if matches!(end, End::Refused(_) | End::NotStarted(_) | End::Killed(TOO_LARGE)) {
+            // It may be because of the state.
+            clear(folder);
+            return self.observe(job, folder, None, cancel);
+        }
+        let lines = saved.is_some().then(|| lines_of(folder));
+        let ending = conclude(&end, job, folder);
+        if let (Some(state), Some(lines), Ending::Measured) = (saved, lines, &ending) {
+            if let Some(state) = self.proven(state, &lines, job, folder, cancel) {
+                let _ = states.keep(boot, &state);
+            }
         }
         ending
+    }
+
+    /// `state`, if a guest that goes on from it gives the same bytes as the one that booted, which gave `lines`.
+    fn proven(
+        &self,
+        state: State,
+        lines: &[Vec<u8>; 2],
+        job: &Job<Work>,
+        folder: &Path,
+        cancel: &AtomicBool,
+    ) -> Option<State> {
+        let folder = folder.join(PROOF);
+        let run = || {
+            let copy = state.copy()?;
+            fs::create_dir(&folder)?;
+            Ok::<_, std::io::Error>(self.emulate(&job.work, &folder, Way::GoesOn(&copy), cancel))
+        };
+        let end = run();
+        let [console, results] = lines_of(&folder);
+        let _ = fs::remove_dir_all(&folder);
+        let before = lines[0].strip_suffix(&console[..])?;
+        let same = matches!(end, Ok(End::Restarted)) && results == lines[1];
+        same.then(|| state.after(before))
+    }
+}
+
+/// What came out of the console and of the line of results.
+fn lines_of(folder: &Path) -> [Vec<u8>; 2] {
+    [CONSOLE, RESULTS].map(|name| fs::read(folder.join(name)).unwrap_or_default())
+}
+
+/// Makes way for another attempt.
+fn clear(folder: &Path) {
+    for name in [CONSOLE, RESULTS, WORDS] {
+        let _ = fs::remove_file(folder.join(name));
     }
 }
 
 impl Runner<Work> for Emulation {
     fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
+        let Some((states, boot)) = self.states.as_ref().zip(job.work.boot.as_ref()) else {
+            return self.observe(job, folder, None, cancel);
+        };
+        if let Some(ending) = self.go_on(states, boot, job, folder, cancel) {
+            return ending;
+        }
+        // A lab's first guest of a kernel only checks it: none is sooner done, and proven.
+        if job.work.result == CHECK && states.is_wanted(boot) {
+            return self.boot_and_save(states, boot, job, folder, cancel);
+        }
         self.observe(job, folder, None, cancel)
     }
 
     fn confinement(&self, job: &Job<Work>) -> Vec<String> {
         self.confinement.in_force(&job.work.qemu)
     }
+
+    fn state(&self, job: &Job<Work>) -> Option<String> {
+        self.states.as_ref()?.used_by(&job.recipe.key())
+    }
 }
 
 /// What came of a guest: its files are written to `folder`.
-fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: &Path) -> Ending {
-    let read = |path| fs::read(path).unwrap_or_default();
-    let log = read(console);
+fn conclude(end: &End, job: &Job<Work>, folder: &Path) -> Ending {
+    let [log, parcel] = lines_of(folder);
+    // They served; a cell keeps what repeats, and the console.
+    for name in [RESULTS, WORDS] {
+        let _ = fs::remove_file(folder.join(name));
+    }
     if !matches!(end, End::Restarted) {
         return of_host(end, &log).into();
     }
-    let parcel = unpack(&read(results));
+    let parcel = unpack(&parcel);
     // A panic ends a guest while it sends, or before.
     let Ok(items) = parcel else {
         return without_result(&log, &parcel.unwrap_err().to_string()).into();

@@ -51,6 +51,11 @@ pub trait Runner<W>: Sync {
     fn confinement(&self, _job: &Job<W>) -> Vec<String> {
         Vec::new()
     }
+
+    /// The SHA-256 of the state that the guest of `job`, which was run, went on from, if it did not boot.
+    fn state(&self, _job: &Job<W>) -> Option<String> {
+        None
+    }
 }
 
 /// What became of a job.

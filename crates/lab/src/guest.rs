@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 mod cpio;
 mod elf;
 pub mod modules;
+pub mod order;
 
 use cpio::Archive;
 use modules::Module;

@@ -1,5 +1,5 @@
 //! What nothing needs any more: images that no kept cell was run with, symbols of kernels that none was run
-//! with, modules of other sources, and what modules were built with. Each build of wakescope may leave some behind.
+//! with, machines that none was run on, modules of other sources, and what modules were built with. Each build of wakescope may leave some behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +11,7 @@ use wakescope_sys::machine::open_without_waiting;
 
 use crate::cache::{Cache, CacheError, age_s};
 use crate::kernel::image::identify;
+use crate::machine::state::HEAD;
 use crate::module;
 use crate::store::{CellStore, Lookup, StoreError};
 use crate::sum::Memo;
@@ -29,6 +30,8 @@ pub enum Kind {
     Image,
     /// The symbols of a kernel, as [`crate::scope`] reads them from a guest.
     Symbols,
+    /// A machine that was saved.
+    State,
     /// A module that was built.
     Module,
     /// What modules for a kernel are built with.
@@ -53,7 +56,7 @@ impl Leftover {
     /// The operating system's.
     pub fn remove(&self, cache: &Cache) -> Result<(), CacheError> {
         match self.kind {
-            Kind::Image | Kind::Symbols => {
+            Kind::Image | Kind::Symbols | Kind::State => {
                 fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
             }
             Kind::Module => cache.discard(&self.path),
@@ -70,6 +73,7 @@ impl Leftover {
 /// What is older than an hour, and which
 /// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
 /// - are the symbols of a kernel that no cell was run with;
+/// - is a saved machine that no cell was run on;
 /// - is a module of other sources than those of this build;
 /// - was needed to build the module for a kernel, which is there.
 ///
@@ -78,19 +82,21 @@ impl Leftover {
 pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
     let needed = needed(store)?;
     let mut all = images(cache, &needed);
-    all.extend(symbols(cache, &needed));
+    all.extend(unneeded(files_in(&cache.maps(), Kind::Symbols, is_symbols), &needed));
+    all.extend(unneeded(files_in(&cache.states(), Kind::State, is_state), &needed));
     all.extend(modules(cache));
     all.extend(headers(cache));
     Ok(all)
 }
 
-/// The checksums of the images that cells were run with.
+/// The checksums of the images that cells were run with, and of the recipes of their boots.
 fn needed(store: &CellStore) -> Result<BTreeSet<String>, StoreError> {
     let mut needed = BTreeSet::new();
     for key in store.keys()? {
         if let Lookup::Stored(cell) = store.lookup(&key) {
             let parts = ["kernel", "guest"].map(|part| cell.recipe.part(part).map(String::from));
             needed.extend(parts.into_iter().flatten());
+            needed.insert(cell.recipe.boot().key().as_str().into());
         }
     }
     Ok(needed)
@@ -104,9 +110,8 @@ fn images(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
     all.filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&sum))).collect()
 }
 
-/// They are named by their kernel's checksum.
-fn symbols(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
-    let mut all = files_in(&cache.maps(), Kind::Symbols, is_symbols);
+/// Those that are named by a checksum that no cell needs: that of a kernel, or of the recipe of a boot.
+fn unneeded(mut all: Vec<Leftover>, needed: &BTreeSet<String>) -> Vec<Leftover> {
     all.retain(|file| {
         let name = file.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| !needed.contains(name))
@@ -207,6 +212,11 @@ fn is_symbols(path: &Path, name: &str) -> bool {
     is_hex(name, 64) && begins_with(path, KERNEL_HEAD.as_bytes())
 }
 
+/// Whether a file has the name and the beginning of a saved machine.
+fn is_state(path: &Path, name: &str) -> bool {
+    is_hex(name, 64) && begins_with(path, HEAD)
+}
+
 fn begins_with(path: &Path, magic: &[u8]) -> bool {
     let mut found = vec![0; magic.len()];
     let read = open_without_waiting(path).and_then(|mut file| file.read_exact(&mut found));
@@ -287,26 +297,32 @@ mod tests {
     }
 
     #[test]
-    fn symbols_of_kernels_that_no_cell_was_run_with_are_left_over() {
-        let folder = Folder::new("leftovers-symbols");
-        let cache = Cache::at(folder.path());
-        let store = CellStore::open(&cache.cells()).unwrap();
-        let [old, young, text] = ["0a", "0b", "0c"].map(|byte| byte.repeat(32));
-        let symbols = format!("{KERNEL_HEAD}\n");
-        for (name, bytes, age_s) in [
-            (old.as_str(), symbols.as_str(), OLD),
-            (&young, &symbols, 0),
-            (&text, "a diary", OLD),
-            ("photos", &symbols, OLD),
-        ] {
-            put(&cache.maps().join(name), bytes.as_bytes(), age_s);
+    fn symbols_of_kernels_and_machines_that_no_cell_was_run_with_are_left_over() {
+        let head = std::str::from_utf8(HEAD).unwrap();
+        let cases = [
+            (Kind::Symbols, Cache::maps as fn(&Cache) -> PathBuf, format!("{KERNEL_HEAD}\n")),
+            (Kind::State, Cache::states, format!("{head}sum")),
+        ];
+        for (kind, folder_of, own) in cases {
+            let folder = Folder::new("leftovers-named");
+            let cache = Cache::at(folder.path());
+            let store = CellStore::open(&cache.cells()).unwrap();
+            let [old, young, text] = ["0a", "0b", "0c"].map(|byte| byte.repeat(32));
+            for (name, bytes, age_s) in [
+                (old.as_str(), own.as_str(), OLD),
+                (&young, &own, 0),
+                (&text, "a diary", OLD),
+                ("photos", &own, OLD),
+            ] {
+                put(&folder_of(&cache).join(name), bytes.as_bytes(), age_s);
+            }
+            let found = leftovers(&cache, &store).unwrap();
+            assert_eq!((names(&found), found[0].kind), (vec![old.as_str()], kind));
+            let needed: BTreeSet<String> = [old.clone()].into();
+            assert_eq!(unneeded(found.clone(), &needed), []);
+            found[0].remove(&cache).unwrap();
+            assert_eq!(leftovers(&cache, &store).unwrap(), []);
         }
-        let needed: BTreeSet<String> = [old.clone()].into();
-        assert_eq!(super::symbols(&cache, &needed), []);
-        let found = leftovers(&cache, &store).unwrap();
-        assert_eq!((names(&found), found[0].kind), (vec![old.as_str()], Kind::Symbols));
-        found[0].remove(&cache).unwrap();
-        assert_eq!(leftovers(&cache, &store).unwrap(), []);
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use crate::kernel::Arch;
 use crate::plan::CpuSpeed;
 
+pub mod boot;
 pub mod confinement;
 pub mod console;
-mod files;
+pub mod monitor;
 pub mod power;
-
-use files::{CONSOLE, GUEST, KERNEL, RESULTS, path_of};
-pub use files::{Files, Observer};
+pub mod state;
 
 /// How fast, how large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +68,15 @@ impl Machine {
         .concat()
         .into_iter()
         .chain(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        // By it a guest says that it is ready for its order.
+        .chain(if self.takes_orders() { &["-device", "pvpanic"][..] } else { &[] }.iter().copied())
         .map(String::from)
         .collect()
+    }
+
+    /// Whether it tells its guest what to do, once that is ready; else the kernel's command line does.
+    pub fn takes_orders(&self) -> bool {
+        self.arch == Arch::Amd64
     }
 
     /// How the emulator counts instructions and skips idle time.
@@ -117,31 +123,6 @@ impl Machine {
     }
 }
 
-/// The arguments of an emulator for `arch` that boot a kernel with this command line on the machine
-/// that the arguments `machine` make. Its files are [`Files`], which the emulator inherits.
-pub fn arguments(arch: Arch, machine: &[String], cmdline: &str) -> Vec<String> {
-    let mut all = machine.to_vec();
-    let mut add = |flag: &str, value: String| all.extend([flag.into(), value]);
-    add("-kernel", path_of(KERNEL));
-    add("-initrd", path_of(GUEST));
-    add("-append", cmdline.into());
-    for (id, fd) in [("console", CONSOLE), ("results", RESULTS)] {
-        // It need not be able to open the file by any path.
-        add("-add-fd", format!("fd={fd},set={fd}"));
-        add("-chardev", format!("file,id={id},path=/dev/fdset/{fd}"));
-        match (arch, id) {
-            (Arch::Amd64, _) => {
-                let index = u8::from(id == "results");
-                add("-device", format!("isa-serial,chardev={id},index={index}"));
-            }
-            (Arch::Arm64, "console") => add("-serial", format!("chardev:{id}")),
-            // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
-            (Arch::Arm64, _) => add("-device", format!("pci-serial,chardev={id}")),
-        }
-    }
-    all
-}
-
 /// What every guest's kernel is told:
 /// - addresses that are the same in every boot;
 /// - to restart on a panic or an oops, which ends the emulator;
@@ -179,25 +160,5 @@ mod tests {
             let all = machine.arguments().join(" ");
             assert!(all.contains("-icount shift=0,sleep=off -rtc"), "{all}");
         }
-    }
-
-    #[test]
-    fn files_are_named_by_their_descriptors() {
-        let machine = Machine::new(Arch::Amd64).arguments();
-        let all = arguments(Arch::Amd64, &machine, "a,b");
-        assert_eq!(all[..machine.len()], machine);
-        let own = all[machine.len()..].join(" ");
-        expect_test::expect![[r#"
-            -kernel /proc/self/fd/3
-            -initrd /proc/self/fd/4
-            -append a,b
-            -add-fd fd=5,set=5
-            -chardev file,id=console,path=/dev/fdset/5
-            -device isa-serial,chardev=console,index=0
-            -add-fd fd=6,set=6
-            -chardev file,id=results,path=/dev/fdset/6
-            -device isa-serial,chardev=results,index=1
-        "#]]
-        .assert_eq(&format!("{}\n", own.replace(" -", "\n-")));
     }
 }

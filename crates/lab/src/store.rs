@@ -27,12 +27,13 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cell::host_name;
 pub use cell::{Label, Lookup, Meta, StoredCell};
+pub(crate) use cell::{host_name, note_use};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
 pub(crate) use error::is_full;
 pub use prune::{Pruned, Size};
+pub(crate) use recipe::ORDER;
 pub use recipe::{Ingredients, Key, Recipe};
 pub use scratch::Scratch;
 pub use slot::Slot;

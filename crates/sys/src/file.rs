@@ -37,17 +37,22 @@ pub fn duplicate(number: RawFd) -> io::Result<File> {
 
 /// A copy of all of `file` in memory, which nobody can change any more and everybody can read who has
 /// it: neither its folder nor its mode matters.
-pub fn sealed_copy(file: &mut File) -> io::Result<File> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is a C string, used in /proc only.
-    let fd = checked(unsafe { libc::memfd_create(c"wakescope".as_ptr(), flags) })?;
-    // SAFETY: the call gave a descriptor that nobody else has.
-    let mut copy: File = unsafe { OwnedFd::from_raw_fd(fd) }.into();
+pub fn sealed_copy(file: &mut impl io::Read) -> io::Result<File> {
+    let mut copy = file_in_memory()?;
     io::copy(file, &mut copy)?;
     let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
     // SAFETY: integers only.
     checked(unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
     Ok(copy)
+}
+
+/// An empty file in memory, which has no name.
+pub fn file_in_memory() -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string, used in /proc only.
+    let fd = checked(unsafe { libc::memfd_create(c"wakescope".as_ptr(), flags) })?;
+    // SAFETY: the call gave a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
 /// Makes a FIFO that only this user may use.

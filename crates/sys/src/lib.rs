@@ -29,6 +29,8 @@ pub mod network;
 pub mod pipe;
 pub mod pm_qos;
 pub mod poll_set;
+#[cfg(target_arch = "x86_64")]
+pub mod ports;
 pub mod posix_timer;
 pub mod process;
 pub mod record_lock;

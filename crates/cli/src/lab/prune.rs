@@ -40,11 +40,12 @@ pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
         format!("{} ({})", counted(count, word), megabytes(of_kind().map(|l| l.bytes).sum()))
     };
     output::print(&format!(
-        "Removed: {} ({}), {}, {}, {}, {}. Kept: {} ({}).\n",
+        "Removed: {} ({}), {}, {}, {}, {}, {}. Kept: {} ({}).\n",
         counted(removed.cells as u64, "cell"),
         megabytes(removed.bytes),
         of(Kind::Image, "image"),
         of(Kind::Symbols, "symbol table"),
+        of(Kind::State, "saved machine"),
         of(Kind::Module, "module"),
         of(Kind::Headers, "header folder"),
         counted(kept.cells as u64, "cell"),

@@ -15,7 +15,7 @@ use crate::kernel::Arch;
 use crate::kernel::image::identify;
 use crate::kernel::store::stored;
 use crate::qemu::Qemu;
-use crate::store::StoredCell;
+use crate::store::{ORDER, StoredCell};
 use crate::sum::Memo;
 
 /// What there is to run cells with, by what it holds.
@@ -67,6 +67,9 @@ impl Again {
                 kernel,
                 guest,
                 cmdline: part("command_line").into(),
+                order: cell.recipe.part(ORDER).map(String::from),
+                // A repetition proves the more, the less it takes from the first run.
+                boot: None,
                 result: if cell.meta.label.load == CHECKING { CHECK } else { RUN },
                 limit: self.limit,
             },

@@ -14,8 +14,8 @@ use wakescope_sys::landlock::{self, Forbidden, Rules};
 use wakescope_sys::process::confined::{Confined, Namespace, Step};
 use wakescope_sys::process::{Child, Program};
 
-use super::Files;
-use super::power::OUTPUT_MOST;
+use super::boot::Boot;
+use super::state::LARGEST;
 use crate::qemu::Qemu;
 
 /// Folders with what programs read that are installed for all users. All others, as of users and
@@ -65,16 +65,10 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Starts `qemu` with `arguments` and the files of a boot. What it says goes to `words`.
-    pub fn start(
-        &self,
-        qemu: &Qemu,
-        arguments: &[String],
-        files: &Files,
-        words: &File,
-    ) -> io::Result<Child> {
+    /// Starts `qemu` as `boot` says. What it says itself goes to `words`.
+    pub fn start(&self, qemu: &Qemu, boot: &Boot, words: &File) -> io::Result<Child> {
         let (program, first) = qemu.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let own = first.iter().cloned().chain(arguments.iter().map(Into::into));
+        let own = first.iter().cloned().chain(boot.arguments().iter().map(Into::into));
         let program = Program::new(Path::new(program), own)?;
         let (nothing, folder) = (File::open("/dev/null")?, File::open(&qemu.folder)?);
         loop {
@@ -88,13 +82,13 @@ impl Confinement {
             let confined = Confined {
                 program: &program,
                 stdio: [nothing.as_fd(), words.as_fd(), words.as_fd()],
-                inherited: &files.descriptors(),
+                inherited: &boot.descriptors(),
                 folder: &folder,
                 namespaces: &namespaces,
                 user: user_of(&measures),
                 rules: rules.as_ref(),
-                // What is above the limit is a flood, and is ended as such before this is reached.
-                file_size: 2 * OUTPUT_MOST,
+                // What a guest writes is a flood, and is ended as such, long before this is reached.
+                file_size: LARGEST,
             };
             let refused = match confined.run() {
                 Ok(child) => return Ok(child),

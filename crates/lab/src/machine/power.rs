@@ -11,8 +11,10 @@ use wakescope_store::create_new;
 use wakescope_sys::clock;
 use wakescope_sys::process::{Child, Exit};
 
+use super::monitor::Monitor;
+
 /// A guest that prints more than that has lost its mind, bytes.
-pub(super) const OUTPUT_MOST: u64 = 64 << 20;
+const OUTPUT_MOST: u64 = 64 << 20;
 
 /// How often to look whether it has ended.
 const LOOK: SpanNs = SpanNs(20_000_000);
@@ -62,8 +64,13 @@ pub struct Watch<'a> {
 }
 
 /// Runs the emulator that `start` starts; what it says itself goes into the file `words`. It ends with
-/// the calling thread at the latest.
-pub fn run(start: impl FnOnce(&File) -> io::Result<Child>, words: &Path, watch: Watch) -> End {
+/// the calling thread at the latest. Its `monitor`, if it has one, is attended to.
+pub fn run(
+    start: impl FnOnce(&File) -> io::Result<Child>,
+    words: &Path,
+    watch: Watch,
+    mut monitor: Option<&mut Monitor>,
+) -> End {
     let started = create_new(words).and_then(|file| start(&file));
     let mut child = match started {
         Ok(child) => child,
@@ -93,7 +100,10 @@ pub fn run(start: impl FnOnce(&File) -> io::Result<Child>, words: &Path, watch: 
             child.wait();
             return end;
         }
-        std::thread::sleep(std::time::Duration::from_nanos(LOOK.0));
+        match &mut monitor {
+            Some(monitor) => monitor.attend(LOOK),
+            None => std::thread::sleep(std::time::Duration::from_nanos(LOOK.0)),
+        }
     }
 }
 

@@ -57,6 +57,9 @@ pub struct Meta {
     /// What kept the emulator from doing harm.
     #[serde(default)]
     pub confinement: Vec<String>,
+    /// The SHA-256 of the machine's state that its guest went on from, if it did not boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 /// A cell that was run, with its folder.
@@ -105,10 +108,14 @@ impl StoredCell {
 
     /// Notes that it was used, for [`super::CellStore::prune`].
     pub(super) fn touch(&self) {
-        let now = UNIX_EPOCH + Duration::from_nanos(clock::read(Clock::Realtime));
-        // A cache that one may only read keeps no such notes.
-        let _ = File::open(self.folder.join(SUMS)).and_then(|file| file.set_modified(now));
+        note_use(&self.folder.join(SUMS));
     }
+}
+
+/// Notes in a file's time that it was used. A cache that one may only read keeps no such notes.
+pub(crate) fn note_use(path: &Path) {
+    let now = UNIX_EPOCH + Duration::from_nanos(clock::read(Clock::Realtime));
+    let _ = File::open(path).and_then(|file| file.set_modified(now));
 }
 
 /// This host's name; empty if it has none.

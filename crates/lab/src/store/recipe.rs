@@ -21,6 +21,9 @@ pub struct Recipe {
     parts: Vec<(String, String)>,
 }
 
+/// The part that the machine tells its guest, where the command line does not.
+pub(crate) const ORDER: &str = "order";
+
 /// The parts that every recipe has.
 #[derive(Clone, Copy, Debug)]
 pub struct Ingredients<'a> {
@@ -52,6 +55,13 @@ impl Recipe {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.parts.push((name.into(), value.into()));
+        self
+    }
+
+    /// The recipe of the same machine until it tells its guest what to do.
+    #[must_use]
+    pub fn boot(mut self) -> Self {
+        self.parts.retain(|(name, _)| name != ORDER);
         self
     }
 

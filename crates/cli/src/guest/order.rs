@@ -1,0 +1,139 @@
+//! What a guest is to do: said on the kernel's command line, or by the machine once the guest is ready.
+
+use clap::Parser;
+use wakescope_core::explain::Above;
+use wakescope_core::plan::Plan;
+use wakescope_core::units::SpanNs;
+
+use crate::Failure;
+
+/// What a guest is to do
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+pub(super) struct Order {
+    /// When to give up, counted from now
+    #[arg(long)]
+    pub(super) limit: SpanNs,
+
+    #[command(subcommand)]
+    pub(super) task: Task,
+}
+
+#[derive(clap::Subcommand)]
+pub(super) enum Task {
+    /// Tell what kernel this is, also from its behaviour
+    Check,
+    /// Measure as a plan says
+    Measure(Measure),
+    /// Measure as a plan says, and explain late wakeups
+    Explain(Explain),
+}
+
+/// What is to be measured
+#[derive(clap::Args)]
+pub(super) struct Measure {
+    /// Seed for the phase of the grid and for the contents of the loads' files
+    #[arg(long)]
+    pub(super) seed: u64,
+
+    /// The plan of the run, as JSON
+    #[arg(value_parser = plan)]
+    pub(super) plan: Box<Plan>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Explain {
+    #[command(flatten)]
+    pub(super) measure: Measure,
+
+    /// Wakeups count as late from this time or percentile on
+    #[arg(long, default_value = "p99.9")]
+    pub(super) above: Above,
+
+    /// Compute an upper bound on the wakeup latency
+    #[arg(long)]
+    pub(super) bound: bool,
+
+    /// Measure every section with interrupts or preemption off
+    #[arg(long)]
+    pub(super) sections: bool,
+}
+
+fn plan(json: &str) -> Result<Box<Plan>, String> {
+    // As bytes, like the other records: for text serde would generate its code once more.
+    serde_json::from_slice(json.as_bytes()).map_err(|e| format!("this is no plan of a run: {e}"))
+}
+
+impl Order {
+    /// The order in `words`, those of the command line; the machine has it if there are none.
+    pub(super) fn receive(words: &[String]) -> Result<Self, Failure> {
+        let words = if words.is_empty() { of_machine()? } else { words.to_vec() };
+        Self::try_parse_from(words).map_err(|e| Failure::new(format!("of the order: {e}")))
+    }
+}
+
+/// Says that the guest is ready, waits, and reads what it is told. A lab that saves the machine does so in
+/// between; the guest does not notice.
+#[cfg(target_arch = "x86_64")]
+fn of_machine() -> Result<Vec<String>, Failure> {
+    use wakescope_lab::guest::order::{EVENTS, FILES, Machine, READS, READY, WAIT, receive};
+    use wakescope_sys::clock;
+    use wakescope_sys::ports::Ports;
+
+    struct Device(Ports);
+
+    impl Machine for Device {
+        fn select(&mut self, file: u16) {
+            self.0.write_two(FILES[0], file);
+        }
+
+        fn read(&mut self, bytes: &mut [u8]) {
+            bytes.fill_with(|| self.0.read(FILES[1]));
+        }
+    }
+
+    let open = |[first, last]: [u16; 2]| {
+        Ports::open(first..last + 1).map_err(|e| {
+            let what = "the kernel lets no program use ports (CONFIG_X86_IOPL_IOPERM)";
+            Failure::new(format!("{what}: {e}"))
+        })
+    };
+    let events = open([EVENTS; 2])?;
+    events.write(EVENTS, READY);
+    let began = clock::now();
+    while clock::now().since(began) < WAIT {}
+    events.write(EVENTS, READS);
+    drop(events);
+    let order = receive(&mut Device(open(FILES)?));
+    order.ok_or_else(|| Failure::new("the machine has no order for its guest"))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn of_machine() -> Result<Vec<String>, Failure> {
+    Err(Failure::new("there is no order on the kernel's command line"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(words: &[&str]) -> Result<Task, String> {
+        let words = [&["--limit", "1s"], words].concat().into_iter().map(String::from);
+        let order = Order::receive(&words.collect::<Vec<_>>());
+        order.map(|order| order.task).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_plan_arrives_as_it_was_sent() {
+        let sent = Plan { load: vec!["find".into()], samples: Some(5), ..Plan::default() };
+        let json = serde_json::to_string(&sent).unwrap();
+        let Ok(Task::Measure(measure)) = task(&["measure", "--seed", "7", &json]) else { panic!() };
+        assert_eq!((measure.seed, &*measure.plan), (7, &sent));
+        let words = ["explain", "--seed", "7", "--above", "50us", "--bound", &json];
+        let Ok(Task::Explain(explain)) = task(&words) else { panic!() };
+        assert_eq!((*explain.measure.plan, explain.bound, explain.sections), (sent, true, false));
+        assert_eq!(explain.above.time_ns(), Some(50_000));
+        let refused = task(&["measure", "--seed", "7", "{}"]).err().unwrap();
+        assert!(refused.contains("this is no plan of a run: missing field"), "{refused}");
+    }
+}

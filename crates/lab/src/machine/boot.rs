@@ -1,0 +1,229 @@
+//! What the emulator is started with: its arguments, and the files that they name. It inherits these open, so
+//! that it needs no right to any folder.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use wakescope_store::create_new;
+use wakescope_sys::file::sealed_copy;
+use wakescope_sys::input::open_input;
+use wakescope_sys::process::confined::FIRST_INHERITED;
+
+use super::monitor::Monitor;
+use super::state::{self, State};
+use crate::guest::order;
+use crate::kernel::Arch;
+
+/// The place of the console among the files.
+const CONSOLE: usize = 2;
+
+/// What the emulator calls a set of descriptors of one file, before its number.
+const FDSET: &str = "/dev/fdset/";
+
+/// A boot that is being prepared.
+#[derive(Debug)]
+pub struct Boot {
+    arguments: Vec<String>,
+    files: Vec<File>,
+}
+
+/// The images of a boot, and where the guest's lines go.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    /// The kernel.
+    pub kernel: &'a Path,
+    /// The initramfs.
+    pub guest: &'a Path,
+    /// The file for the console, which is made.
+    pub console: &'a Path,
+    /// The file for results, which is made.
+    pub results: &'a Path,
+}
+
+/// A plugin of the emulator, and its files.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// A file that tells it what to look at, if it needs one.
+    pub plan: Option<PathBuf>,
+    /// Where it writes to.
+    pub seen: PathBuf,
+}
+
+impl Boot {
+    /// Boots a kernel with this command line on the machine that the arguments `machine` make. The emulator
+    /// opens the images once more, as another user: of copies in memory, neither modes nor folders keep it
+    /// from that.
+    pub fn new(arch: Arch, machine: &[String], cmdline: &str, lines: Lines) -> io::Result<Self> {
+        let mut boot = Self { arguments: machine.to_vec(), files: Vec::new() };
+        let kernel = boot.inherit(copy(lines.kernel)?);
+        boot.add("-kernel", path_of(kernel));
+        let guest = boot.inherit(copy(lines.guest)?);
+        boot.add("-initrd", path_of(guest));
+        boot.add("-append", cmdline.into());
+        for (id, path) in [("console", lines.console), ("results", lines.results)] {
+            let place = boot.inherit_to_write(create(path)?);
+            boot.add("-chardev", format!("file,id={id},path={place}"));
+            match (arch, id) {
+                (Arch::Amd64, _) => {
+                    let index = u8::from(id == "results");
+                    boot.add("-device", format!("isa-serial,chardev={id},index={index}"));
+                }
+                (Arch::Arm64, "console") => boot.add("-serial", format!("chardev:{id}")),
+                // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
+                (Arch::Arm64, _) => boot.add("-device", format!("pci-serial,chardev={id}")),
+            }
+        }
+        Ok(boot)
+    }
+
+    /// Has the machine tell its guest what to do.
+    ///
+    /// # Errors
+    /// If the order is too long.
+    pub fn order(&mut self, text: &str) -> io::Result<()> {
+        let file = order::pack(text).ok_or_else(|| io::Error::other("the order is too long"))?;
+        let file = self.inherit(sealed_copy(&mut &file[..])?);
+        self.add("-fw_cfg", format!("name={},file={}", order::NAME, path_of(file)));
+        // What it says by panics is no reason to end.
+        self.add("-action", "panic=none".into());
+        Ok(())
+    }
+
+    /// Has a plugin see what the guest does.
+    pub fn observe(&mut self, observer: &Observer) -> io::Result<()> {
+        let plugin = self.inherit(copy(&observer.plugin)?);
+        let seen = self.inherit(create(&observer.seen)?);
+        let mut plugin = format!("file={},out={seen}", path_of(plugin));
+        if let Some(plan) = &observer.plan {
+            plugin += &format!(",plan={}", self.inherit(copy(plan)?));
+        }
+        self.add("-plugin", plugin);
+        Ok(())
+    }
+
+    /// Has a monitor halt the machine when the guest says that it is ready, save it, and let it go on.
+    pub fn save(&mut self) -> io::Result<(Monitor, State)> {
+        let state = State::empty()?;
+        self.hold(&state)?;
+        let (own, other) = UnixStream::pair()?;
+        let other = self.inherit(OwnedFd::from(other).into());
+        self.add("-chardev", format!("socket,id=monitor,fd={other}"));
+        self.add("-mon", "chardev=monitor,mode=control".into());
+        Ok((Monitor::new(own)?, state))
+    }
+
+    /// Goes on from a saved machine.
+    pub fn resume(&mut self, state: &State) -> io::Result<()> {
+        self.hold(state)?;
+        // The emulator writes on where this ends.
+        (&self.files[CONSOLE]).write_all(state.console())?;
+        self.add("-loadvm", state::NAME.into());
+        Ok(())
+    }
+
+    fn hold(&mut self, state: &State) -> io::Result<()> {
+        let (own, read_only) = state.files()?;
+        let place = self.inherit_to_write(own);
+        // It looks at a disk first, and wants no right to write for that.
+        let (fd, set) = (self.inherit(read_only), place.trim_start_matches(FDSET).to_owned());
+        self.add("-add-fd", format!("fd={fd},set={set}"));
+        self.add("-drive", format!("if=none,id=state,format=qcow2,file={place}"));
+        Ok(())
+    }
+
+    /// Another argument of the emulator, with its value.
+    pub fn add(&mut self, flag: &str, value: String) {
+        self.arguments.extend([flag.into(), value]);
+    }
+
+    /// What the emulator is told.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The number that the emulator will have for this file.
+    fn inherit(&mut self, file: File) -> RawFd {
+        // There are eight at most, or the emulator is not started.
+        let place = RawFd::try_from(self.files.len()).unwrap_or(RawFd::MAX);
+        self.files.push(file);
+        FIRST_INHERITED.saturating_add(place)
+    }
+
+    /// The name that the emulator writes to a file by, which it need not be able to open by any path.
+    fn inherit_to_write(&mut self, file: File) -> String {
+        let fd = self.inherit(file);
+        self.add("-add-fd", format!("fd={fd},set={fd}"));
+        format!("{FDSET}{fd}")
+    }
+
+    /// The files, in the order of their numbers.
+    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.files.iter().map(File::as_fd).collect()
+    }
+}
+
+/// The path of a descriptor, for the process that has it.
+fn path_of(fd: RawFd) -> String {
+    format!("/proc/self/fd/{fd}")
+}
+
+fn copy(path: &Path) -> io::Result<File> {
+    let copy = open_input(path).and_then(|mut file| sealed_copy(&mut file));
+    copy.map_err(named(path))
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    create_new(path).map_err(named(path))
+}
+
+/// The error with the file's name.
+fn named(path: &Path) -> impl Fn(io::Error) -> io::Error + use<'_> {
+    move |e| io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::testing::Folder;
+
+    #[test]
+    fn files_are_named_by_their_descriptors() {
+        let machine = Machine::new(Arch::Amd64).arguments();
+        let folder = Folder::new("boot");
+        let [console, results] = ["console", "results"].map(|name| folder.path().join(name));
+        let image = Path::new("/proc/self/exe");
+        let lines = Lines { kernel: image, guest: image, console: &console, results: &results };
+        let mut boot = Boot::new(Arch::Amd64, &machine, "a,b", lines).unwrap();
+        boot.order("check").unwrap();
+        let (_monitor, _state) = boot.save().unwrap();
+        assert_eq!(boot.arguments()[..machine.len()], machine);
+        let own = boot.arguments()[machine.len()..].join(" ");
+        expect_test::expect![[r#"
+            -kernel /proc/self/fd/3
+            -initrd /proc/self/fd/4
+            -append a,b
+            -add-fd fd=5,set=5
+            -chardev file,id=console,path=/dev/fdset/5
+            -device isa-serial,chardev=console,index=0
+            -add-fd fd=6,set=6
+            -chardev file,id=results,path=/dev/fdset/6
+            -device isa-serial,chardev=results,index=1
+            -fw_cfg name=opt/wakescope/order,file=/proc/self/fd/7
+            -action panic=none
+            -add-fd fd=8,set=8
+            -add-fd fd=9,set=8
+            -drive if=none,id=state,format=qcow2,file=/dev/fdset/8
+            -chardev socket,id=monitor,fd=10
+            -mon chardev=monitor,mode=control
+        "#]]
+        .assert_eq(&format!("{}\n", own.replace(" -", "\n-")));
+        assert_eq!(boot.descriptors().len(), 8);
+        assert!(boot.order(&"x".repeat(order::LENGTH + 1)).is_err());
+    }
+}
