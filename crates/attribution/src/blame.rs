@@ -10,28 +10,20 @@
 //! without an end, a switch from a task that did not run: what rests on them is unexplained. If
 //! events were lost, or are out of order, all is that rests on events rather than on marks.
 
-/// Notes in tests that the rule of this name was used.
-macro_rules! reached {
-    ($rule:literal) => {
-        #[cfg(test)]
-        super::reached::note($rule);
-    };
-}
-
 mod case;
 mod cover;
 mod nesting;
 mod piece;
-#[cfg(test)]
-mod reached;
 mod rules;
 mod standstill;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+use super::rule::Rule;
 use super::tuning::Tuning;
 use case::Case;
+use piece::Pieces;
 use wakescope_core::explain::{Known, Share, Wakeup};
 
 /// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time
@@ -43,11 +35,30 @@ pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
 
 /// The same by rules with these thresholds.
 pub fn blame_with(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Share> {
+    decide(tuning, wakeup, known).into_iter().map(|decision| decision.share).collect()
+}
+
+/// A share of blame, and the rule that gave it: of several the one that gave most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The share.
+    pub share: Share,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// The shares of [`blame_with`], each with its rule.
+pub fn decide(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Decision> {
+    pieces(tuning, wakeup, known).decisions()
+}
+
+fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     let case = Case::of(tuning, wakeup, known);
     let mut pieces = sweep::pieces(&case);
     cover::cover_with_nmis_and_tracer(&mut pieces, &case);
     cover::cover_with_stolen_time(&mut pieces, &case);
+    cover::cover_with_quota(&mut pieces, &case);
     cover::cover_with_arrivals(&mut pieces, &case);
     standstill::cover_with_standstills(&mut pieces, &case);
-    pieces.shares()
+    pieces
 }

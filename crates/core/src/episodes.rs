@@ -100,6 +100,8 @@ pub struct Line {
     events: Vec<EventLine>,
     #[serde(default, skip_serializing_if = "is_zero")]
     lost: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost_interrupts_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     page_faults: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -108,6 +110,8 @@ pub struct Line {
     irqs_off_ns: Option<(i64, i64)>,
     #[serde(default, skip_serializing_if = "is_zero")]
     stolen_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quota_ns: Option<u64>,
     components: Components,
     blame: Vec<Share>,
 }
@@ -152,11 +156,13 @@ impl Line {
             interrupted,
             events,
             lost,
+            lost_interrupts_ns,
             given_up,
             page_faults,
             throttled,
             irqs_off,
             stolen_ns,
+            quota_ns,
         } = wakeup;
         let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } = marks;
         let since = |at: MonoNs| from_origin(at, due);
@@ -177,10 +183,12 @@ impl Line {
             given_up,
             events: events.into_iter().map(|e| EventLine::of(since(e.at), e.what)).collect(),
             lost: lost.into(),
+            lost_interrupts_ns,
             page_faults,
             throttled,
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
             stolen_ns,
+            quota_ns,
             components,
             blame,
         }
@@ -219,11 +227,13 @@ impl Line {
             interrupted: self.interrupted,
             events: self.events.into_iter().map(event).collect::<Result<_, _>>()?,
             lost: u32::try_from(self.lost).unwrap_or(u32::MAX),
+            lost_interrupts_ns: self.lost_interrupts_ns,
             given_up: self.given_up,
             page_faults: self.page_faults,
             throttled: self.throttled,
             irqs_off: self.irqs_off_ns.map(|(off, on)| (at(off), at(on))),
             stolen_ns: self.stolen_ns,
+            quota_ns: self.quota_ns,
         };
         Ok(Attributed { wakeup, components: self.components, blame: self.blame })
     }

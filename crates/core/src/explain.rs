@@ -36,7 +36,7 @@ pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Sh
 pub use stacks::stacks_mut;
 pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
-pub use truth::{TrueCause, Truth};
+pub use truth::{TrueCause, TrueShare, Truth};
 pub use waits::{
     Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };

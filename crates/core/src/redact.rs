@@ -265,11 +265,13 @@ fn redact_episode(episode: &mut Episode) {
         missed: _,
         components: _,
         blame,
+        truth,
         stolen_ns: _,
         timeline,
         other,
     } = episode;
     blame.iter_mut().for_each(explained::redact_share);
+    truth.iter_mut().for_each(explained::redact_true_share);
     timeline.iter_mut().for_each(explained::redact_step);
     other.clear();
 }

@@ -35,9 +35,11 @@ impl Decoder<'_> {
             given_up: self.given_up(seen),
             events: events::while_due(self, seen, &task),
             lost: seen.lost,
+            lost_interrupts_ns: seen.lost_interrupts_ns,
             page_faults: seen.page_faults,
             throttled: task.policy.is_realtime() && was_throttled(seen),
             stolen_ns: seen.stolen_of_it_ns(),
+            quota_ns: seen.quota_ns.map(|ns| ns.min(seen.latency_ns())),
             irqs_off: seen.irqs_off,
             task,
         }

@@ -28,6 +28,8 @@ pub struct KernelWakeup {
     pub stolen_ns: u64,
     /// The CPU's clock of stolen time when the task had answered, nanoseconds; 0 if there is none.
     pub steal_after_ns: u64,
+    /// What quotas of CPU time took of the wait, nanoseconds; `None` if that is not known.
+    pub quota_ns: Option<u64>,
     /// When interrupts last went off, and on again, before the timer's came, where that is measured.
     pub irqs_off: Option<(MonoNs, MonoNs)>,
     /// Whether real-time tasks were throttled when it began.
@@ -45,6 +47,9 @@ pub struct KernelWakeup {
     pub events: Vec<KernelEvent>,
     /// Events that are missing among these.
     pub lost: u32,
+    /// Where nothing but interrupts and the like is missing, and no switch: how long all interrupts,
+    /// softirqs and NMIs took while the task waited, nanoseconds. `None` otherwise.
+    pub lost_interrupts_ns: Option<u64>,
 }
 
 /// The stack of a thread's own program: whose it is, and its addresses, innermost first.

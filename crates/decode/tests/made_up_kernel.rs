@@ -93,6 +93,6 @@ fn what_a_made_up_kernel_shows_is_explained() {
         let share = shares.iter().find(|share| share.cause == cause).expect("a share");
         (share.ns / 1_000, share.frames.first().and_then(|frame| frame.function.as_deref()))
     };
-    assert_eq!(of(Cause::NoPreemptionPoint), (601, Some("shmem_undo_range")));
+    assert_eq!(of(Cause::NoPreemptionPoint), (600, Some("shmem_undo_range")));
     assert_eq!(of(Cause::HigherPriorityTask), (299, None));
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 
+use wakescope_attribution::Rule;
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
 use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
@@ -38,7 +39,7 @@ fn main() {
     }
     line("all", scenarios * Rules::ALL.len() as u64, &all);
     said("cause", &all.said);
-    said("kind of answer", &all.kinds);
+    rules(&all.rules);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
         "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
@@ -71,6 +72,26 @@ fn said<K: Display>(title: &str, all: &BTreeMap<K, Said>) {
             "| {cause} | {right} | {elsewhere} | {wrong_bound} | {wrong} | {unexplained} | {unexplained_by_loss} |"
         );
     }
+}
+
+/// How often each rule decided, how right that was, and of those that find that nothing is known, how often
+/// events could have told.
+fn rules(all: &BTreeMap<Rule, Said>) {
+    println!(
+        "\n| rule | decided | right | other function | wrong bound | wrong | unexplained though knowable | \
+         unexplained, events lost |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (rule, said) in all {
+        let Said { right, elsewhere, wrong_bound, wrong, unexplained, unexplained_by_loss } = said;
+        println!(
+            "| {rule:?} | {} | {right} | {elsewhere} | {wrong_bound} | {wrong} | {unexplained} | {unexplained_by_loss} |",
+            said.decided()
+        );
+    }
+    let never = Rule::ALL.iter().filter(|rule| !all.contains_key(rule));
+    let never: Vec<String> = never.map(|rule| format!("{rule:?}")).collect();
+    println!("\nNever decisive: {}.", never.join(", "));
 }
 
 fn classes<K: Debug>(title: &str, classes: &BTreeMap<K, Class>) {

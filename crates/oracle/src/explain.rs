@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wakescope_attribution::{Machine, Seen, account, blame, calibrate};
+use wakescope_attribution::{Machine, Seen, Tuning, account, calibrate, decide};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     Above, Cause, ComponentTable, Components, Known, TrueCause, Truth as Record, Wakeup,
@@ -18,6 +18,7 @@ use wakescope_model::simulation::{Broken, Sample, Until, Watch};
 use wakescope_model::trace::Transition;
 
 use crate::score::{Verdict, score};
+use crate::shares::true_shares;
 use crate::tracepoints::{Shown, Tracepoints};
 use crate::truth::{Truth, Witness};
 
@@ -63,19 +64,42 @@ pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Resu
     let seen = follower.seen(run.duration_ns, woken);
     let machine = Machine::of(&run.host, run.time_domain);
     let known = calibrate(&seen.components, machine, true);
-    let truth = compared(image, &seen.wakeups, &known, truths);
+    let truth = compared(image, &seen.wakeups, &known, &truths);
     account(run, Seen { known: Some(known), ..seen }, late);
+    tell_truths(image, run, &truths);
     if let Some(explanation) = &mut run.explanation {
         explanation.truth = Some(truth);
     }
     Ok(true)
 }
 
+/// Puts the truth beside what the listed wakeups are blamed on. Where two that are listed may be the same
+/// one, neither is told.
+fn tell_truths(image: &Image, run: &mut Run, truths: &[Truth]) {
+    let mut places: BTreeMap<(u64, u64), Vec<&Truth>> = BTreeMap::new();
+    for truth in truths {
+        places.entry((truth.due, truth.latency_ns())).or_default().push(truth);
+    }
+    let origin_ns = run.origin_ns;
+    let net = run.net_of_steal.iter_mut().flat_map(|net| &mut net.worst);
+    for episode in run.worst.iter_mut().chain(net) {
+        let place = (origin_ns.saturating_add(episode.expiry_ns), episode.wakeup_latency_ns);
+        let may_be_it = |truth: &&&Truth| {
+            let bound = image.tasks[truth.task.index()].cpu.map(|cpu| u32::from(cpu.0));
+            bound.is_none_or(|bound| episode.cpu.is_none_or(|cpu| cpu == bound))
+        };
+        let same: Vec<_> = places.get(&place).into_iter().flatten().filter(may_be_it).collect();
+        if let [truth] = same[..] {
+            episode.truth = true_shares(image, truth);
+        }
+    }
+}
+
 /// How right attribution is about these wakeups.
-fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: Vec<Truth>) -> Record {
+fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: &[Truth]) -> Record {
     let key = |pid: u32, due: u64| (pid, due);
-    let truths: BTreeMap<(u32, u64), Truth> =
-        truths.into_iter().map(|truth| (key(truth.pid(), truth.due), truth)).collect();
+    let truths: BTreeMap<(u32, u64), &Truth> =
+        truths.iter().map(|truth| (key(truth.pid(), truth.due), truth)).collect();
     let mut record = Record::default();
     let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
     for wakeup in wakeups {
@@ -83,7 +107,7 @@ fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: Vec<Truth>
             record.uncompared += 1;
             continue;
         };
-        let one = score(image, truth, &blame(wakeup, known));
+        let one = score(image, truth, &decide(&Tuning::default(), wakeup, known));
         record.wakeups += 1;
         *match one.first {
             Verdict::Right => &mut record.right,

@@ -10,6 +10,7 @@ mod addresses;
 mod explain;
 pub mod random;
 pub mod score;
+mod shares;
 mod tracepoints;
 pub mod trial;
 pub mod truth;

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use wakescope_attribution::{Decision, Rule};
 use wakescope_core::explain::{Cause, Culprit, Evidence, Phase, Share};
 use wakescope_model::Image;
 use wakescope_model::image::StackId;
@@ -54,8 +55,8 @@ pub struct Score {
     pub unknown: BTreeMap<Cause, Class>,
     /// How often each cause was said to be the largest share, and how right that was.
     pub said: BTreeMap<Cause, Said>,
-    /// The same by kind of answer: its cause, its phase where it has one, and its evidence.
-    pub kinds: BTreeMap<String, Said>,
+    /// The same by the rule that decided, also that it cannot be known.
+    pub rules: BTreeMap<Rule, Said>,
 }
 
 /// How often a cause was said.
@@ -104,8 +105,8 @@ pub struct Compared {
     pub ns: Nanoseconds,
     /// The cause of its largest share.
     pub said: Cause,
-    /// Of which kind that is; see [`Score::kinds`].
-    pub kind: String,
+    /// The rule that gave that; `None` if there is no share.
+    pub rule: Option<Rule>,
     /// How right that is.
     pub first: Verdict,
     /// For each cause, how long it truly was, and how much of that was blamed rightly, nanoseconds.
@@ -130,8 +131,8 @@ pub enum Verdict {
 }
 
 /// Compares the shares of a wakeup, the largest first, with its truth.
-pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
-    let mut matching = Matching::new(image, truth, shares);
+pub fn score(image: &Image, truth: &Truth, decisions: &[Decision]) -> Compared {
+    let mut matching = Matching::new(image, truth, decisions);
     matching
         .take(|image, truth, share| is_answer(image, truth.answers[0], share), |g| &mut g.right);
     matching.take(
@@ -161,6 +162,7 @@ struct True {
 /// A share, and what of it was found to be true.
 struct Given<'s> {
     share: &'s Share,
+    rule: Rule,
     left: u64,
     right: u64,
     elsewhere: u64,
@@ -174,7 +176,7 @@ struct Matching<'a> {
 }
 
 impl<'a> Matching<'a> {
-    fn new(image: &'a Image, truth: &'a Truth, shares: &'a [Share]) -> Self {
+    fn new(image: &'a Image, truth: &'a Truth, decisions: &'a [Decision]) -> Self {
         let mut truths: Vec<True> = Vec::new();
         for stretch in &truth.stretches {
             match truths.iter_mut().find(|known| known.answers == stretch.answers) {
@@ -191,8 +193,11 @@ impl<'a> Matching<'a> {
         }
         // What has fewer right answers chooses first.
         truths.sort_by_key(|truth| truth.answers.len());
-        let given = |share: &'a Share| Given { share, left: share.ns, right: 0, elsewhere: 0 };
-        Self { image, truth, truths, given: shares.iter().map(given).collect() }
+        let given = |Decision { share, rule }: &'a Decision| {
+            let (left, rule) = (share.ns, *rule);
+            Given { share, rule, left, right: 0, elsewhere: 0 }
+        };
+        Self { image, truth, truths, given: decisions.iter().map(given).collect() }
     }
 
     /// The stacks that were there in this wakeup, for each cause.
@@ -241,9 +246,9 @@ impl<'a> Matching<'a> {
         };
         let said = self.given.first().map_or(Cause::Unexplained, |given| given.share.cause);
         let cause = |truth: &True| (truth.answers[0].0, truth.all_ns, truth.all_ns - truth.ns);
-        let kind = self.given.first().map_or_else(String::new, |given| kind_of(given.share));
+        let rule = self.given.first().map(|given| given.rule);
         let causes = self.truths.iter().map(cause).collect();
-        Compared { ns, said, kind, first, causes, text }
+        Compared { ns, said, rule, first, causes, text }
     }
 
     fn first(&self) -> Verdict {
@@ -281,8 +286,9 @@ impl<'a> Matching<'a> {
         }
         for given in &self.given {
             let Share { cause, ns, .. } = given.share;
-            let name = culprit_name(given.share);
-            let _ = writeln!(text, "  said {ns:>8} {cause} {name} (right {})", given.right);
+            let (name, rule) = (culprit_name(given.share), given.rule);
+            let _ =
+                writeln!(text, "  said {ns:>8} {cause} {name} by {rule:?} (right {})", given.right);
         }
         text
     }
@@ -299,7 +305,9 @@ impl Score {
             _ => self.said.entry(one.said).or_default(),
         };
         of.count(one.first, lost);
-        self.kinds.entry(one.kind).or_default().count(one.first, lost);
+        if let Some(rule) = one.rule {
+            self.rules.entry(rule).or_default().count(one.first, lost);
+        }
         let class = match one.first {
             Verdict::Right => {
                 self.right += 1;
@@ -354,25 +362,19 @@ impl Score {
         for (cause, said) in other.said {
             self.said.entry(cause).or_default().add(said);
         }
-        for (kind, said) in other.kinds {
-            self.kinds.entry(kind).or_default().add(said);
+        for (rule, said) in other.rules {
+            self.rules.entry(rule).or_default().add(said);
         }
     }
 }
 
-/// The kind of an answer.
-fn kind_of(share: &Share) -> String {
-    let evidence = match share.evidence {
-        _ if share.cause == Cause::Unexplained => return share.cause.to_string(),
-        Evidence::Edge => "edge",
-        Evidence::Stack => "stack",
-        Evidence::Bound => "bound",
-    };
-    let phase = share.phase.map(|phase| format!(", {phase:?}")).unwrap_or_default();
-    format!("{}{phase}, {evidence}", share.cause)
-}
-
 impl Said {
+    /// All of these.
+    pub fn decided(&self) -> u64 {
+        let Self { right, elsewhere, wrong_bound, wrong, unexplained, unexplained_by_loss } = self;
+        right + elsewhere + wrong_bound + wrong + unexplained + unexplained_by_loss
+    }
+
     /// Counts an answer. `lost`: whether the tracer had lost events of the wakeup.
     fn count(&mut self, verdict: Verdict, lost: bool) {
         *match verdict {

@@ -12,13 +12,13 @@ use wakescope_core::explain::{Components, Marks};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{Decoder, Irq, KernelWakeup, Payload, Vector};
 use wakescope_model::Image;
-use wakescope_model::image::{BudgetOf, CpuId, SourceId, SourceKind, TaskId};
+use wakescope_model::image::{BudgetId, BudgetOf, CpuId, SourceId, SourceKind, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::addresses::Addresses;
-use cpu::{Cpu, RING};
+use cpu::{Cpu, FIRST_FAIR_PRIO, RING};
 use places::{Broken, comm, pid};
 use wakeup::{Begun, State};
 
@@ -165,9 +165,11 @@ impl<'i> Tracepoints<'i> {
                 };
                 self.timer_function(number, now, function);
             }
-            Transition::Throttled(budget) => self.cpus[number].throttles(self.image, budget, true),
+            Transition::Throttled(budget) => {
+                self.cpus[number].throttles(self.image, budget, true, now)
+            }
             Transition::Unthrottled(budget) => {
-                self.cpus[number].throttles(self.image, budget, false);
+                self.cpus[number].throttles(self.image, budget, false, now);
             }
             Transition::TimerEnd(_) | Transition::TickEnd | Transition::PeriodEnd => {
                 self.cpus[number].event(now, Payload::TimerExit);
@@ -346,6 +348,7 @@ impl<'i> Tracepoints<'i> {
         let cpu = &self.cpus[number];
         let irq_entry = cpu.in_irq.then_some(MonoNs(cpu.irq_entry));
         let is_idle = cpu.broken.is_some_and(|broken| broken.is_idle());
+        let runs = cpu.broken.and_then(|broken| broken.at.task);
         let mut begun = Begun {
             state: State::Woken,
             expiry: due,
@@ -355,13 +358,14 @@ impl<'i> Tracepoints<'i> {
             marks: Marks { due: MonoNs(due), irq_entry, ..Marks::default() },
             softirq: cpu.softirq.filter(|_| cpu.goes_on_with_softirq(self.image)),
             idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
-            throttled: cpu.rt_throttled,
+            throttled: cpu.holds_back(runs.map(|task| self.prios[task.index()])),
             events_before: cpu.seen,
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,
             ..Begun::default()
         };
         begun.begin_stolen(&mut self.cpus[number], now);
+        begun.begin_quota(self.quota(task), &self.cpus[number], due);
         self.look_at_interrupted(number, now, task, &mut begun);
         let look_at = due + self.keep_ns / 4;
         let cpu = &mut self.cpus[number];
@@ -401,13 +405,24 @@ impl<'i> Tracepoints<'i> {
         begun.interrupted = Some(seen);
     }
 
+    /// The quota that may stop a task, with the priority that it has.
+    fn quota(&self, task: TaskId) -> Option<BudgetId> {
+        let is_ordinary = self.prios[task.index()] >= FIRST_FAIR_PRIO;
+        self.image.tasks[task.index()].budget.filter(|_| is_ordinary)
+    }
+
     /// The wakeup waits for another CPU from now on, and may have waited for the last one.
     fn migrated(&mut self, task: TaskId, now: u64, on: CpuId, has_waited: bool) {
+        let quota = self.quota(task);
         let wakeup = &mut self.wakeups[task.index()];
         let (from, to) = (wakeup.cpu, on.index());
         if wakeup.state != State::Woken || from == to {
             return;
         }
+        if has_waited {
+            wakeup.end_quota(&self.cpus[from], now);
+        }
+        wakeup.begin_quota(quota, &self.cpus[to], now);
         wakeup.move_stolen(self.cpus[from].steal_ns(), now, self.cpus[to].steal_ns());
         if has_waited {
             wakeup.events_elsewhere +=

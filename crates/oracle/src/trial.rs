@@ -1,6 +1,6 @@
 //! A scenario, simulated, traced, explained and compared with the truth.
 
-use wakescope_attribution::{Machine, blame, calibrate};
+use wakescope_attribution::{Machine, Tuning, calibrate, decide};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{ComponentTable, Components, Known};
 use wakescope_model::image::{CpuId, SourceKind, TaskId};
@@ -113,8 +113,8 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             };
             let truth = witness.truths.swap_remove(at);
             let wakeup = decoder.wakeup(seen);
-            let shares = blame(&wakeup, &known);
-            let one = score(image, &truth, &shares);
+            let decisions = decide(&Tuning::default(), &wakeup, &known);
+            let one = score(image, &truth, &decisions);
             total.add(one, seen.lost > 0, trial.seed, image.rules.name);
         }
     });

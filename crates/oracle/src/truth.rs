@@ -40,6 +40,7 @@
 //! - A softirq that a thread executes on RT: the thread, or its kernel code.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - A task of higher priority runs while the probe's budget is used up: that task.
+//! - Another interrupt wakes an idle CPU while the probe's budget is used up: the budget.
 //! - The probe's budget is refilled, and its CPU, which is idle, has not heard of it: the way of that.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
@@ -406,7 +407,14 @@ impl Probe<'_> {
         let named = (Cause::Irq, Who::Source(source));
         match (kind, at.stage) {
             (SourceKind::Steal, _) => (vec![(Cause::Steal, Who::Any)], Edge::Seen),
-            (_, Stage::LeavingIdle) => (vec![(Cause::IdleExit, Who::Any)], Edge::Seen),
+            (_, Stage::LeavingIdle) => {
+                let stopped = self.waiting.is_woken && self.is_stopped(at);
+                let throttled = stopped.then_some((Cause::Throttled, Who::Task(self.task)));
+                (
+                    std::iter::once((Cause::IdleExit, Who::Any)).chain(throttled).collect(),
+                    Edge::Seen,
+                )
+            }
             (SourceKind::Nmi, stage) => {
                 let edge = match stage {
                     Stage::Code => Edge::Seen,

@@ -1,8 +1,9 @@
 //! How seldom attribution is wrong about simulated kernels.
 
-use wakescope_model::Rules;
+use wakescope_model::{Rules, Scenario};
 use wakescope_oracle::Score;
-use wakescope_oracle::random::{scenario, score_of, with_bound_probes};
+use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
+use wakescope_oracle::score::Said;
 
 /// Of a thousand late wakeups, confident wrong answers: what was reached is far below it.
 const MOST_WRONG_PER_MILLE: u64 = 1;
@@ -10,16 +11,42 @@ const MOST_WRONG_PER_MILLE: u64 = 1;
 /// Confident wrong answers are held to the rate that was reached, and the oracle to its own arithmetic.
 #[test]
 fn confident_wrong_answers_are_rare() {
+    check(90, &|seed| scenario(seed));
+}
+
+#[test]
+fn confident_wrong_answers_are_rare_with_bound_probes() {
+    check(90, &|seed| with_bound_probes(scenario(seed)));
+}
+
+/// Quotas stop tasks, and so does the fair server.
+#[test]
+fn confident_wrong_answers_are_rare_where_tasks_are_stopped() {
+    check(85, &|seed| with_budgets(scenario(seed), seed));
+}
+
+/// Scores some of these scenarios, of which so many percent are to be right.
+#[track_caller]
+fn check(least_right_percent: u64, of: &dyn Fn(u64) -> Scenario) {
     let mut all = Score::default();
     for rules in Rules::ALL {
         for seed in 1..=12 {
-            all.merge(score_of(&scenario(seed), seed, rules, 300));
+            all.merge(score_of(&of(seed), seed, rules, 300));
         }
     }
     let own = (all.faults, all.broken, all.unmatched);
     assert_eq!(own, (0, 0, 0), "the oracle contradicts itself");
+    let decided: u64 = all.rules.values().map(Said::decided).sum();
+    assert_eq!(decided, all.late, "a rule decides about each: {:?}", all.rules);
+    let wrong: u64 = all.rules.values().map(|said| said.wrong).sum();
+    assert_eq!(wrong, all.wrong, "{:?}", all.rules);
     assert!(all.late > 1_000, "too few to tell: {}", all.late);
-    assert!(all.right * 10 > all.late * 9, "{} of {} are right", all.right, all.late);
+    assert!(
+        all.right * 100 > all.late * least_right_percent,
+        "{} of {} are right",
+        all.right,
+        all.late
+    );
     let examples: Vec<&str> = all.classes.values().map(|class| &class.example[..]).collect();
     let most = all.late * MOST_WRONG_PER_MILLE / 1_000;
     assert!(all.wrong <= most, "{} of {} are wrong:\n{}", all.wrong, all.late, examples.join("\n"));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "endings.h"
+#include "quota.h"
 #include "sections.h"
 #include "stacks.h"
 #include "state.h"
@@ -151,6 +152,8 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	wakeup->softirq = going_softirq(waits, here == there);
 	wakeup->idle = waits->idle;
 	wakeup->events_before = waits->seen;
+	wakeup->switches_before = waits->switches;
+	wakeup->interrupts_before = waits->interrupts;
 	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)
@@ -162,11 +165,12 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		cpu->woken_count++;
 	}
 	begin_stolen(wakeup, waits, now);
+	begin_quota(wakeup, task, READ(task, se.cfs_rq), due);
 	open_wakeup(wakeup, there, waits);
 	wakeup->state = WOKEN;
 	/* The CPU's variables are reached from its own programs only. */
 	if (here == there)
-		wakeup->throttled = throttles(cpu);
+		wakeup->throttled = throttles(cpu, (void *)bpf_get_current_task());
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, task, now);
 	if (targets == NAMED && here == there) {

@@ -66,6 +66,29 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 		count(place, NET_OF_STEAL, end - due - wakeup->stolen, due);
 }
 
+/*
+ * Puts the switches while it waited that came before the event `first` in the place of the oldest events.
+ * Where there are fewer, the rest of these places hold nothing. Places are fixed, since the verifier
+ * follows each value of a count.
+ */
+INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup, struct cpu *cpu,
+			      u64 first)
+{
+	record->events_lost += SWITCHES;
+#pragma nounroll
+	for (u32 i = 0; i < SWITCHES; i++) {
+		u64 place = cpu->switches + i - SWITCHES;
+		struct kept_switch *kept = &cpu->last_switches[place & (SWITCHES - 1)];
+		record->event[i].kind = NO_EVENT;
+		if ((s64)place < (s64)wakeup->switches_before || kept->number >= first)
+			continue;
+		bpf_probe_read_kernel(&record->event[i], sizeof(struct event), &kept->event);
+		record->events_lost--;
+	}
+	if (!wakeup->events_elsewhere && cpu->switches - wakeup->switches_before <= SWITCHES)
+		record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
+}
+
 /* Fills a record that has room for so many events, a power of two. */
 INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, struct cpu *cpu)
 {
@@ -76,7 +99,8 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	u64 lost = first > wakeup->events_before ? first - wakeup->events_before : 0;
 	lost += wakeup->events_elsewhere;
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
-	record->events_lost = lost < ~0U ? lost : ~0U;
+	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
+	record->in_interrupts = UNKNOWN;
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -88,6 +112,8 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 		taken++;
 	}
 	record->events = taken;
+	if (COLD(first > wakeup->events_before))
+		fill_old_switches(record, wakeup, cpu, first + SWITCHES);
 }
 
 /* Hands it over with all that was seen, or says that there is no room for so much. */
@@ -242,6 +268,8 @@ INLINE void forget(struct wakeup *wakeup)
 	wakeup->stolen = 0;
 	wakeup->steal_read = 0;
 	wakeup->events_elsewhere = 0;
+	wakeup->queue = 0;
+	wakeup->quota = 0;
 }
 
 /*

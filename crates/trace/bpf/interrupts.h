@@ -83,6 +83,8 @@ INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 	if (COLD(wants_bound))
 		goes(cpu, number_of(vector, line), (u64)action, now);
 	/* Attached in the middle of one, the end is seen first. */
+	if (cpu->irq_depth == 1)
+		cpu->interrupts += now - cpu->irq_entry;
 	if (cpu->irq_depth > 0)
 		cpu->irq_depth--;
 	if (cpu->irq_depth > 0)
@@ -175,8 +177,10 @@ SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = ctx[0] + 1;
-	if (COLD(cpu->open))
-		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->softirq.number = ctx[0];
+	if (COLD(cpu->open)) {
+		cpu->softirq_entry = bpf_ktime_get_ns();
+		next_event(cpu, SOFTIRQ_ENTRY, cpu->softirq_entry)->softirq.number = ctx[0];
+	}
 	if (COLD(wants_bound == SOFTIRQS_TOO))
 		comes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
@@ -188,8 +192,13 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = 0;
-	if (COLD(cpu->open))
-		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->softirq.number = ctx[0];
+	if (COLD(cpu->open)) {
+		u64 now = bpf_ktime_get_ns();
+		next_event(cpu, SOFTIRQ_EXIT, now)->softirq.number = ctx[0];
+		if (cpu->softirq_entry)
+			cpu->interrupts += now - cpu->softirq_entry;
+	}
+	cpu->softirq_entry = 0;
 	if (COLD(wants_bound == SOFTIRQS_TOO))
 		goes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
@@ -207,6 +216,7 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 	struct nmi *nmi = &next_event(cpu, NMI, now)->nmi;
 	nmi->handler = ctx[0];
 	nmi->duration_ns = ctx[1];
+	cpu->interrupts += ctx[1];
 	if (COLD(wants_bound)) {
 		struct interference *known = counted_interference(AN_NMI, ctx[0]);
 		if (known) {

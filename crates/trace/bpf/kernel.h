@@ -129,6 +129,8 @@ struct task_struct {
 	/* The same; 0 if it is in no queue, 2 on its way from one to another. */
 	u8 on_rq;
 	struct sched_info sched_info;
+	/* From 6.12 on: the fair server that lets it run, where that is why it runs. */
+	void *dl_server;
 	/* From 6.18 on: whether a quota has stopped the task. */
 	_Bool throttled;
 } CORE;

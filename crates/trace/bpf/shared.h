@@ -4,8 +4,18 @@
 
 #include "kernel.h"
 
+/* What is not known of what the kernel counts. */
+#define UNKNOWN (~0ULL)
+
 /* Events that a CPU remembers, a power of two. */
 #define RING 256
+/*
+ * Switches that a CPU remembers apart from these, a power of two: a few hundred ticks during one long wait
+ * fill the ring, and would push out the one switch that says who had the CPU.
+ */
+#define SWITCHES 16
+/* Events that may be counted as lost. */
+#define MOST_LOST (~0U - SWITCHES)
 /* Events that leave the kernel with a wakeup, if it saw no more than half of them; else all of the ring. */
 #define EVENTS 64
 /* Frames of a stack. */
@@ -28,6 +38,8 @@
 #define CODE 16
 
 enum kind {
+	/* A place where no event is. */
+	NO_EVENT = 0,
 	IRQ_ENTRY = 1,
 	IRQ_EXIT,
 	TIMER_ENTRY,
@@ -205,6 +217,19 @@ struct wakeup {
 	 * meanwhile, and for each CPU one that never is, the task's leaving.
 	 */
 	u64 events_elsewhere;
+	/*
+	 * The queue that the task waits in, if a quota may stop it there; 0 otherwise. Since when, how long
+	 * it had been throttled before, and since when it was then: see quota.h.
+	 */
+	u64 queue;
+	u64 queued_at;
+	u64 queue_sum;
+	u64 queue_since;
+	/* What quotas took of the wait; UNKNOWN if nobody knows. */
+	u64 quota;
+	/* How many switches its CPU had seen when it began, and what its interrupts had taken. */
+	u64 switches_before;
+	u64 interrupts_before;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -260,6 +285,11 @@ struct record {
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
+	/*
+	 * Where events were lost, but no switch: what interrupts, softirqs and NMIs took while it waited,
+	 * ns; else UNKNOWN.
+	 */
+	u64 in_interrupts;
 	struct event event[EVENTS];
 };
 
@@ -277,6 +307,7 @@ struct long_record {
 	struct wakeup wakeup;
 	u32 events;
 	u32 events_lost;
+	u64 in_interrupts;
 	struct event event[RING];
 	struct stack_copy copy;
 };

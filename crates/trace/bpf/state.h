@@ -43,6 +43,12 @@ const volatile struct place steal_time_place = {};
 /* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
 const volatile u32 preemptible = 0;
 
+struct kept_switch {
+	/* Its number among all events. */
+	u64 number;
+	struct event event;
+};
+
 struct cpu {
 	/* Wakeups that wait for this CPU: see waiting.h. */
 	u32 open;
@@ -81,6 +87,13 @@ struct cpu {
 	u64 copied;
 	struct stack_copy copies[COPIES];
 	struct event ring[RING];
+	/* What interrupts, softirqs and NMIs took so far; softirqs only while a wakeup waits. */
+	u64 interrupts;
+	/* When the softirq that goes on began; 0 if none does, or nobody waited then. */
+	u64 softirq_entry;
+	/* Switches so far, and the last of these. */
+	u64 switches;
+	struct kept_switch last_switches[SWITCHES];
 };
 
 MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
@@ -173,9 +186,14 @@ INLINE void *per_cpu(struct cpu *cpu, const volatile struct place *place)
 	return base ? (void *)(base + place->from_runqueue) : 0;
 }
 
-/* Whether this CPU's real-time tasks have used up their time. */
-INLINE u32 throttles(struct cpu *cpu)
+/*
+ * Whether this CPU's real-time tasks have used up their time, or have to give way to the task that runs:
+ * what the fair server lets run comes before them, until the server's time is used up.
+ */
+INLINE u32 throttles(struct cpu *cpu, struct task_struct *runs)
 {
+	if (FIELD_EXISTS(runs->dl_server) && READ(runs, dl_server))
+		return 1;
 	struct rq *rq = (void *)runqueue(cpu);
 	if (!rq || !FIELD_EXISTS(rq->rt.rt_throttled))
 		return 0;
@@ -234,6 +252,15 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	event->steal_ns = stolen(cpu);
 	event->kind = kind;
 	return event;
+}
+
+/* The last event is a switch: it is kept although others follow. */
+INLINE void keep_switch(struct cpu *cpu)
+{
+	struct kept_switch *kept = &cpu->last_switches[cpu->switches & (SWITCHES - 1)];
+	kept->number = cpu->seen - 1;
+	kept->event = cpu->ring[kept->number & (RING - 1)];
+	cpu->switches++;
 }
 
 /*

@@ -63,6 +63,8 @@ INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to, int ha
 		wakeup->events_elsewhere +=
 			1 + (seen > wakeup->events_before ? seen - wakeup->events_before : 0);
 	wakeup->events_before = to->seen;
+	wakeup->switches_before = to->switches;
+	wakeup->interrupts_before = to->interrupts;
 	wakeup->cpu = number;
 	open_on(wakeup, number, to);
 	return 1;

@@ -11,6 +11,7 @@
 
 #include "beginnings.h"
 #include "bpf.h"
+#include "quota.h"
 #include "shared.h"
 #include "state.h"
 
@@ -18,9 +19,6 @@ MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
-
-/* What the CPU's steal clock shows where it is not known. */
-#define UNKNOWN (~0ULL)
 
 INLINE struct wait_counts *all_waits(void)
 {
@@ -39,28 +37,8 @@ INLINE void waits_since(struct waits *waits, struct wait_counts *all, u64 since)
 /* How long this queue has been throttled so far, itself or with a group above it. */
 INLINE u64 throttled_time(struct cfs_rq *queue)
 {
-	struct cfs_rq___pelt *pelt = (void *)queue;
-	struct cfs_rq___task *older = (void *)queue;
-	struct rq *rq = FIELD_EXISTS(queue->rq) ? READ(queue, rq) : 0;
-	u64 sum = 0, began = 0, now = 0;
-	if (!rq)
-		return 0;
-	if (FIELD_EXISTS(queue->throttled_clock_self_time)) {
-		/* From 6.5 on: by the run queue's clock. */
-		sum = READ(queue, throttled_clock_self_time);
-		began = READ(queue, throttled_clock_self);
-		now = READ(rq, clock);
-	} else if (FIELD_EXISTS(queue->throttle_count) && FIELD_EXISTS(pelt->throttled_clock_pelt_time)) {
-		/* From 5.19 on: without steal and interrupts. */
-		sum = READ(pelt, throttled_clock_pelt_time);
-		began = READ(queue, throttle_count) ? READ(pelt, throttled_clock_pelt) : 0;
-		now = READ(rq, clock_pelt) - READ(rq, lost_idle_time);
-	} else if (FIELD_EXISTS(queue->throttle_count) && FIELD_EXISTS(older->throttled_clock_task_time)) {
-		sum = READ(older, throttled_clock_task_time);
-		began = READ(queue, throttle_count) ? READ(older, throttled_clock_task) : 0;
-		now = READ(rq, clock_task);
-	}
-	return began && now > began ? sum + (now - began) : sum;
+	struct throttle seen = throttle_of(queue);
+	return seen.since && seen.now > seen.since ? seen.sum + (seen.now - seen.since) : seen.sum;
 }
 
 /* Whether a deadline task has used up its time. */
@@ -78,8 +56,8 @@ INLINE u32 deadline_throttled(struct task_struct *task)
 	return word >> __builtin_preserve_field_info(task->dl.dl_throttled, 5);
 }
 
-/* Whether a real-time or deadline task is stopped for having used up the time of such tasks. */
-INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task)
+/* Whether a real-time or deadline task is stopped for having used up the time of such tasks, while `runs` runs. */
+INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task, struct task_struct *runs)
 {
 	struct task_struct___groups *grouped = (void *)task;
 	if (task->prio < 0)
@@ -91,7 +69,7 @@ INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task)
 		if (queue && FIELD_EXISTS(queue->rt_throttled) && READ(queue, rt_throttled))
 			return 1;
 	}
-	return throttles(cpu);
+	return throttles(cpu, runs);
 }
 
 INLINE u64 steal_clock(struct cpu *cpu)
@@ -118,14 +96,10 @@ INLINE struct waits *waits_of_thread(struct task_struct *task, struct wait_count
 	return waits;
 }
 
-/*
- * The queue whose quota may stop a thread that waits there. From 6.18 on a quota stops a task only on its
- * way to user space, and says so in the task; before, it stops all that wait in the queue.
- */
+/* The thread waits in this queue. */
 INLINE void waits_in(struct waits *waits, struct task_struct *task, struct cfs_rq *queue)
 {
-	int may_stop = !FIELD_EXISTS(task->throttled) || READ(task, throttled);
-	waits->queue = may_stop && task->prio >= 100 ? (u64)queue : 0;
+	waits->queue = may_be_stopped(task) ? (u64)queue : 0;
 	waits->throttled_since = waits->queue ? throttled_time(queue) : 0;
 }
 
@@ -361,7 +335,7 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 	waits = wait_begins(prev, WAIT_PREEMPTED, now, rq ? READ(rq, clock) : 0);
 	if (!waits)
 		return;
-	waits->stopped = realtime_throttled(cpu, prev);
+	waits->stopped = realtime_throttled(cpu, prev, next);
 	describe(&waits->task, prev);
 	describe(&waits->taker, next);
 }
@@ -414,17 +388,7 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 	if (FIELD_EXISTS(task->sched_info.run_delay))
 		waits->run_delay_moved = READ(task, sched_info.run_delay);
 	waits->stopped_before += stopped_in_queue(waits);
-	struct cfs_rq *queue = READ(task, se.cfs_rq);
-	struct task_group *group = 0;
-	struct cfs_rq **queues = 0;
-	if (queue && FIELD_EXISTS(queue->tg))
-		group = READ(queue, tg);
-	if (group && FIELD_EXISTS(group->cfs_rq))
-		queues = READ(group, cfs_rq);
-	queue = 0;
-	if (queues)
-		bpf_probe_read_kernel(&queue, sizeof(queue), queues + number);
-	waits_in(waits, task, queue);
+	waits_in(waits, task, queue_on(task, number));
 }
 
 /* A thread is gone. Its number may be another's from now on. What it waited stays. */

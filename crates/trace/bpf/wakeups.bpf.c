@@ -11,6 +11,7 @@
 #include "endings.h"
 #include "interrupts.h"
 #include "memory.h"
+#include "quota.h"
 #include "sections.h"
 #include "shared.h"
 #include "state.h"
@@ -28,9 +29,15 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	if (HOT(!wakeup) || wakeup->state != WOKEN)
 		return 0;
 	struct cpu *to = cpu_of(ctx[1]);
+	if (!to)
+		return 0;
 	/* Who wakes it also chooses its CPU: then it has not waited in a queue yet. */
-	if (to)
-		move_wakeup(wakeup, ctx[1], to, READ(task, on_rq));
+	int has_waited = READ(task, on_rq);
+	u64 now = bpf_ktime_get_ns();
+	if (has_waited)
+		end_quota(wakeup, task, now);
+	if (move_wakeup(wakeup, ctx[1], to, has_waited))
+		begin_quota(wakeup, task, queue_on(task, ctx[1]), now);
 	return 0;
 }
 
@@ -97,6 +104,8 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 {
 	u32 pid = next->pid;
 	struct wakeup *wakeup = wakeup_of(pid);
+	if (wakeup && wakeup->state == RUNNING)
+		end_quota(wakeup, next, now);
 	if (!wakeup || wakeup->state != WOKEN)
 		return;
 	/*
@@ -114,6 +123,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	}
 	wakeup->switch_in = now;
 	add_stolen(wakeup, stolen(cpu), now);
+	end_quota(wakeup, next, now);
 	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;
 	wakeup->faults_before = next->min_flt + next->maj_flt;
 	u32 zero = 0;
@@ -126,7 +136,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		end(wakeup, cpu, next, number, now);
 }
 
-INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
+INLINE void switch_out(struct task_struct *prev, struct task_struct *next, u64 now)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = wakeup_of(pid);
@@ -136,8 +146,10 @@ INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
 	 * One that is only preempted is looked at until it sleeps: before that its next timer is not
 	 * there to expire, and who keeps it from that is to be seen.
 	 */
-	if (!sleeps(prev))
+	if (!sleeps(prev)) {
+		begin_quota(wakeup, prev, READ(prev, se.cfs_rq), now);
 		return;
+	}
 	look_back(wakeup, next);
 	/* Where it waited: it may have been moved since it ran, and it is there that it counts as open. */
 	struct cpu *waited = cpu_of(wakeup->cpu);
@@ -169,12 +181,13 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
 	cpu->irq_depth = 0;
 	if (targets == NAMED)
-		switch_out(prev, next);
+		switch_out(prev, next, now);
 	struct cpu_switch *cpu_switch = &next_event(cpu, SWITCH, now)->cpu_switch;
 	describe_thread(&cpu_switch->prev, prev);
 	describe_thread(&cpu_switch->next, next);
-	cpu_switch->throttled = throttles(cpu);
+	cpu_switch->throttled = throttles(cpu, next);
 	bpf_probe_read_kernel(cpu_switch->comm, sizeof(cpu_switch->comm), &next->comm);
+	keep_switch(cpu);
 	cpu->switched = now;
 	switch_in(ctx, cpu, number, prev, next, now);
 	tell_own_time(cpu, now);

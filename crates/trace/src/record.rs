@@ -9,7 +9,7 @@ use wakescope_decode::{
 
 use crate::shared::{
     self, AWAKE, COPIED_BYTES, EVENTS, Event, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy,
-    Wakeup, from_bytes, kind,
+    UNKNOWN, Wakeup, from_bytes, kind,
 };
 
 /// What a record says; `None` if it is too short for one. What a stack is that it has a copy of,
@@ -23,10 +23,11 @@ pub(crate) fn wakeup_of(
     let copy = from_bytes::<StackCopy>(copy).filter(|copy| copy.registers != 0);
     let events = rest[size_of::<Head>()..].chunks_exact(size_of::<Event>());
     let events = events.take((head.events as usize).min(RING));
-    let events: Vec<KernelEvent> =
-        events.filter_map(from_bytes::<Event>).map(|event| event_of(&event)).collect();
     // Events that it states and does not hold are lost as well.
     let missing = head.events.saturating_sub(u32::try_from(events.len()).unwrap_or(u32::MAX));
+    let events = events.filter_map(from_bytes::<Event>);
+    let events = events.filter(|event| event.kind != kind::NO_EVENT);
+    let events: Vec<KernelEvent> = events.map(|event| event_of(&event)).collect();
     let lost = head.events_lost.saturating_add(missing);
     let mut wakeup = bare_wakeup(&head.wakeup);
     // Programs keep what the ring has room for, from before the wakeup on: a full one may have begun
@@ -34,6 +35,9 @@ pub(crate) fn wakeup_of(
     let cut = matches!(events.len(), EVENTS | RING)
         && events.first().is_some_and(|first| first.at > wakeup.marks.due);
     wakeup.lost = lost.max(u32::from(cut));
+    wakeup.lost_interrupts_ns =
+        (wakeup.lost > 0 && missing == 0 && head.in_interrupts != shared::UNKNOWN)
+            .then_some(head.in_interrupts);
     wakeup.events = events;
     if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
         interrupted.stack = walk(&copy);
@@ -72,6 +76,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
             _ => raw.faults_after.saturating_sub(raw.faults_before),
         },
         stolen_ns: raw.stolen,
+        quota_ns: (raw.quota != UNKNOWN).then_some(raw.quota),
         steal_after_ns: raw.steal_after,
         irqs_off: seen(raw.irqs_off).zip(seen(raw.irqs_on)),
         throttled: raw.throttled != 0,
@@ -85,6 +90,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         }),
         events: Vec::new(),
         lost: 0,
+        lost_interrupts_ns: None,
     }
 }
 

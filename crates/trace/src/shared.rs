@@ -29,6 +29,8 @@ pub(crate) const NET_OF_STEAL: usize = 5;
 pub(crate) const A_VECTOR: u32 = 1 << 31;
 /// The stimulus of a wakeup that was due before its thread slept.
 pub(crate) const AWAKE: u32 = 4;
+/// See `UNKNOWN`.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
 /// The number of NMIs.
 pub(crate) const AN_NMI: u32 = A_VECTOR + 0x100;
 /// Numbers from here on are those of softirqs.
@@ -54,6 +56,7 @@ pub(crate) const fn window_ns(rank: usize) -> u64 {
 
 /// What an event is.
 pub(crate) mod kind {
+    pub(crate) const NO_EVENT: u32 = 0;
     pub(crate) const IRQ_ENTRY: u32 = 1;
     pub(crate) const IRQ_EXIT: u32 = 2;
     pub(crate) const TIMER_ENTRY: u32 = 3;
@@ -211,6 +214,13 @@ pub(crate) struct Wakeup {
     pub(crate) waits: u64,
     pub(crate) preempted: u64,
     pub(crate) events_elsewhere: u64,
+    pub(crate) queue: u64,
+    pub(crate) queued_at: u64,
+    pub(crate) queue_sum: u64,
+    pub(crate) queue_since: u64,
+    pub(crate) quota: u64,
+    pub(crate) switches_before: u64,
+    pub(crate) interrupts_before: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,
@@ -256,6 +266,7 @@ pub(crate) struct Head {
     pub(crate) wakeup: Wakeup,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
+    pub(crate) in_interrupts: u64,
 }
 
 /// Bytes of a `struct record`.

@@ -26,6 +26,9 @@ pub(super) struct Case<'a> {
     pub(super) marks: Marks,
     /// Whether events are missing or out of order, so that none of them proves what came after.
     pub(super) doubtful: bool,
+    /// Where nothing but interrupts and the like is missing, so that who had the CPU from one switch to
+    /// the next is known: how long these took at most, nanoseconds.
+    pub(super) lost_interrupts_ns: Option<u64>,
     /// How the wait begins.
     pub(super) opening: Opening,
     /// Whether the interrupt, or the waker, was on another CPU than the one that was watched.
@@ -60,13 +63,15 @@ pub(super) enum Opening {
 
 impl<'a> Case<'a> {
     pub(super) fn of(tuning: &Tuning, wakeup: &'a Wakeup, known: &Known) -> Self {
-        let doubtful = wakeup.lost > 0 || wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
+        let disordered = wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
+        let doubtful = wakeup.lost > 0 || disordered;
         let mut case = Case {
             wakeup,
             known: *known,
             tuning: *tuning,
             marks: wakeup.marks,
             doubtful,
+            lost_interrupts_ns: wakeup.lost_interrupts_ns.filter(|_| doubtful && !disordered),
             opening: Opening::Unseen,
             remote: is_remote(wakeup),
             asked: None,
@@ -162,11 +167,14 @@ impl<'a> Case<'a> {
         runs.is_known() && !runs.is_idle() && left.next().is_some()
     }
 
-    /// Whether a quota of CPU time was refilled meanwhile, of whomever. It may have stopped the task that
-    /// wakes, which is an ordinary one: no event says so.
+    /// Whether a quota of CPU time may have stopped the task that wakes: the kernel counts how long, and
+    /// not when. Where that was not read, whether one was refilled meanwhile, of whomever.
     pub(super) fn a_quota_may_have_stopped_it(&self) -> bool {
         let refills = |event: &Event| matches!(&event.what, What::TimerEntry(function, _) if function == QUOTA_TIMER);
-        !self.task().is_urgent() && self.events().any(refills)
+        match self.wakeup.quota_ns {
+            Some(ns) => ns > 0,
+            None => !self.task().is_urgent() && self.events().any(refills),
+        }
     }
 
     /// The marks that concern this stimulus and do not contradict each other.

@@ -3,8 +3,9 @@
 
 use super::case::Case;
 use super::piece::{Pieces, label};
-use super::rules::{delivered, is_left_at_once};
+use super::rules::{delivered, is_left_at_once, stopped_by_quota};
 use super::standstill::stolen;
+use crate::rule::Rule;
 use wakescope_core::explain::{Cause, Culprit, Evidence, Share, What};
 
 /// Covers pieces with NMIs and the tracer's own time, of which the end and the length are known. One
@@ -14,13 +15,17 @@ pub(super) fn cover_with_nmis_and_tracer(pieces: &mut Pieces, case: &Case) {
     let mut earlier = case.counted_from();
     for event in case.counted_events() {
         let whose = match &event.what {
-            What::Nmi(name, length_ns) => Some((Cause::Nmi, Culprit::nmi(name), *length_ns)),
-            What::Tracer(length_ns) => Some((Cause::Tracer, Culprit::Tracer, *length_ns)),
+            What::Nmi(name, length_ns) => {
+                Some((Rule::Nmi, Cause::Nmi, Culprit::nmi(name), *length_ns))
+            }
+            What::Tracer(length_ns) => {
+                Some((Rule::Tracer, Cause::Tracer, Culprit::Tracer, *length_ns))
+            }
             _ => None,
         };
-        if let Some((cause, culprit, length_ns)) = whose {
+        if let Some((rule, cause, culprit, length_ns)) = whose {
             let from = event.at.0.saturating_sub(length_ns).max(earlier);
-            pieces.cover(from, event.at.0, &label(cause, culprit, Evidence::Edge));
+            pieces.cover(from, event.at.0, &label(rule, cause, culprit, Evidence::Edge));
         }
         earlier = earlier.max(event.at.0);
     }
@@ -38,10 +43,34 @@ pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
         let What::Steal(reading_ns) = event.what else { continue };
         if let Some((at, earlier_ns)) = before {
             let taken_ns = reading_ns.saturating_sub(earlier_ns);
-            pieces.take((at.max(case.counted_from()), event.at.0), taken_ns, &stolen(), spared);
+            pieces.take(
+                (at.max(case.counted_from()), event.at.0),
+                taken_ns,
+                &stolen(Rule::StealClock),
+                spared,
+            );
         }
         before = Some((event.at.0, reading_ns));
     }
+}
+
+/// Covers with the time in which a quota stopped the task what then held nobody up: other tasks and an idle
+/// CPU. The kernel counts how long that was, after the interrupt, and not when.
+pub(super) fn cover_with_quota(pieces: &mut Pieces, case: &Case) {
+    let Some(ns) = case.wakeup.quota_ns.filter(|&ns| ns > 0) else { return };
+    let goes_on = |share: &Share| {
+        !matches!(
+            share.cause,
+            Cause::Unexplained
+                | Cause::EqualOrLowerTask
+                | Cause::NoPreemptionPoint
+                | Cause::PreemptOff
+                | Cause::RemoteWakeup
+                | Cause::IdleExit
+        )
+    };
+    let from = case.marks.irq_exit.unwrap_or(case.marks.due);
+    pieces.take((from.0, case.marks.response.0), ns, &stopped_by_quota(case), goes_on);
 }
 
 /// Covers with the time that further interrupts take to arrive what nobody could explain right before
@@ -57,7 +86,7 @@ pub(super) fn cover_with_arrivals(pieces: &mut Pieces, case: &Case) {
     if !context.is_some_and(|context| is_left_at_once(context) && !case.is_own(&context.task)) {
         return;
     }
-    let delivery = delivered();
+    let delivery = delivered(Rule::NextArrival);
     let explained = |share: &Share| share.cause != Cause::Unexplained;
     let until = case.marks.sched_entry.or(case.marks.switch_in).unwrap_or(case.marks.response);
     // The scheduler may have picked somebody else first: that is what the CPU had to go to.

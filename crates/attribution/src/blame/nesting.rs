@@ -1,5 +1,6 @@
 //! Interrupts, their timers' functions, and softirqs, one within another.
 
+use crate::rule::Rule;
 use crate::softirq::softirq_name;
 use wakescope_core::explain::{Cause, Culprit, Interrupt, What};
 
@@ -13,15 +14,17 @@ pub(super) struct Nested {
 }
 
 impl Nested {
-    /// What its time is blamed on.
-    pub(super) fn blame(&self) -> (Cause, Culprit) {
+    /// What its time is blamed on, and by which rule.
+    pub(super) fn blame(&self) -> (Rule, Cause, Culprit) {
         match &self.what {
             What::SoftirqEntry(number) => {
-                (Cause::Softirq, Culprit::softirq(&softirq_name(*number)))
+                (Rule::Softirq, Cause::Softirq, Culprit::softirq(&softirq_name(*number)))
             }
-            What::TimerEntry(name, _) => (Cause::Irq, Culprit::timer(name)),
-            What::IrqEntry(Interrupt(name)) => (Cause::Irq, Culprit::interrupt(name)),
-            _ => (Cause::Unexplained, Culprit::None),
+            What::TimerEntry(name, _) => (Rule::TimerFunction, Cause::Irq, Culprit::timer(name)),
+            What::IrqEntry(Interrupt(name)) => {
+                (Rule::Interrupt, Cause::Irq, Culprit::interrupt(name))
+            }
+            _ => (Rule::Unseen, Cause::Unexplained, Culprit::None),
         }
     }
 
@@ -93,6 +96,12 @@ impl Nesting {
         self.inside = softirqs;
         let rest: Vec<Nested> = rest;
         rest.iter().map(|nested| nested.id).collect()
+    }
+
+    /// Forgets softirqs and all that is within them, and tells what that was.
+    pub(super) fn drop_softirqs(&mut self) -> Vec<u32> {
+        let first = self.inside.iter().position(Nested::is_softirq).unwrap_or(self.inside.len());
+        self.inside.drain(first..).map(|nested| nested.id).collect()
     }
 
     /// Takes all out.

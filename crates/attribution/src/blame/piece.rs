@@ -1,65 +1,100 @@
 //! Pieces of a wakeup: intervals without gap or overlap, each with its label.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::rc::Rc;
 
+use super::Decision;
+use crate::rule::Rule;
 use wakescope_core::explain::{Cause, Culprit, Evidence, Frame, Phase, Share, Within};
 
-/// A share whose length is not known yet.
-pub(super) type Label = Rc<Share>;
+/// A share whose length is not known yet, and the rule that gives it.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    pub(super) rule: Rule,
+    share: Rc<Share>,
+}
+
+impl Deref for Label {
+    type Target = Share;
+
+    fn deref(&self) -> &Share {
+        &self.share
+    }
+}
+
+impl Label {
+    fn new(rule: Rule, share: Share) -> Self {
+        Self { rule, share: Rc::new(share) }
+    }
+
+    /// By the same rule, with this change.
+    fn with(&self, change: impl FnOnce(&mut Share)) -> Self {
+        let mut share = Share::clone(self);
+        change(&mut share);
+        Self::new(self.rule, share)
+    }
+}
 
 /// The longest stack that a share keeps.
 const DEEPEST_STACK: usize = 64;
 
 /// A label without a stack.
-pub(super) fn label(cause: Cause, culprit: Culprit, evidence: Evidence) -> Label {
-    Rc::new(Share { cause, culprit, evidence, ..Share::default() })
+pub(super) fn label(rule: Rule, cause: Cause, culprit: Culprit, evidence: Evidence) -> Label {
+    Label::new(rule, Share { cause, culprit, evidence, ..Share::default() })
 }
 
 /// A label of a part of the way to the task, without a stack.
-pub(super) fn of_phase(cause: Cause, phase: Phase, evidence: Evidence) -> Label {
-    Rc::new(Share { cause, phase: Some(phase), evidence, ..Share::default() })
+pub(super) fn of_phase(rule: Rule, cause: Cause, phase: Phase, evidence: Evidence) -> Label {
+    Label::new(rule, Share { cause, phase: Some(phase), evidence, ..Share::default() })
+}
+
+/// The label of the way from another CPU.
+pub(super) fn from_afar(rule: Rule, culprit: Culprit, from_cpu: Option<u32>) -> Label {
+    let (cause, evidence) = (Cause::RemoteWakeup, Evidence::Edge);
+    Label::new(rule, Share { cause, culprit, from_cpu, evidence, ..Share::default() })
 }
 
 /// The same label, with what the culprit was in.
 pub(super) fn in_place(label: &Label, within: Within) -> Label {
-    Rc::new(Share { within, ..(**label).clone() })
+    label.with(|share| share.within = within)
 }
 
 /// The same label, while the CPU waits for a lock.
 pub(super) fn while_locked_out(label: &Label) -> Label {
-    Rc::new(Share { waiting_for_lock: true, ..(**label).clone() })
+    label.with(|share| share.waiting_for_lock = true)
 }
 
 /// A label that a stack speaks for.
 pub(super) fn with_stack(label: &Label, stack: &[Frame]) -> Label {
-    let frames = stack.iter().take(DEEPEST_STACK).cloned().collect();
-    Rc::new(Share { frames, ..(**label).clone() })
+    label.with(|share| share.frames = shortened(stack))
 }
 
 /// The same label, with where the culprit gave up the CPU in the end.
 pub(super) fn with_given_up_at(label: &Label, stack: &[Frame]) -> Label {
-    let given_up_at = stack.iter().take(DEEPEST_STACK).cloned().collect();
-    Rc::new(Share { given_up_at, ..(**label).clone() })
+    label.with(|share| share.given_up_at = shortened(stack))
 }
 
 /// The same of the culprit's own program; without one the label as it is.
 pub(super) fn with_user_stack(label: &Label, stack: &[Frame]) -> Label {
     if stack.is_empty() {
-        return Rc::clone(label);
+        return label.clone();
     }
-    let user_stack = stack.iter().take(DEEPEST_STACK).cloned().collect();
-    Rc::new(Share { user_stack, ..(**label).clone() })
+    label.with(|share| share.user_stack = shortened(stack))
 }
 
-/// The same label, known in another way.
-pub(super) fn known_by(label: &Label, evidence: Evidence) -> Label {
-    Rc::new(Share { evidence, ..(**label).clone() })
+fn shortened(stack: &[Frame]) -> Vec<Frame> {
+    stack.iter().take(DEEPEST_STACK).cloned().collect()
 }
 
-/// The label of what nobody knows.
-pub(super) fn unexplained() -> Label {
-    Rc::new(Share::default())
+/// The same share by another rule, which knows it in this way.
+pub(super) fn known_by(rule: Rule, label: &Label, evidence: Evidence) -> Label {
+    Label { rule, ..label.with(|share| share.evidence = evidence) }
+}
+
+/// The label of what this rule finds that nobody knows.
+pub(super) fn unexplained(rule: Rule) -> Label {
+    Label::new(rule, Share::default())
 }
 
 /// An interval and whose it is.
@@ -93,7 +128,7 @@ impl Pieces {
     /// Gives `label` to all between `from` and `to`.
     pub(super) fn cover(&mut self, from: u64, to: u64, label: &Label) {
         for i in self.between(from, to) {
-            self.0[i].label = Rc::clone(label);
+            self.0[i].label = label.clone();
         }
     }
 
@@ -131,6 +166,12 @@ impl Pieces {
         self.0.iter().map(|piece| (piece.from, piece.to)).collect()
     }
 
+    /// The rule of each piece.
+    #[cfg(test)]
+    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.0.iter().map(|piece| piece.label.rule)
+    }
+
     /// The pieces between two points, after cutting those that reach beyond.
     fn between(&mut self, from: u64, to: u64) -> std::ops::Range<usize> {
         let first = self.cut(from);
@@ -154,17 +195,18 @@ impl Pieces {
     }
 
     /// The shares: pieces with the same cause, culprit and place as one, the largest first. A share
-    /// is known as well as the least known of its pieces.
-    pub(super) fn shares(self) -> Vec<Share> {
-        let mut shares: Vec<Share> = Vec::new();
+    /// is known as well as the least known of its pieces, and has the rule that gave most of it.
+    pub(super) fn decisions(self) -> Vec<Decision> {
+        let mut shares: Vec<(Share, BTreeMap<Rule, u64>)> = Vec::new();
         let mut places = HashMap::new();
         for piece in self.0.iter().filter(|piece| piece.from < piece.to) {
             let label = &*piece.label;
             let place = *places.entry(identity(label)).or_insert_with(|| {
-                shares.push(Share { ns: 0, ..label.clone() });
+                shares.push((Share { ns: 0, ..label.clone() }, BTreeMap::new()));
                 shares.len() - 1
             });
-            let share = &mut shares[place];
+            let (share, rules) = &mut shares[place];
+            *rules.entry(piece.label.rule).or_default() += piece.ns();
             share.ns += piece.ns();
             share.evidence = share.evidence.max(label.evidence);
             if share.frames.is_empty() {
@@ -177,8 +219,11 @@ impl Pieces {
                 share.user_stack.clone_from(&label.user_stack);
             }
         }
-        shares.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| identity(a).cmp(&identity(b))));
         shares
+            .sort_by(|(a, _), (b, _)| b.ns.cmp(&a.ns).then_with(|| identity(a).cmp(&identity(b))));
+        let most = |rules: BTreeMap<Rule, u64>| rules.into_iter().max_by_key(|&(_, ns)| ns);
+        let decided = |(share, rules)| Some(Decision { share, rule: most(rules)?.0 });
+        shares.into_iter().filter_map(decided).collect()
     }
 }
 

@@ -1,17 +1,16 @@
 //! The rules of blame for time that neither an interrupt nor a softirq takes.
 
-use std::rc::Rc;
-
 use super::case::Case;
 use super::piece::{
-    Label, in_place, known_by, label, of_phase, unexplained, with_given_up_at, with_stack,
-    with_user_stack,
+    Label, from_afar, in_place, known_by, label, of_phase, unexplained, with_given_up_at,
+    with_stack, with_user_stack,
 };
 use super::standstill::{quietly_waits, stalled, stood_still};
 use crate::function::{culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within};
+use crate::rule::Rule;
 use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
-    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Share, Task, WokenBy,
+    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Task, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -25,20 +24,20 @@ pub(super) struct Split {
 
 impl Split {
     pub(super) fn all(label: Label) -> Self {
-        Self { at_most_ns: 0, first: Rc::clone(&label), then: label }
+        Self { at_most_ns: 0, first: label.clone(), then: label }
     }
 
-    pub(super) fn unexplained() -> Self {
-        Self::all(unexplained())
+    pub(super) fn unexplained(rule: Rule) -> Self {
+        Self::all(unexplained(rule))
     }
 
-    fn all_of(cause: Cause, culprit: Culprit, evidence: Evidence) -> Self {
-        Self::all(label(cause, culprit, evidence))
+    fn all_of(rule: Rule, cause: Cause, culprit: Culprit, evidence: Evidence) -> Self {
+        Self::all(label(rule, cause, culprit, evidence))
     }
 
     /// All is of a task that was seen to run, wherever in its program it was.
-    fn all_of_task(case: &Case, cause: Cause, task: &Task) -> Self {
-        let bare = label(cause, Culprit::Task(task.named()), Evidence::Edge);
+    fn all_of_task(rule: Rule, case: &Case, cause: Cause, task: &Task) -> Self {
+        let bare = label(rule, cause, Culprit::Task(task.named()), Evidence::Edge);
         Self::all(with_user_stack(&bare, case.user_stack(task)))
     }
 }
@@ -51,19 +50,18 @@ impl Split {
 /// and 37 ms were blamed on interrupts off in the load.)
 pub(super) fn waiting(case: &Case) -> Split {
     match case.context() {
-        _ if case.timer_was_not_there() => {
-            reached!("no timer yet");
-            Split::unexplained()
-        }
+        _ if case.timer_was_not_there() => Split::unexplained(Rule::NoTimerYet),
         Some(context) if is_asleep(context) => waking(case, context),
         Some(context) if case.is_own(&context.task) => on_its_way_to_sleep(case),
         Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
             Some(edges) => measured(case, context, edges),
-            None if lets_interrupts_in(context) => delivery(case, stood_still(case)),
+            None if lets_interrupts_in(context) => {
+                delivery(case, stood_still(Rule::LateInterrupt, case))
+            }
             None if context.mode == Mode::Kernel => kept_out(case, context),
-            None => delivery(case, unexplained()),
+            None => delivery(case, unexplained(Rule::LateInterrupt)),
         },
-        _ => delivery(case, unexplained()),
+        _ => delivery(case, unexplained(Rule::LateInterrupt)),
     }
 }
 
@@ -75,23 +73,20 @@ pub(super) fn waiting(case: &Case) -> Split {
 /// still. (Under an emulator that was stopped: 20 ms of `exit_to_user_mode_prepare`, 6.1, and 52 ms of
 /// `finish_task_switch`, 7.2.)
 fn kept_out(case: &Case, context: &Context) -> Split {
-    let section = section(case, Cause::IrqOff, context);
+    let section = |rule| section(rule, case, Cause::IrqOff, context);
     let is_short = !context.stack_is_later && is_short_way(&context.stack);
     match case.interrupt_before() {
         Some(came) if !context.stack_is_later && is_of_user_mode(&context.stack) => {
-            reached!("the way back from an interrupt before");
             let at_most_ns = came.since(case.marks.due).0;
-            Split { at_most_ns, first: stood_still(case), then: section }
+            let rule = Rule::WayBackBefore;
+            Split { at_most_ns, first: stood_still(rule, case), then: section(rule) }
         }
         _ if is_short && case.known.guest && !case.doubtful => {
-            reached!("interrupts off for a short way in a guest");
             let at_most_ns = case.tuning.long_short_way_ns;
-            Split { at_most_ns, first: section, then: stood_still(case) }
+            let rule = Rule::ShortWay;
+            Split { at_most_ns, first: section(rule), then: stood_still(rule, case) }
         }
-        _ => {
-            reached!("interrupts off");
-            delivery(case, section)
-        }
+        _ => delivery(case, section(Rule::InterruptsOff)),
     }
 }
 
@@ -107,8 +102,8 @@ fn waking(case: &Case, context: &Context) -> Split {
     let waited_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
     match case.known.waking_ns {
         Some(usual_ns) if case.known.guest && waited_ns > unusual_ns(usual_ns) => {
-            reached!("an idle guest that woke unusually late");
-            Split { at_most_ns: usual_ns, then: stood_still(case), ..idle_exit(context) }
+            let then = stood_still(Rule::LateIdleExit, case);
+            Split { at_most_ns: usual_ns, then, ..idle_exit(context) }
         }
         _ => idle_exit(context),
     }
@@ -120,9 +115,9 @@ fn awake(case: &Case, context: &Context) -> Split {
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
     match quietly_waits(case, irq_exit, sched_entry.or(switch_in)) {
         true if case.known.guest => {
-            reached!("an idle guest that stood still after it woke");
             let at_most_ns = case.tuning.slow_way_ns;
-            Split { at_most_ns, then: stood_still(case), ..idle_exit(context) }
+            let then = stood_still(Rule::LateIdleExit, case);
+            Split { at_most_ns, then, ..idle_exit(context) }
         }
         _ => idle_exit(context),
     }
@@ -132,7 +127,7 @@ fn awake(case: &Case, context: &Context) -> Split {
 /// interrupt could have been kept out. It expires as soon as it is there, where the kernel enables
 /// interrupts again. (6.18: `do_nanosleep` was blamed for 2.26 ms, of which it had some ns.)
 fn on_its_way_to_sleep(case: &Case) -> Split {
-    Split { then: stood_still(case), ..own_too_early(case) }
+    Split { then: stood_still(Rule::TooEarly, case), ..own_too_early(case) }
 }
 
 /// Whether interrupts were on in what was interrupted, for longer than an instruction.
@@ -145,23 +140,17 @@ fn lets_interrupts_in(context: &Context) -> bool {
 fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Split {
     let due = case.marks.due;
     if on <= due {
-        reached!("interrupts were on again before");
-        return delivery(case, stood_still(case));
+        return delivery(case, stood_still(Rule::LateInterrupt, case));
     }
-    let first = known_by(&section(case, Cause::IrqOff, context), Evidence::Edge);
+    let section = section(Rule::MeasuredSection, case, Cause::IrqOff, context);
+    let first = known_by(Rule::MeasuredSection, &section, Evidence::Edge);
     let begin = off.max(due);
     let after_ns = case.marks.irq_entry.map_or(0, |entry| entry.since(on).0);
     let is_delivery = begin == due
         && after_ns <= percent_of(case.tuning.delivery_percent, case.known.delivery_ns);
     let then = match is_delivery {
-        true => {
-            reached!("interrupts on until the timer's came at once");
-            delivered()
-        }
-        false => {
-            reached!("interrupts on long before the timer's came");
-            stood_still(case)
-        }
+        true => delivered(Rule::Delivery),
+        false => stood_still(Rule::LateInterrupt, case),
     };
     Split { at_most_ns: on.since(begin).0, first, then }
 }
@@ -170,46 +159,42 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Spli
 pub(super) fn not_asleep(case: &Case, runs: &Task) -> Split {
     if runs.is_known() && case.is_own(runs) {
         // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
-        let own = Split::all_of_task(case, Cause::EqualOrLowerTask, runs);
+        let own = Split::all_of_task(Rule::Awake, case, Cause::EqualOrLowerTask, runs);
         match case.known.probes && case.known.guest {
             true => {
-                reached!("a probe that was awake in a guest");
                 let at_most_ns = case.tuning.slow_probe_ns;
-                Split { at_most_ns, then: stood_still(case), ..own }
+                Split { at_most_ns, then: stood_still(Rule::SlowProbe, case), ..own }
             }
-            false => {
-                reached!("a task that was awake");
-                own
-            }
+            false => own,
         }
     } else if runs.is_known() && runs.comes_before(case.task()) {
-        another_task(case, Cause::HigherPriorityTask, runs)
+        more_urgent_task(Rule::KeptAwake, case, runs)
     } else {
-        Split::unexplained()
+        Split::unexplained(Rule::KeptAwake)
     }
 }
 
 /// What every interrupt takes to arrive, and what is held up beyond that.
 fn delivery(case: &Case, then: Label) -> Split {
-    Split { at_most_ns: case.known.delivery_ns, first: delivered(), then }
+    Split { at_most_ns: case.known.delivery_ns, first: delivered(Rule::Delivery), then }
 }
 
 /// What an interrupt takes to arrive.
-pub(super) fn delivered() -> Label {
-    of_phase(Cause::Irq, Phase::Delivery, Evidence::Bound)
+pub(super) fn delivered(rule: Rule) -> Label {
+    of_phase(rule, Cause::Irq, Phase::Delivery, Evidence::Bound)
 }
 
 /// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
 /// the stack, and how it was with preemption, are no longer those of what runs.
 pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: bool) -> Split {
-    let Some(context) = context else { return return_path(case, unexplained()) };
+    let Some(context) = context else { return return_path(case, unexplained(Rule::Unseen)) };
     let (runs, own) = (&context.task, case.task());
     if runs.is_known() && case.is_own(runs) {
         let Marks { irq_exit, response, .. } = case.marks;
-        return return_path(case, stalled(case, irq_exit, Some(response)));
+        return return_path(case, stalled(Rule::TooEarly, case, irq_exit, Some(response)));
     }
     if runs.is_known() && runs.comes_before(own) {
-        return another_task(case, Cause::HigherPriorityTask, runs);
+        return more_urgent_task(Rule::MoreUrgentTask, case, runs);
     }
     if case.wakeup.throttled {
         return throttled(case);
@@ -218,39 +203,47 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return awake(case, context);
     }
     if own.is_urgent() && runs.is_known() && runs.prio == own.prio {
-        reached!("a task of the same priority");
         // Nobody of the same priority is made to go.
-        return Split::all_of_task(case, Cause::EqualOrLowerTask, runs);
+        return Split::all_of_task(Rule::SamePriority, case, Cause::EqualOrLowerTask, runs);
     }
     let beneath = if softirq_over { beneath_softirq(context) } else { Some(context.clone()) };
-    if let Some((cause, context)) = beneath.and_then(|context| Some((held(&context)?, context))) {
-        reached!("kernel code that goes on");
-        return Split::all(section(case, cause, &context));
+    match beneath.and_then(|context| Some((held(&context)?, context))) {
+        Some((Cause::PreemptOff, context)) if softirq_over => {
+            let rule = Rule::BeneathSoftirq;
+            let section = section(rule, case, Cause::PreemptOff, &context);
+            return return_path(case, known_by(rule, &section, Evidence::Bound));
+        }
+        Some((cause, context)) => {
+            return Split::all(section(Rule::KernelCode, case, cause, &context));
+        }
+        None => {}
     }
     if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
-        reached!("ordinary tasks");
         // Among ordinary tasks one goes when the scheduler finds it fair.
         let culprit = Culprit::Task(runs.named());
-        let bare = label(Cause::EqualOrLowerTask, culprit, Evidence::Bound);
+        let bare = label(Rule::OrdinaryTask, Cause::EqualOrLowerTask, culprit, Evidence::Bound);
         return return_path(case, with_user_stack(&bare, case.user_stack(runs)));
     }
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
     match !softirq_over && !case.remote && is_left_at_once(context) {
-        true => return_path(case, stalled(case, irq_exit, sched_entry.or(switch_in))),
-        false => return_path(case, unexplained()),
+        true => {
+            let until = sched_entry.or(switch_in);
+            return_path(case, stalled(Rule::NotLeft, case, irq_exit, until))
+        }
+        false => return_path(case, unexplained(Rule::NotLeft)),
     }
 }
 
-/// What the softirq broke into that was interrupted itself, and has ended: the stack leads there. How
-/// often preemption was off in it is not known: that was counted in the softirq. Where nobody is
-/// preempted anyway, it makes no difference. (6.18: 70 us of poll(2) were unexplained where the
-/// interrupt had come in the softirq of one before.)
+/// What the softirq broke into that was interrupted itself, and has ended: the stack leads there. Where
+/// nobody is preempted anyway, it makes no difference how often preemption was off in it. (6.18: 70 us of
+/// poll(2) were unexplained where the interrupt had come in the softirq of one before.) Elsewhere it was off
+/// in one of the two: if it was in the softirq, this is left on the way back. (Simulated: 115 us.)
 fn beneath_softirq(context: &Context) -> Option<Context> {
     let stack = under_softirq(&context.stack);
-    let is_known = context.preemptible == Some(false) && !context.stack_is_later;
+    let is_known = context.preemptible.is_some() && !context.stack_is_later;
     (is_known && !stack.is_empty()).then(|| Context {
         softirq: None,
-        preempt_depth: None,
+        preempt_depth: context.preempt_depth.filter(|_| context.preemptible == Some(true)),
         enabled_interrupts: None,
         stack: stack.to_vec(),
         ..context.clone()
@@ -270,7 +263,7 @@ pub(super) fn is_left_at_once(context: &Context) -> bool {
 /// The waker, which goes on with its own work on the same CPU.
 pub(super) fn waker(case: &Case, waker: &Task) -> Split {
     if waker.comes_before(case.task()) {
-        return another_task(case, Cause::HigherPriorityTask, waker);
+        return more_urgent_task(Rule::MoreUrgentTask, case, waker);
     }
     if case.wakeup.throttled {
         return throttled(case);
@@ -280,11 +273,8 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
     let is_seen =
         |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
     match held.filter(is_seen) {
-        Some((context, cause)) => {
-            reached!("a waker that goes on in the kernel");
-            Split::all(section(case, cause, context))
-        }
-        None => Split::all_of_task(case, Cause::EqualOrLowerTask, waker),
+        Some((context, cause)) => Split::all(section(Rule::WakersCode, case, cause, context)),
+        None => Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker),
     }
 }
 
@@ -292,29 +282,44 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
 pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     let own = case.task();
     if runs.comes_before(own) {
-        another_task(case, Cause::HigherPriorityTask, runs)
+        more_urgent_task(Rule::MoreUrgentTask, case, runs)
     } else if case.wakeup.throttled {
         throttled(case)
     } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
         // The scheduler runs none of these before a real-time task, if it may run that one.
-        if asked { throttled(case) } else { Split::unexplained() }
+        if asked { throttled(case) } else { Split::unexplained(Rule::NoReason) }
     } else if runs.is_idle() {
-        Split::unexplained()
+        Split::unexplained(Rule::NoReason)
     } else {
-        another_task(case, Cause::EqualOrLowerTask, runs)
+        other_task(case, runs)
+    }
+}
+
+/// Who had the CPU where interrupts were lost, but no switch: the time between two switches is the task's,
+/// but for what interrupts took. When they came nobody knows, so they may all have come in any stretch. (6.18:
+/// 950 ms of a real-time task were unexplained, because ticks had filled the ring.)
+pub(super) fn beside_lost_interrupts(split: &Split, interrupts_ns: u64) -> Split {
+    match split.then.cause {
+        Cause::HigherPriorityTask | Cause::EqualOrLowerTask => {
+            let rule = Rule::BesideLostInterrupts;
+            let at_most_ns = split.at_most_ns.saturating_add(interrupts_ns);
+            let then = known_by(rule, &split.then, Evidence::Bound);
+            Split { at_most_ns, first: unexplained(rule), then }
+        }
+        _ => Split::unexplained(Rule::LostEvents),
     }
 }
 
 /// Another task, after the one that was to wake has run already: that one waited for something.
 pub(super) fn running_instead(case: &Case, runs: &Task) -> Split {
     if runs.comes_before(case.task()) {
-        another_task(case, Cause::HigherPriorityTask, runs)
+        more_urgent_task(Rule::MoreUrgentTask, case, runs)
     } else if case.wakeup.throttled {
         throttled(case)
     } else if case.wakeup.page_faults > 0 {
         page_fault(case)
     } else {
-        Split::unexplained()
+        Split::unexplained(Rule::NoReason)
     }
 }
 
@@ -333,28 +338,30 @@ pub(super) fn scheduler(case: &Case) -> Split {
     switching(case, sched_entry, switch_in.or(Some(response)))
 }
 
+/// The scheduler, until it switches to another task.
+pub(super) fn switching_to_another() -> Split {
+    let rule = Rule::SwitchToAnother;
+    Split::all(of_phase(rule, Cause::Scheduler, Phase::Switch, Evidence::Edge))
+}
+
 /// The scheduler or the way back from it. What the tracer takes then is no part of what it usually
 /// takes.
 fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Split {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
-    let first = of_phase(Cause::Scheduler, Phase::Switch, evidence);
+    let first = of_phase(Rule::Switch, Cause::Scheduler, Phase::Switch, evidence);
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
     let is_stall = case.known.guest && quietly_waits(case, from, to);
-    #[cfg(test)]
-    if is_stall && case.known.scheduling_ns.is_none() {
-        reached!("a stall on a way of unknown length");
-    }
     let tuning = &case.tuning;
     let (most_ns, then) = match case.known.scheduling_ns {
         Some(usual_ns) => {
             let most_ns = percent_of(tuning.scheduling_percent, usual_ns);
             let most_ns = most_ns.saturating_add(tuning.return_path_ns);
-            (most_ns, stalled(case, from, to))
+            (most_ns, stalled(Rule::Switch, case, from, to))
         }
-        None if is_stall => (tuning.slow_way_ns, stood_still(case)),
-        None => (0, Rc::clone(&first)),
+        None if is_stall => (tuning.slow_way_ns, stood_still(Rule::Stall, case)),
+        None => (0, first.clone()),
     };
     let at_most_ns = most_ns.saturating_add(case.traced_ns(from, to));
     Split { at_most_ns, first, then }
@@ -362,11 +369,10 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Split {
 
 /// The task itself, before it was finally switched to: it need not have got far.
 pub(super) fn own_too_early(case: &Case) -> Split {
-    reached!("switched to before the end");
     Split {
         at_most_ns: case.tuning.return_path_ns,
-        first: of_phase(Cause::Scheduler, Phase::Switch, Evidence::Bound),
-        then: unexplained(),
+        first: of_phase(Rule::TooEarly, Cause::Scheduler, Phase::Switch, Evidence::Bound),
+        then: unexplained(Rule::TooEarly),
     }
 }
 
@@ -375,71 +381,84 @@ pub(super) fn own_too_early(case: &Case) -> Split {
 pub(super) fn handler(case: &Case) -> Split {
     let name = case.interrupt.as_deref().unwrap_or_default();
     let evidence = match case.doubtful && case.known.guest {
-        true => {
-            reached!("a handler in a guest, and lost events");
-            Evidence::Bound
-        }
+        true => Evidence::Bound,
         false => Evidence::Edge,
     };
-    Split::all_of(Cause::Irq, Culprit::interrupt(name), evidence)
+    Split::all_of(Rule::Handler, Cause::Irq, Culprit::interrupt(name), evidence)
 }
 
 /// The way from another CPU, until its interrupt was taken.
 pub(super) fn remote(case: &Case) -> Split {
-    reached!("another CPU's call");
     let (culprit, from_cpu) = match &case.wakeup.woken_by {
         WokenBy::Waker { task, .. } if task.is_known() => (Culprit::Task(task.named()), None),
         WokenBy::Timer { on } => (Culprit::None, Some(*on)),
         _ => (Culprit::None, None),
     };
-    let (cause, evidence) = (Cause::RemoteWakeup, Evidence::Edge);
-    Split::all(Rc::new(Share { cause, culprit, from_cpu, evidence, ..Share::default() }))
+    Split::all(from_afar(Rule::RemoteCall, culprit, from_cpu))
 }
 
 fn return_path(case: &Case, then: Label) -> Split {
-    reached!("way back from the interrupt");
     Split {
         at_most_ns: case.tuning.return_path_ns,
-        first: of_phase(Cause::Scheduler, Phase::ReturnFromInterrupt, Evidence::Bound),
+        first: of_phase(
+            Rule::ReturnPath,
+            Cause::Scheduler,
+            Phase::ReturnFromInterrupt,
+            Evidence::Bound,
+        ),
         then,
     }
 }
 
 fn idle_exit(context: &Context) -> Split {
-    reached!("exit from idle");
     let state = match &context.mode {
         Mode::Idle(state) => state.as_str(),
         _ => "",
     };
-    Split::all_of(Cause::IdleExit, Culprit::idle(state), Evidence::Bound)
+    Split::all_of(Rule::IdleExit, Cause::IdleExit, Culprit::idle(state), Evidence::Bound)
 }
 
-/// Another task. If its rank changed while it ran, it was no such task for all of that time.
-/// (Simulated: 42 us of an ordinary task after it had given a lock back, blamed on a more urgent one.) And
-/// who runs beside a task that a quota has stopped is not what it waits for. (Simulated: 8.7 ms of others.)
-fn another_task(case: &Case, cause: Cause, runs: &Task) -> Split {
-    let split = Split::all_of_task(case, cause, runs);
-    if case.changed_rank(runs) {
-        reached!("a task whose rank changed");
-    } else if cause == Cause::EqualOrLowerTask && case.a_quota_may_have_stopped_it() {
-        reached!("another task while a quota is refilled");
-    } else {
-        return split;
+/// A task that comes first. If its rank changed while it ran, it was no such task for all of that time.
+/// (Simulated: 42 us of an ordinary task after it had given a lock back, blamed on a more urgent one.)
+fn more_urgent_task(rule: Rule, case: &Case, runs: &Task) -> Split {
+    let split = Split::all_of_task(rule, case, Cause::HigherPriorityTask, runs);
+    match case.changed_rank(runs) {
+        true => Split::all(known_by(Rule::ChangedRank, &split.then, Evidence::Bound)),
+        false => split,
     }
-    Split::all(known_by(&split.then, Evidence::Bound))
+}
+
+/// A task that does not. The same holds of it; and who runs beside a task that a quota has stopped is not
+/// what it waits for. (Simulated: 8.7 ms of others.)
+fn other_task(case: &Case, runs: &Task) -> Split {
+    let split = Split::all_of_task(Rule::OtherTask, case, Cause::EqualOrLowerTask, runs);
+    let doubt = match case.changed_rank(runs) {
+        true => Some(Rule::ChangedRank),
+        false => case.a_quota_may_have_stopped_it().then_some(Rule::BesideQuota),
+    };
+    match doubt {
+        Some(rule) => Split::all(known_by(rule, &split.then, Evidence::Bound)),
+        None => split,
+    }
 }
 
 /// The kernel says at the wakeup and at switches whether it throttles real-time tasks, not since when. So
 /// they were throttled for a part of the time at least. (Simulated: 75 of 1,921 such answers had 3 ms of
 /// kernel code, and were throttled after that.)
 fn throttled(case: &Case) -> Split {
-    reached!("throttled");
-    Split::all_of(Cause::Throttled, Culprit::Task(case.task().named()), Evidence::Bound)
+    let culprit = Culprit::Task(case.task().named());
+    Split::all_of(Rule::Throttled, Cause::Throttled, culprit, Evidence::Bound)
+}
+
+/// A quota of CPU time has stopped the task.
+pub(super) fn stopped_by_quota(case: &Case) -> Label {
+    let culprit = Culprit::Task(case.task().named());
+    label(Rule::Quota, Cause::Throttled, culprit, Evidence::Bound)
 }
 
 fn page_fault(case: &Case) -> Split {
-    reached!("page fault");
-    Split::all_of(Cause::PageFault, Culprit::Task(case.task().named()), Evidence::Bound)
+    let culprit = Culprit::Task(case.task().named());
+    Split::all_of(Rule::PageFault, Cause::PageFault, culprit, Evidence::Bound)
 }
 
 /// Why kernel code is not left at once, as far as the context says.
@@ -459,24 +478,25 @@ fn held(context: &Context) -> Option<Cause> {
 }
 
 /// A share of kernel code, with the function that its stack names.
-fn section(case: &Case, cause: Cause, context: &Context) -> Label {
+fn section(rule: Rule, case: &Case, cause: Cause, context: &Context) -> Label {
     let (stack, given_up_at) = stacks(case, cause, context);
     // A stack says that the code was there, but only the two ends that this took all the time. A guest
     // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
     // timer, and so enters the hypervisor; none of them stolen.)
+    // Of another CPU there are no events: what kept its interrupt out may have been another one before.
     // Of ordinary tasks nobody knows whether the scheduler wanted the other to go meanwhile; nor of one
     // that was lent a priority since, from when on it was not to go.
     let is_ordinary = !case.task().is_urgent() && !context.task.is_urgent();
     let is_to_go = !is_ordinary && !case.changed_rank(&context.task);
     let ends_are_seen = match cause {
-        Cause::IrqOff => !case.known.guest,
+        Cause::IrqOff => !case.known.guest && !case.remote,
         _ => case.end_is_seen() && is_to_go,
     };
     let evidence = match ends_are_seen && !stack.is_empty() {
         true => Evidence::Stack,
         false => Evidence::Bound,
     };
-    let bare = in_place(&label(cause, culprit(stack), evidence), within(context, stack));
+    let bare = in_place(&label(rule, cause, culprit(stack), evidence), within(context, stack));
     let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
     with_user_stack(&with_stacks, case.user_stack(&context.task))
 }

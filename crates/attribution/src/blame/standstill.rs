@@ -7,6 +7,7 @@
 
 use super::case::{Case, TIMERS_INTERRUPTS};
 use super::piece::{Label, Pieces, label, unexplained};
+use crate::rule::Rule;
 use crate::tuning::Tuning;
 use wakescope_core::explain::{Cause, Culprit, Evidence, Name, Share, What};
 use wakescope_core::units::MonoNs;
@@ -16,30 +17,28 @@ const SHORT_FUNCTIONS: [&str; 5] =
     ["hrtimer_wakeup", "timerfd_tmrproc", "tick_sched_timer", "tick_nohz_handler", "hrtick"];
 
 /// The hypervisor's time, of which only the amount is known, or a bound.
-pub(super) fn stolen() -> Label {
-    label(Cause::Steal, Culprit::Hypervisor, Evidence::Bound)
+pub(super) fn stolen(rule: Rule) -> Label {
+    label(rule, Cause::Steal, Culprit::Hypervisor, Evidence::Bound)
 }
 
 /// An interrupt was due, nothing in the machine kept it out, and it did not come: the CPU did not
 /// run. (6.18 on KVM that reports no stolen time: up to 7 ms, in `__d_lookup_rcu` or `_copy_to_iter`,
 /// which never have interrupts off. Without a hypervisor it may be firmware; where events were lost,
 /// another interrupt.)
-pub(super) fn stood_still(case: &Case) -> Label {
-    if case.known.guest && !case.doubtful {
-        reached!("a guest stood still");
-        return stolen();
+pub(super) fn stood_still(rule: Rule, case: &Case) -> Label {
+    match case.known.guest && !case.doubtful {
+        true => stolen(rule),
+        false => unexplained(rule),
     }
-    unexplained()
 }
 
-/// What is left of the way to the task: if nothing was seen of it for long, the CPU stood still. (7.2
+/// What `rule` leaves of the way to the task: if nothing was seen of it for long, the CPU stood still. (7.2
 /// under an emulator that was stopped for 20 ms: all of it was unexplained.)
-pub(super) fn stalled(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Label {
-    if quietly_waits(case, from, to) {
-        reached!("nothing for longer than a way to the task takes");
-        return stood_still(case);
+pub(super) fn stalled(rule: Rule, case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Label {
+    match quietly_waits(case, from, to) {
+        true => stood_still(Rule::Stall, case),
+        false => unexplained(rule),
     }
-    unexplained()
 }
 
 /// Whether nothing was seen for longer than a way to the task takes.
@@ -88,8 +87,7 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
         matches!(&share.culprit, Culprit::Interrupt(name) if is_it(name))
     };
     for (from, to) in pieces.longer_than(case.tuning.slow_handler_ns, is_timers) {
-        reached!("a timer's interrupt that stood still");
-        pieces.cover(from, to, &stolen());
+        pieces.cover(from, to, &stolen(Rule::SlowTimerInterrupt));
     }
     let mut begun = None;
     for event in case.counted_events() {
@@ -103,9 +101,8 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
                 let Some((from, count)) = begun.take() else { continue };
                 let ns = event.at.0.saturating_sub(from);
                 if ns / count > case.tuning.long_function_ns {
-                    reached!("a short function that stood still");
                     let spared = |share: &Share| share.cause != Cause::Irq;
-                    pieces.take((from, event.at.0), ns, &stolen(), spared);
+                    pieces.take((from, event.at.0), ns, &stolen(Rule::SlowFunction), spared);
                 }
             }
             _ => {}
@@ -116,8 +113,7 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
 /// In the tracer, which takes `most_ns`.
 fn cover_with_standstills_in_tracer(pieces: &mut Pieces, most_ns: u64) {
     for (from, to) in pieces.longer_than(most_ns, |share| share.cause == Cause::Tracer) {
-        reached!("a tracer that stood still");
-        pieces.cover(from, to, &stolen());
+        pieces.cover(from, to, &stolen(Rule::SlowTracer));
     }
 }
 
@@ -134,7 +130,6 @@ fn cover_with_standstills_between_ticks(pieces: &mut Pieces, tuning: &Tuning) {
         )
     };
     for (from, to) in pieces.longer_than(tuning.tickless_ns, has_ticks) {
-        reached!("no tick came");
-        pieces.cover(from.saturating_add(tuning.tick_ns), to, &stolen());
+        pieces.cover(from.saturating_add(tuning.tick_ns), to, &stolen(Rule::NoTick));
     }
 }

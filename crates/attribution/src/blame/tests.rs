@@ -379,6 +379,30 @@ fn other_tasks_that_are_switched_to_are_named() {
         },
         &ordinary("unexplained 50"),
     );
+    // The kernel counts how long a quota has stopped the task, and not when.
+    let stopped = |other: fn() -> Task, quota_ns| {
+        move |w: &mut Wakeup| {
+            to(other())(w);
+            w.task = task(10, "probe", Policy::Other, 120);
+            w.quota_ns = Some(quota_ns);
+        }
+    };
+    check(
+        timer(),
+        stopped(other, 40_000),
+        &[
+            "throttled 40 other bound",
+            "equal_or_lower_task 10 sh[9] other bound",
+            SWITCH,
+            WAIT,
+            TIMER,
+            bound,
+        ],
+    );
+    check(timer(), stopped(idle, 50_000), &ordinary("throttled 50 other bound"));
+    check(timer(), stopped(other, 0), &ordinary("equal_or_lower_task 50 sh[9] other edge"));
+    // More than an interrupt and the switch leave.
+    check(timer(), stopped(idle, 90_000), &["throttled 60 other bound", SWITCH, WAIT, TIMER]);
     check(
         timer(),
         |w| {

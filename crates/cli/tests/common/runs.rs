@@ -8,7 +8,7 @@ use wakescope_core::explain::{
     Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
     NetOfSteal, Phase, Quota, Ranking, RankingRow, Schedstat, SectionKind, SectionPlace, Sections,
     Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause,
-    Truth, Unsound, Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
+    TrueShare, Truth, Unsound, Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
@@ -66,6 +66,12 @@ pub(crate) fn full_run() -> Run {
         missed: 1,
         components: Some(components([5_000_000, 40_000, 0, 211])),
         blame: vec![share(Cause::IrqOff, 5_000_000), by_logger],
+        truth: vec![TrueShare {
+            cause: Cause::Irq,
+            ns: 5_040_211,
+            culprit: Culprit::None,
+            phase: Some(Phase::Delivery),
+        }],
         stolen_ns: Some(5_000),
         timeline: steps(),
         other: Default::default(),

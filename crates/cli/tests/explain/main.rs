@@ -25,6 +25,7 @@ mod common;
 mod deadline;
 mod ends;
 mod episodes;
+mod hogged;
 mod lines;
 mod module_lines;
 mod moved;

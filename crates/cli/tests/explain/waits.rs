@@ -16,8 +16,8 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, eventually, skip};
-use crate::common::following::{can_follow, explained};
-use crate::common::measured::{allowed_cpus, assert_not_found};
+use crate::common::following::{await_programs, can_follow, explained, start_explain};
+use crate::common::measured::{allowed_cpus, assert_not_found, record};
 
 /// A cgroup with a quota of CPU time, removed in the end.
 struct Group {
@@ -61,7 +61,11 @@ impl Group {
     }
 
     fn add(&self, process: &Child) {
-        fs::write(self.place.join("cgroup.procs"), process.id().to_string()).unwrap();
+        self.add_process(process.id());
+    }
+
+    fn add_process(&self, pid: u32) {
+        fs::write(self.place.join("cgroup.procs"), pid.to_string()).unwrap();
     }
 
     fn stat(&self, name: &str) -> u64 {
@@ -189,6 +193,37 @@ fn a_program_that_its_quota_stops_is_told_so() {
         assert!(Path::new(&quota.cgroup).ends_with(group.place.file_name().unwrap()), "{quota:?}");
         assert_eq!((quota.quota_ns, quota.period_ns), (10_000_000, Group::PERIOD_NS));
     }
+}
+
+/// Another program of the group uses its quota up on the same CPU, again and again.
+#[test]
+fn a_probe_that_its_quota_stops_is_told_so() {
+    const NAME: &str = "a_probe_that_its_quota_stops_is_told_so";
+    if !can_follow(NAME) {
+        return;
+    }
+    let group = match Group::with_a_tenth("wakescope-probe") {
+        Ok(group) => group,
+        Err(why) => return skip(NAME, &why),
+    };
+    let test = Test::new("quota-of-probe");
+    let cpu = allowed_cpus()[0];
+    let start = move || set_affinity(&[cpu]).map(|()| Spinner::start());
+    let spinner = std::thread::spawn(start).join().unwrap().unwrap();
+    let args = ["--cpus", &cpu.to_string(), "--policy", "other", "--duration", "3s"];
+    let running = start_explain(&test, &[&args[..], &["--above", "20ms", "--out", "run"]].concat());
+    await_programs(&running);
+    group.add(&spinner.0);
+    group.add_process(running.pid().try_into().unwrap());
+    let ended = running.output();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let run = record(&test.dir.join("run"));
+    let stopped = run.causes.iter().find(|row| row.cause == Cause::Throttled).expect("a quota");
+    // A tenth of each 100 ms is its quota.
+    assert!(stopped.worst_ns >= 20_000_000 && stopped.worst_ns <= 200_000_000, "{stopped:?}");
+    let others = run.causes.iter().filter(|row| row.cause == Cause::EqualOrLowerTask);
+    let others_ns: u64 = others.map(|row| row.total_ns).sum();
+    assert!(stopped.total_ns > others_ns, "{:?}", run.causes);
 }
 
 #[test]

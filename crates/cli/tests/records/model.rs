@@ -240,8 +240,23 @@ fn the_records_are_runs_that_report_and_compare_read() {
     );
     let late_ns: u64 = own.causes.iter().map(|row| row.total_ns).sum();
     assert_eq!(truth.causes.iter().map(|row| row.ns).sum::<u64>(), late_ns);
+    for episode in own.worst.iter().filter(|episode| !episode.blame.is_empty()) {
+        let sum: u64 = episode.truth.iter().map(|share| share.ns).sum();
+        assert_eq!(sum, episode.wakeup_latency_ns, "{episode:?}");
+        assert!(episode.truth.windows(2).all(|pair| pair[0].ns >= pair[1].ns), "{episode:?}");
+        assert!(episode.truth.len() <= 28, "{episode:?}");
+        // They are nearly all right.
+        assert_eq!(episode.truth[0].cause, episode.blame[0].cause, "{episode:?}");
+    }
     let explained = test.done(&["explain", "out/none/1"]);
     assert!(explained.contains("compared with the truth of the simulation"), "{explained}");
+    assert!(explained.contains("   it truly was: "), "{explained}");
+    let shown: Run =
+        serde_json::from_str(&test.done(&["explain", "out/none/1", "--json"])).unwrap();
+    assert_eq!(shown.worst, own.worst);
+    test.done(&["report", "out/none/1", "-o", "none.html"]);
+    let page = fs::read_to_string(test.dir.join("none.html")).unwrap();
+    assert!(page.contains("true cause"), "no truth on the page");
     let reports: [&[&str]; 4] = [
         &["report", "out/none/1"],
         &["explain", "out/none/1"],

@@ -85,11 +85,13 @@ pub(super) fn full_lines() -> Vec<String> {
         interrupted: Some(context),
         events: all.map(|what| Event { at: MonoNs(1_050), what }).into(),
         lost: 1,
+        lost_interrupts_ns: Some(5_000),
         given_up: Some(GivenUp { pid: 7, stack: stack(), user_stack: stack() }),
         page_faults: 1,
         throttled: true,
         irqs_off: at(0).zip(at(5)),
         stolen_ns: 7,
+        quota_ns: Some(5),
     };
     let components =
         Components { irq_latency_ns: 100, sched_duration_ns: Some(0), ..Default::default() };

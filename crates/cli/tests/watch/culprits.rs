@@ -59,6 +59,12 @@ impl Drop for Hog {
 struct Group(PathBuf);
 
 impl Group {
+    /// A quota of 2 ms of each 200 ms.
+    fn with_small_quota() -> Result<Self, String> {
+        let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
+        Self::make(("cpu.max", "2000 200000"), &older)
+    }
+
     /// With these files: where the unified hierarchy has the controller, and in the older one.
     fn make(unified: (&str, &str), older: &[(&str, &str)]) -> Result<Self, String> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -228,9 +234,7 @@ fn a_quota_that_stops_its_own_group_is_named() {
         return;
     }
     let _alone = alone();
-    // 2 ms of each 200 ms.
-    let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
-    let group = match Group::make(("cpu.max", "2000 200000"), &older) {
+    let group = match Group::with_small_quota() {
         Ok(group) => group,
         Err(why) => return skip(NAME, &why),
     };
@@ -310,9 +314,7 @@ fn late_waits_are_followed_to_the_quota_that_caused_them() {
         return;
     }
     let _alone = alone();
-    // 2 ms of each 200 ms.
-    let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
-    let group = match Group::make(("cpu.max", "2000 200000"), &older) {
+    let group = match Group::with_small_quota() {
         Ok(group) => group,
         Err(why) => return skip(NAME, &why),
     };

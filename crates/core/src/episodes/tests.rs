@@ -53,11 +53,13 @@ fn full() -> Attributed {
         }),
         events: (0..).zip(all).map(|(i, what)| Event { at: at(i), what }).collect(),
         lost: 2,
+        lost_interrupts_ns: Some(7_000),
         given_up: Some(GivenUp { pid: 7, stack: stack.clone(), user_stack: stack.clone() }),
         page_faults: 3,
         throttled: true,
         irqs_off: Some((MonoNs(999_000), MonoNs(999_500))),
         stolen_ns: 40,
+        quota_ns: Some(30),
     };
     let components = Components { irq_latency_ns: 100, ..Components::default() };
     let blame = vec![Share { cause: Cause::IrqOff, ns: 100, ..Share::default() }];

@@ -24,6 +24,9 @@ pub struct Wakeup {
     pub events: Vec<Event>,
     /// Events between the first and the last that are missing.
     pub lost: u32,
+    /// Where nothing but interrupts and the like is missing, and no switch: how long all interrupts,
+    /// softirqs and NMIs took while the task waited, nanoseconds. `None` otherwise.
+    pub lost_interrupts_ns: Option<u64>,
     /// Who gave up the CPU in the end, and where, as far as that was looked at.
     pub given_up: Option<GivenUp>,
     /// The task's page faults between `switch_in` and `response`.
@@ -33,6 +36,9 @@ pub struct Wakeup {
     /// How much of the wakeup latency was stolen by the clock of the CPU, nanoseconds; 0 where there is
     /// no such clock.
     pub stolen_ns: u64,
+    /// How long a quota of CPU time stopped the task meanwhile, by the kernel's count, nanoseconds; `None`
+    /// if that is not known.
+    pub quota_ns: Option<u64>,
     /// When interrupts last went off, and on again, before the timer's came; `None` where the kernel
     /// does not show it, or nobody asked.
     pub irqs_off: Option<(MonoNs, MonoNs)>,

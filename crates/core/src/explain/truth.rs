@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Cause;
+use super::{Blamed, Cause, Culprit, Phase};
 
 /// How right the explanations of a simulated run are. Each late wakeup is counted by its largest share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,4 +36,27 @@ pub struct TrueCause {
     pub ns: u64,
     /// How much of that was explained rightly, nanoseconds.
     pub right_ns: u64,
+}
+
+/// What a part of a simulated wakeup truly was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrueShare {
+    /// What it truly was.
+    pub cause: Cause,
+    /// How long, nanoseconds.
+    pub ns: u64,
+    /// Who it truly was; nobody where nobody has a name, or where several small parts are one.
+    #[serde(default)]
+    pub culprit: Culprit,
+    /// Which part of the way to the task, if it was that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+}
+
+impl TrueShare {
+    /// The same as a thing to blame.
+    pub fn blamed(&self) -> Blamed<'_> {
+        let Self { cause, culprit, phase, .. } = self;
+        Blamed { cause: *cause, culprit, phase: *phase, from_cpu: None, others: false }
+    }
 }

@@ -54,11 +54,13 @@ pub fn redact_attributed(episode: &mut Attributed) {
         interrupted,
         events,
         lost: _,
+        lost_interrupts_ns: _,
         given_up,
         page_faults: _,
         throttled: _,
         irqs_off: _,
         stolen_ns: _,
+        quota_ns: _,
     } = wakeup;
     redact_task(task);
     if let WokenBy::Waker { task, on: _, in_interrupt: _ } = woken_by {

@@ -4,7 +4,7 @@ use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
 use crate::explain::{
     CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Quota,
     Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Subject,
-    ThreadWaits, WaitRow, Waits, Within, WorstWait,
+    ThreadWaits, TrueShare, WaitRow, Waits, Within, WorstWait,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -168,6 +168,11 @@ pub(super) fn redact_share(share: &mut Share) {
     redact_within(within);
     frames.iter_mut().chain(given_up_at).for_each(redact_frame);
     redact_user_stack(user_stack);
+}
+
+pub(super) fn redact_true_share(share: &mut TrueShare) {
+    let TrueShare { cause: _, ns: _, culprit, phase: _ } = share;
+    redact_culprit(culprit);
 }
 
 /// Functions of a program tell which it is, and its files do.

@@ -9,8 +9,8 @@ use crate::explain::{
     Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal,
     Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent,
-    StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause, Truth, Unsound, Variables, WaitKind,
-    WaitRow, Waits, Within, WorstWait,
+    StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause, TrueShare, Truth, Unsound, Variables,
+    WaitKind, WaitRow, Waits, Within, WorstWait,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -214,6 +214,7 @@ fn episode() -> Episode {
         missed: 0,
         components: Some(Components::default()),
         blame: vec![share()],
+        truth: vec![TrueShare { culprit: share().culprit, ..TrueShare::default() }],
         stolen_ns: Some(0),
         timeline: timeline(),
         other: other(),

@@ -29,7 +29,7 @@ pub struct Arming {
     /// The name of tasks that are never followed.
     own: &'static str,
     series: BTreeMap<Key, Lateness>,
-    budget: Budget,
+    budget: CpuBudget,
 }
 
 #[derive(Debug, Default)]
@@ -42,13 +42,13 @@ struct Lateness {
 
 /// CPU time that may be taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub struct CpuBudget {
     share: f64,
     /// What may be taken now, ns: below 0 if more was taken.
     left_ns: f64,
 }
 
-impl Budget {
+impl CpuBudget {
     /// A share of all CPU time. What a minute allows on one CPU can be taken at once.
     pub fn of(share: f64) -> Self {
         Self { share, left_ns: share * SAVED.0 as f64 }
@@ -71,11 +71,11 @@ impl Arming {
     /// Follows series with waits of `above_ns` and longer, within `budget`, a share of all CPU time. The thread
     /// that follows, by its `own` name, is none of them.
     pub fn new(above_ns: u64, budget: f64, own: &'static str) -> Self {
-        Self { above_ns, own, series: BTreeMap::new(), budget: Budget::of(budget) }
+        Self { above_ns, own, series: BTreeMap::new(), budget: CpuBudget::of(budget) }
     }
 
     /// What may be taken.
-    pub fn budget(&self) -> &Budget {
+    pub fn budget(&self) -> &CpuBudget {
         &self.budget
     }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn in_any_longer_time_no_more_is_taken_than_the_budget_and_what_was_saved() {
-        let mut budget = Budget::of(0.01);
+        let mut budget = CpuBudget::of(0.01);
         let mut taken = 0;
         for _ in 0..3_600 {
             let takes = if budget.allows(SECOND) { SECOND } else { 0 };

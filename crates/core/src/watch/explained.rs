@@ -111,7 +111,7 @@ impl Explained {
 
 /// Adds a row to that of all other culprits of its cause.
 fn add_to_others(rows: &mut Vec<CauseRow>, row: &CauseRow) {
-    // What nobody knows has no culprits that could be told apart.
+    // Unexplained time has one row: it names no culprits that others could be parted from.
     let others = row.cause != Cause::Unexplained;
     let is_it = |known: &CauseRow| (known.cause, known.others) == (row.cause, others);
     if !rows.iter().any(is_it) {

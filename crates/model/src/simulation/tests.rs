@@ -59,6 +59,37 @@ fn latencies(scenario: &Scenario, rules: &str) -> Vec<u64> {
     latencies
 }
 
+/// What happens, in the words of `line`; it leaves out what a test is not about.
+struct Lines<F> {
+    image: Image,
+    line: F,
+    lines: Vec<String>,
+}
+
+impl<F: Fn(&Image, u64, Transition) -> Option<String>> Watch for Lines<F> {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, _: Sample) {}
+
+    fn happened(&mut self, _: CpuId, at_ns: u64, what: Transition) {
+        self.lines.extend((self.line)(&self.image, at_ns, what));
+    }
+}
+
+/// All that happens under these rules, a line each.
+fn lines(
+    scenario: &Scenario,
+    rules: &str,
+    until: Until,
+    line: impl Fn(&Image, u64, Transition) -> Option<String>,
+) -> Vec<String> {
+    let image = Image::new(scenario, Rules::named(rules).unwrap()).unwrap();
+    let watch = Lines { image: image.clone(), line, lines: Vec::new() };
+    let mut simulation = Simulation::new(&image, 1, watch);
+    simulation.run_until(until).unwrap();
+    simulation.into_watch().lines
+}
+
 /// The least and the most.
 fn range(latencies: &[u64]) -> (u64, u64) {
     (*latencies.iter().min().unwrap(), *latencies.iter().max().unwrap())

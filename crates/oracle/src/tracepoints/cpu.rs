@@ -7,6 +7,8 @@ use wakescope_model::kernel::{FrameKind, Running};
 
 use super::places::Broken;
 
+/// The least priority of ordinary tasks, as the kernel counts.
+pub(super) const FIRST_FAIR_PRIO: i32 = 100;
 /// How many events a CPU keeps.
 pub(super) const RING: usize = 256;
 /// How many of them a wakeup usually gets.
@@ -56,10 +58,23 @@ pub(super) struct Cpu {
     pub(super) sched_exit: u64,
     /// The last place in a task.
     pub(super) beneath: Option<Running>,
-    /// Whether its real-time tasks are throttled, as the kernel shows it.
-    pub(super) rt_throttled: bool,
+    /// Whether its real-time tasks are throttled.
+    rt_throttled: bool,
+    /// Whether they give way to the ordinary tasks that the fair server lets run.
+    fair_server_runs: bool,
     /// How long it has been leaving its idle state, nanoseconds.
     pub(super) leaving_idle_ns: u64,
+    /// For each budget how long it was used up here.
+    throttles: Vec<Throttle>,
+}
+
+/// How long a quota was used up on a CPU, as the kernel counts it for the queue of the group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Throttle {
+    /// Until it was refilled the last time, nanoseconds.
+    pub(super) sum: u64,
+    /// Since when it is used up again.
+    pub(super) since: Option<u64>,
 }
 
 impl Cpu {
@@ -87,7 +102,9 @@ impl Cpu {
             sched_exit: u64::MAX,
             beneath: None,
             rt_throttled: false,
+            fair_server_runs: false,
             leaving_idle_ns: 0,
+            throttles: Vec::new(),
         }
     }
 
@@ -103,12 +120,34 @@ impl Cpu {
         !image.rules.softirqs_are_threads || self.broken.is_some_and(is_in_one)
     }
 
-    /// A budget is used up here, or no more. No field of the kernel says so of a group, nor where real-time
-    /// tasks give way to the fair server.
-    pub(super) fn throttles(&mut self, image: &Image, budget: BudgetId, is_used_up: bool) {
-        if image.budgets[budget.index()].of == (BudgetOf::RealTime { fair_server: false }) {
-            self.rt_throttled = is_used_up;
+    /// A budget is used up here, or no more.
+    pub(super) fn throttles(
+        &mut self,
+        image: &Image,
+        budget: BudgetId,
+        is_used_up: bool,
+        now: u64,
+    ) {
+        self.throttles.resize(image.budgets.len(), Throttle::default());
+        let throttle = &mut self.throttles[budget.index()];
+        throttle.sum += throttle.since.take().map_or(0, |since| now - since);
+        throttle.since = is_used_up.then_some(now);
+        match image.budgets[budget.index()].of {
+            BudgetOf::RealTime { fair_server: false } => self.rt_throttled = is_used_up,
+            BudgetOf::RealTime { fair_server: true } => self.fair_server_runs = is_used_up,
+            BudgetOf::Group => {}
         }
+    }
+
+    /// Whether the kernel shows that real-time tasks are held back while a task of this priority runs: in a
+    /// field of the run queue, or in that task, which the fair server lets run.
+    pub(super) fn holds_back(&self, runs: Option<i32>) -> bool {
+        self.rt_throttled
+            || (self.fair_server_runs && runs.is_some_and(|prio| prio >= FIRST_FAIR_PRIO))
+    }
+
+    pub(super) fn throttle(&self, budget: BudgetId) -> Throttle {
+        self.throttles.get(budget.index()).copied().unwrap_or_default()
     }
 
     pub(super) fn has_stolen(&mut self, ns: u64) {

@@ -98,7 +98,8 @@ fn push(
             After::BhEnable => stack.push(function("__local_bh_enable_ip")),
             After::Thread => {}
         }
-        if let Some(beneath) = beneath.filter(|beneath| beneath.task == at.task) {
+        // Beneath an interrupt of a program the kernel has no stack.
+        if let Some(beneath) = beneath.filter(|below| below.task == at.task && !below.is_user) {
             push(stack, image, addresses, beneath, None);
         }
         return;
@@ -145,7 +146,7 @@ pub(super) fn kernel_task(image: &Image, at: &Running) -> KernelTask {
 }
 
 /// The number of a policy.
-pub(super) fn policy(policy: Policy) -> u32 {
+pub(crate) fn policy(policy: Policy) -> u32 {
     match policy {
         Policy::Other(_) => 0,
         Policy::Fifo(_) => 1,
@@ -155,7 +156,7 @@ pub(super) fn policy(policy: Policy) -> u32 {
 }
 
 /// A name of at most 15 bytes.
-pub(super) fn comm(name: &str) -> [u8; 16] {
+pub(crate) fn comm(name: &str) -> [u8; 16] {
     let mut comm = [0; 16];
     for (to, from) in comm.iter_mut().take(15).zip(name.bytes()) {
         *to = from;

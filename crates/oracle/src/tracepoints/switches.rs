@@ -24,8 +24,16 @@ impl Tracepoints<'_> {
         if self.cpus[number].open == 0 {
             return;
         }
-        if let Some(from) = from.filter(|_| !preempted) {
-            self.switched_out(from, to);
+        match from {
+            Some(from) if preempted => {
+                let quota = self.quota(from);
+                let wakeup = &mut self.wakeups[from.index()];
+                if wakeup.state != State::Idle {
+                    wakeup.begin_quota(quota, &self.cpus[number], now);
+                }
+            }
+            Some(from) => self.switched_out(from, to),
+            None => {}
         }
         let thread = |task: Option<TaskId>| SwitchedFrom {
             pid: pid(task),
@@ -39,7 +47,7 @@ impl Tracepoints<'_> {
             policy: next.policy,
             comm: comm(self.image.task_name(to)),
         };
-        let throttled = self.cpus[number].rt_throttled;
+        let throttled = self.cpus[number].holds_back(to.map(|_| next.prio));
         let payload = Payload::Switch(Switch { prev: thread(from), next, throttled });
         let cpu = &mut self.cpus[number];
         cpu.event(now, payload);
@@ -58,9 +66,13 @@ impl Tracepoints<'_> {
     ) {
         let cpu = &self.cpus[number];
         let wakeup = &mut self.wakeups[to.index()];
+        if wakeup.state != State::Idle {
+            wakeup.end_quota(cpu, now);
+        }
         if wakeup.state != State::Woken {
             return;
         }
+        wakeup.state = State::Running;
         wakeup.marks.switch_in = Some(MonoNs(now));
         wakeup.faults_before = wakeup.faults;
         wakeup.add_stolen(cpu.steal_ns(), now);

@@ -3,8 +3,9 @@
 use wakescope_core::explain::{Marks, Mode};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, WakeupSource};
+use wakescope_model::image::BudgetId;
 
-use super::cpu::Cpu;
+use super::cpu::{Cpu, Throttle};
 
 /// Events that are searched for the last reading of the clock of stolen time before it was due.
 const STEAL_LOOK_BACK: usize = 8;
@@ -14,8 +15,10 @@ pub(super) enum State {
     /// None goes on.
     #[default]
     Idle,
-    /// Until its answer is seen.
+    /// Until the task is switched to.
     Woken,
+    /// Until its answer is seen.
+    Running,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +49,18 @@ pub(super) struct Begun {
     pub(super) stolen: u64,
     pub(super) steal_read: u64,
     pub(super) steal_read_at: u64,
+    /// The quota that may stop it where it waits, with how long that was used up there when the wait began.
+    pub(super) queue: Option<Queue>,
+    /// What quotas took.
+    pub(super) quota: u64,
+}
+
+/// A wait where a quota may stop it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    pub(super) of: BudgetId,
+    since: u64,
+    throttle: Throttle,
 }
 
 impl Begun {
@@ -91,6 +106,20 @@ impl Begun {
         self.steal_read = here;
     }
 
+    /// It waits on this CPU since then.
+    pub(super) fn begin_quota(&mut self, quota: Option<BudgetId>, cpu: &Cpu, since: u64) {
+        let queue = |of: BudgetId| Queue { of, since, throttle: cpu.throttle(of) };
+        self.queue = quota.map(queue);
+    }
+
+    /// That wait is over.
+    pub(super) fn end_quota(&mut self, cpu: &Cpu, now: u64) {
+        let Some(Queue { of, since, throttle: before }) = self.queue.take() else { return };
+        let taken = cpu.throttle(of).sum.saturating_sub(before.sum);
+        let earlier = before.since.map_or(0, |used_up| since.saturating_sub(used_up));
+        self.quota += taken.saturating_sub(earlier).min(now.saturating_sub(since));
+    }
+
     /// The record of it that leaves the kernel, read again.
     pub(super) fn record(&mut self, task: KernelTask, cpu: &Cpu) -> KernelWakeup {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
@@ -109,6 +138,7 @@ impl Begun {
             throttled: self.throttled,
             page_faults: self.faults - self.faults_before,
             stolen_ns: self.stolen.min(late),
+            quota_ns: Some(self.quota),
             steal_after_ns: self.steal_after,
             softirq: self.softirq.map(u32::from),
             idle_state: self.idle_state,

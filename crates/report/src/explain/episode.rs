@@ -1,6 +1,6 @@
 //! One late wakeup: a bar, what happened in order of time, and whose it was.
 
-use wakescope_core::explain::{Cause, Frame, Share, Step};
+use wakescope_core::explain::{Cause, Frame, Share, Step, TrueShare};
 use wakescope_core::run::{Episode, TimeDomain};
 use wakescope_core::units::{counted, grouped};
 
@@ -24,6 +24,8 @@ const DEEPEST: u32 = 8;
 /// The shares of blame that are shown, and the functions of a stack.
 const MOST_SHARES: usize = 10;
 const MOST_FRAMES: usize = 12;
+/// The shares of what it truly was that are shown.
+const MOST_TRUE: usize = 6;
 /// The longest name of a source file, in characters.
 const LONGEST_FILE: usize = 36;
 /// Named among those that were not explained.
@@ -56,7 +58,8 @@ pub(super) fn blocks(ranked: &[(usize, &Episode)], domain: TimeDomain, style: St
         let shares = shares(episode);
         let bar = bar::draw(parts(&shares), episode.wakeup_latency_ns, bar_width);
         let head = style.strong(&format!("{head:<width$}"));
-        format!("{head}{bar}\n{}{}", timeline(episode, domain), blame(&shares, domain))
+        let told = timeline(episode, domain) + &blame(&shares, domain) + &truth(episode, domain);
+        format!("{head}{bar}\n{told}")
     });
     blocks.collect::<Vec<_>>().join("\n")
 }
@@ -187,6 +190,26 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
         out.push_str(&format!("    {count}, {}{together}\n", span(sum, domain)));
     }
     out
+}
+
+/// What a simulation knows of it: `it truly was: 114 µs throttled probe/0[100] fifo 80, 3.10 µs softirq RCU`
+fn truth(episode: &Episode, domain: TimeDomain) -> String {
+    let Episode { truth, .. } = episode;
+    if truth.is_empty() {
+        return String::new();
+    }
+    let (shown, others) = truth.split_at(truth.len().min(MOST_TRUE));
+    let share = |share: &TrueShare| {
+        format!("{} {}", span(share.ns, domain), words::with_culprit(share.blamed()))
+    };
+    let mut shares: Vec<String> = shown.iter().map(share).collect();
+    if !others.is_empty() {
+        let sum = others.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
+        let count = counted(others.len() as u64, "other");
+        shares.push(format!("{} {count}", span(sum, domain)));
+    }
+    let text = format!("it truly was: {}", shares.join(", "));
+    format!("   {}\n", wrapped(&text, WIDTH - 3, "     "))
 }
 
 /// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`

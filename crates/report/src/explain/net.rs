@@ -119,6 +119,7 @@ fn without_stolen_time(episode: &Episode) -> Episode {
     Episode {
         wakeup_latency_ns: episode.wakeup_latency_ns.saturating_sub(stolen_ns),
         blame: without_stolen(&episode.blame, stolen_ns),
+        truth: Vec::new(),
         timeline: Vec::new(),
         ..episode.clone()
     }

@@ -132,6 +132,14 @@ pub(crate) fn named(blamed: Blamed) -> String {
     }
 }
 
+/// The same with the name of the cause: `no_preemption_point in copy_page`, `softirq NET_RX`.
+pub(super) fn with_culprit(blamed: Blamed) -> String {
+    match beside(blamed) {
+        none if none.is_empty() => blamed.cause.name().into(),
+        name => format!("{} {}{name}", blamed.cause.name(), joint(blamed.cause)),
+    }
+}
+
 /// A culprit as it stands beside the words of its cause, without words of its name that end these:
 /// no "interrupt interrupt", and nothing beside "stolen by the hypervisor". May be empty.
 pub(crate) fn beside(blamed: Blamed) -> String {

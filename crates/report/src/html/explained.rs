@@ -1,7 +1,7 @@
 //! Why wakeups were late: causes, the latest wakeups one by one, and the components of all.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::CauseRow;
+use wakescope_core::explain::{CauseRow, TrueShare};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Episode, Run};
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -16,12 +16,13 @@ use crate::explain::{
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
 
-/// The most causes of a run in the table, of one of several runs, steps of a timeline, and functions of
-/// a stack.
+/// The most causes of a run in the table, of one of several runs, steps of a timeline, functions of a stack,
+/// and shares of what a wakeup truly was.
 const MOST_CAUSES: usize = 24;
 const MOST_CAUSES_OF_SEVERAL: usize = 6;
 const MOST_STEPS: usize = 60;
 const MOST_FRAMES: usize = 24;
+const MOST_TRUE: usize = 24;
 
 pub(super) fn sections(overlay: &Overlay) -> String {
     let components = figure(Picture::Components, overlay, false) + &components(overlay);
@@ -219,7 +220,28 @@ fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> Str
         ("evidence", Column::Words),
     ];
     let blame = table(&values::caption("Attribution", overlay), &head, &rows);
-    folded(&summary, &(blame + &timeline(overlay, episode)))
+    folded(&summary, &(blame + &truth(overlay, episode) + &timeline(overlay, episode)))
+}
+
+/// What a simulation knows of it; empty of other runs.
+fn truth(overlay: &Overlay, episode: &Episode) -> String {
+    if episode.truth.is_empty() {
+        return String::new();
+    }
+    let percents = percents(&episode.truth.iter().map(|share| share.ns).collect::<Vec<_>>());
+    let row = |(share, percent): (&TrueShare, String)| {
+        let who = name(&beside(share.blamed()), 96);
+        vec![text(cause(share.cause)), values::time(Some(share.ns)), text(&percent), who]
+    };
+    let shown = episode.truth.iter().zip(percents).take(MOST_TRUE);
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    let head = [
+        ("true cause", Column::Words),
+        ("time", Column::Number),
+        ("share", Column::Number),
+        ("culprit", Column::Words),
+    ];
+    table(&values::caption("Truth", overlay), &head, &rows)
 }
 
 fn timeline(overlay: &Overlay, episode: &Episode) -> String {

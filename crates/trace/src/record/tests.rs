@@ -80,8 +80,39 @@ fn raw() -> Wakeup {
 fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
     let form = if events.len() > EVENTS { encode::Form::Long } else { encode::Form::Short };
     let stated = u32::try_from(events.len()).unwrap();
-    let record = encode::Record { form, wakeup: &wakeup, events, stated, lost: 0, registers: 0 };
+    let record = encode::Record {
+        form,
+        wakeup: &wakeup,
+        events,
+        stated,
+        lost: 0,
+        in_interrupts: u64::MAX,
+        registers: 0,
+    };
     wakeup_of(&record.bytes(), |_| Vec::new()).unwrap()
+}
+
+#[test]
+fn places_without_an_event_are_left_out() {
+    let blank = RawEvent { at_ns: 1, kind: kind::NO_EVENT, ..RawEvent::default() };
+    let sched = RawEvent { at_ns: 1_500, kind: kind::SCHED_ENTRY, ..RawEvent::default() };
+    let read = read(raw(), &[blank, blank, sched]);
+    assert_eq!((read.lost, read.events.len(), read.events[0].at), (0, 1, MonoNs(1_500)));
+}
+
+#[test]
+fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
+    let read = |stated, lost, in_interrupts| {
+        let (form, wakeup, events) = (encode::Form::Short, &raw(), &[][..]);
+        let record =
+            encode::Record { form, wakeup, events, stated, lost, in_interrupts, registers: 0 };
+        wakeup_of(&record.bytes(), |_| Vec::new()).unwrap().lost_interrupts_ns
+    };
+    assert_eq!(read(0, 3, 5_000), Some(5_000));
+    assert_eq!(read(0, 3, u64::MAX), None);
+    assert_eq!(read(0, 0, 5_000), None);
+    // It has fewer events than it says, and nobody knows which.
+    assert_eq!(read(1_000, 3, 5_000), None);
 }
 
 #[test]
@@ -123,7 +154,6 @@ fn payloads_are_those_of_their_kinds() {
             plain(kind::TRACER).with(shared::OwnTime { duration_ns: 8_000 }),
             Payload::Tracer { duration_ns: 8_000 },
         ),
-        (plain(0), Payload::Unknown),
         (plain(13), Payload::Unknown),
     ] {
         let want = KernelEvent { at: MonoNs(1_500), steal_ns: 7, payload: want };
@@ -264,6 +294,8 @@ fn events_end_where_the_copy_begins() {
         let mut bytes = vec![0; bytes];
         let at = std::mem::offset_of!(Head, events);
         bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        // Events of some kind.
+        bytes[size_of::<Head>()..].fill(1);
         let late = wakeup_of(&bytes, |_| Vec::new()).unwrap();
         assert_eq!(late.events.len(), room);
         assert_eq!(late.lost, u32::MAX - u32::try_from(room).unwrap());

@@ -132,7 +132,8 @@ fn programs_count_waits_as_they_are() {
     let dir = std::env::temp_dir().join(format!("wakescope-books-{}", std::process::id()));
     fs::create_dir(&dir).unwrap();
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for file in ["bpf/waits.h", "bpf/shared.h", "src/waits/host/bpf.h", "src/waits/host/books.c"] {
+    let of_programs = ["bpf/waits.h", "bpf/quota.h", "bpf/shared.h"];
+    for file in of_programs.into_iter().chain(["src/waits/host/bpf.h", "src/waits/host/books.c"]) {
         let file = crate_dir.join(file);
         fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();
     }

@@ -3,6 +3,7 @@
 use super::super::case::Opening;
 use super::super::rules::{self, Split};
 use super::{Ground, Sweep, Turn};
+use crate::rule::Rule;
 use wakescope_core::explain::{Context, Event, Mode, Task, What, WokenBy};
 
 impl<'a> Sweep<'_, 'a> {
@@ -18,7 +19,7 @@ impl<'a> Sweep<'_, 'a> {
                 self.runs = Some(runs.clone());
                 self.wait();
             }
-            Opening::Unseen => self.enter(Ground::Unseen, Split::unexplained()),
+            Opening::Unseen => self.enter(Ground::Unseen, Split::unexplained(Rule::Unseen)),
         }
     }
 
@@ -37,7 +38,11 @@ impl<'a> Sweep<'_, 'a> {
     fn enter(&mut self, ground: Ground, claim: Split) {
         let by_marks =
             matches!(ground, Ground::Wait | Ground::Handler | Ground::Scheduler | Ground::Own);
-        self.claim = if self.case.doubtful && !by_marks { Split::unexplained() } else { claim };
+        self.claim = match self.case.lost_interrupts_ns {
+            _ if by_marks || !self.case.doubtful => claim,
+            Some(ns) => rules::beside_lost_interrupts(&claim, ns),
+            None => Split::unexplained(Rule::LostEvents),
+        };
         self.ground = ground;
         self.stretch += 1;
     }
@@ -49,7 +54,7 @@ impl<'a> Sweep<'_, 'a> {
         let contradicted =
             self.runs.as_ref().zip(said.as_ref()).is_some_and(|(a, b)| a.pid != b.pid);
         if self.confused || contradicted {
-            return self.enter(Ground::Unseen, Split::unexplained());
+            return self.enter(Ground::Unseen, Split::unexplained(Rule::Contradiction));
         }
         self.runs = said.or(self.runs.take());
         let softirq = context.as_ref().and_then(|c| c.softirq).filter(|&n| self.softirq_ends(n));
@@ -113,7 +118,7 @@ impl<'a> Sweep<'_, 'a> {
             return self.resume();
         };
         if self.runs.as_ref().is_some_and(|runs| runs.pid != task.pid) {
-            return self.enter(Ground::Unseen, Split::unexplained());
+            return self.enter(Ground::Unseen, Split::unexplained(Rule::Contradiction));
         }
         self.runs = Some(task.clone());
         self.enter(Ground::Interrupted, rules::waker(self.case, task));
@@ -139,7 +144,7 @@ impl<'a> Sweep<'_, 'a> {
                 match self.case.marks.irq_exit {
                     Some(_) => self.enter(Ground::Handler, rules::handler(self.case)),
                     // Nobody knows where it ended.
-                    None => self.enter(Ground::Unseen, Split::unexplained()),
+                    None => self.enter(Ground::Unseen, Split::unexplained(Rule::Unseen)),
                 }
             }
             Turn::Returned => {
@@ -160,6 +165,27 @@ impl<'a> Sweep<'_, 'a> {
                 self.enter(Ground::Own, rules::own(self.case));
             }
         }
+    }
+
+    /// The scheduler, which is about to switch to another task than the one that wakes. (Simulated: 15 us
+    /// of it blamed on a more urgent task that had gone to sleep.)
+    pub(super) fn scheduler_begins(&mut self) {
+        let is_known = matches!(self.ground, Ground::Interrupted | Ground::Running);
+        if is_known && self.switches_next() {
+            self.enter(Ground::Running, rules::switching_to_another());
+        }
+    }
+
+    /// Whether a switch comes before the CPU is at anything else: the scheduler may find no other task.
+    fn switches_next(&self) -> bool {
+        let goes_on = |event: &&Event| match event.what {
+            What::Switch { .. } => false,
+            What::Steal(_) | What::Nmi(..) | What::Tracer(_) => true,
+            What::ContentionBegin | What::ContentionEnd => true,
+            _ => event.at.0 <= self.done_to,
+        };
+        let next = self.rest().find(|event| !goes_on(event));
+        next.is_some_and(|event| matches!(event.what, What::Switch { .. }))
     }
 
     pub(super) fn switch(&mut self, from: &Task, to: &Task) {

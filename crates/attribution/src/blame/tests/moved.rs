@@ -64,9 +64,11 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::a_softirq_that_another_one_follows_has_ended
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
+          switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           what_every_wakeup_takes_holds_nobody_up
         return_path_ns 130 %
           a_softirq_that_was_interrupted_goes_on_to_its_end
@@ -79,9 +81,11 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::a_softirq_that_another_one_follows_has_ended
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
+          switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           what_every_wakeup_takes_holds_nobody_up
         slow_way_ns 70 %
           guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run

@@ -8,8 +8,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
+use crate::blame::pieces;
 use crate::tuning::Tuning;
-use crate::{Seen, account, components};
+use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
 use wakescope_core::random::Random;
@@ -18,7 +19,9 @@ use wakescope_core::units::SpanNs;
 
 fn tasks() -> impl Strategy<Value = Task> {
     let twin = Task { pid: 77, comm: "twin".into(), ..probe() };
-    select(vec![probe(), twin, rm(), spin(), idle(), Task::default()])
+    // With a priority that was lent to it.
+    let lent = Task { prio: spin().prio, ..rm() };
+    select(vec![probe(), twin, rm(), lent, spin(), idle(), Task::default()])
 }
 
 /// A length of time near or between the thresholds of the rules: from 3 µs for the way back from an
@@ -49,6 +52,7 @@ fn whats() -> impl Strategy<Value = What> {
         Just(What::TimerExit),
         (0_u8..3).prop_map(What::SoftirqEntry),
         (0_u8..3).prop_map(What::SoftirqExit),
+        (0_u8..2).prop_map(What::SoftirqExit),
         lengths().prop_map(|ns| What::Nmi("n".into(), ns)),
         (tasks(), tasks()).prop_map(|(from, to)| What::Switch { from, to }),
         lengths().prop_map(What::Tracer),
@@ -74,6 +78,22 @@ fn stimuli() -> impl Strategy<Value = WokenBy> {
 }
 
 fn contexts() -> impl Strategy<Value = Context> {
+    prop_oneof![4 => any_contexts(), 1 => softirqs_in_sections()]
+}
+
+/// A softirq that broke into code with preemption off.
+fn softirqs_in_sections() -> impl Strategy<Value = Context> {
+    (0_u8..2).prop_map(|softirq| Context {
+        mode: Mode::Kernel,
+        preempt_depth: Some(1),
+        preemptible: Some(true),
+        softirq: Some(softirq),
+        stack: frames(&["g", "handle_softirqs", "__local_bh_enable_ip", "f"]),
+        ..in_kernel()
+    })
+}
+
+fn any_contexts() -> impl Strategy<Value = Context> {
     let modes = prop_oneof![
         3 => Just(Mode::Kernel),
         3 => select(vec![Mode::Unknown, Mode::User, Mode::Idle("C1".into())]),
@@ -81,12 +101,12 @@ fn contexts() -> impl Strategy<Value = Context> {
     let depth = prop::option::of(0_u32..2);
     let softirq = prop::option::of(0_u8..3);
     let text = any::<[Option<bool>; 2]>();
-    // Any code, the way back to a program, and that from an interrupt.
-    let stacks = select(vec![
-        &["f"][..],
-        &["exit_to_user_mode_loop", "do_syscall_64"],
-        &["irqentry_exit", "asm_sysvec_apic_timer_interrupt"],
-    ]);
+    // Any code, the way back to a program, and that from an interrupt, of which one rule needs many.
+    let stacks = prop_oneof![
+        1 => Just(&["f"][..]),
+        1 => Just(&["exit_to_user_mode_loop", "do_syscall_64"][..]),
+        4 => Just(&["irqentry_exit", "asm_sysvec_apic_timer_interrupt"][..]),
+    ];
     (tasks(), modes, depth, softirq, text, (any::<bool>(), stacks)).prop_map(
         |(task, mode, preempt_depth, softirq, text, (seen, stack))| Context {
             task,
@@ -117,10 +137,17 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let marks = (prop::array::uniform4(mark()), 0_usize..4, (0_usize..8, lengths()));
     let edges = prop::option::of((0_u64..30_000_000, lengths()));
     let given_up = prop::option::of((0_u32..4, any::<bool>()));
-    let rest = (any::<bool>(), 0_u64..2, tasks(), edges, given_up, any::<u64>());
+    let quota = prop::option::of(prop_oneof![2 => Just(0_u64), 1 => lengths()]);
+    let losses = prop_oneof![
+        12 => Just((0, None)),
+        1 => Just((3, None)),
+        2 => lengths().prop_map(|in_interrupts_ns| (300, Some(in_interrupts_ns))),
+    ];
+    let rest = ((any::<bool>(), losses), 0_u64..2, tasks(), (edges, quota), given_up, any::<u64>());
     (marks, stimuli(), prop::option::of(contexts()), events, rest).prop_map(
         move |((seen, before, last), woken_by, interrupted, events, rest)| {
-            let (throttled, page_faults, task, edges, given_up, seed) = rest;
+            let ((throttled, losses), page_faults, task, (edges, quota_ns), given_up, seed) = rest;
+            let (lost, lost_interrupts_ns) = losses;
             let (marks, events) = placed(&seen, before, last, events, (!ordered).then_some(seed));
             let given_up = given_up.map(|(pid, seen)| GivenUp {
                 pid,
@@ -143,10 +170,13 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 marks,
                 interrupted,
                 events,
+                lost,
+                lost_interrupts_ns,
                 throttled,
                 page_faults,
                 given_up,
                 irqs_off,
+                quota_ns,
                 ..Wakeup::default()
             }
         },
@@ -216,7 +246,10 @@ fn knowns() -> impl Strategy<Value = Known> {
 }
 
 fn adds_up(wakeup: &Wakeup, known: &Known) -> bool {
-    let shares = blame(wakeup, known);
+    add_up(wakeup, &blame(wakeup, known))
+}
+
+fn add_up(wakeup: &Wakeup, shares: &[Share]) -> bool {
     let latency = wakeup.marks.response.since(wakeup.marks.due).0;
     let sum: u64 = shares.iter().map(|share| share.ns).sum();
     sum == latency
@@ -224,39 +257,6 @@ fn adds_up(wakeup: &Wakeup, known: &Known) -> bool {
         && shares.iter().all(|share| share.ns > 0)
         && shares.windows(2).all(|pair| pair[0].ns >= pair[1].ns)
 }
-
-/// What the drawn wakeups must reach: every rule that depends on how long something took.
-const RULES: [&str; 29] = [
-    "a guest stood still",
-    "a probe that was awake in a guest",
-    "a short function that stood still",
-    "a stall on a way of unknown length",
-    "a task of the same priority",
-    "a task that was awake",
-    "a timer's interrupt that stood still",
-    "a tracer that stood still",
-    "a waker that goes on in the kernel",
-    "an idle guest that stood still after it woke",
-    "an idle guest that woke unusually late",
-    "another CPU's call",
-    "another task while a quota is refilled",
-    "exit from idle",
-    "interrupts off",
-    "interrupts off for a short way in a guest",
-    "interrupts on long before the timer's came",
-    "interrupts on until the timer's came at once",
-    "interrupts were on again before",
-    "kernel code that goes on",
-    "no tick came",
-    "no timer yet",
-    "nothing for longer than a way to the task takes",
-    "ordinary tasks",
-    "page fault",
-    "switched to before the end",
-    "the way back from an interrupt before",
-    "throttled",
-    "way back from the interrupt",
-];
 
 /// Draws wakeups from a seed, which a failure prints, until each rule has been used several times.
 #[test]
@@ -267,23 +267,20 @@ fn every_rule_is_reached_and_shares_add_up() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[SEED; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let strategy = (wakeups(true), knowns());
-    let mut used: BTreeMap<&str, u64> = BTreeMap::new();
-    super::super::reached::taken();
+    let mut used: BTreeMap<Rule, u64> = BTreeMap::new();
     for number in 0..MOST {
         let (wakeup, known) = strategy.new_tree(&mut runner).unwrap().current();
-        assert!(adds_up(&wakeup, &known), "seed {SEED}, number {number}: {wakeup:?} {known:?}");
-        for (rule, count) in super::super::reached::taken() {
-            *used.entry(rule).or_default() += count;
-        }
-        if number % 100 == 0 && RULES.iter().all(|rule| used.get(rule) >= Some(&EACH)) {
+        let pieces = pieces(&Tuning::default(), &wakeup, &known);
+        pieces.rules().for_each(|rule| *used.entry(rule).or_default() += 1);
+        let shares: Vec<Share> = pieces.decisions().into_iter().map(|one| one.share).collect();
+        assert!(add_up(&wakeup, &shares), "seed {SEED}, number {number}: {wakeup:?} {known:?}");
+        if number % 100 == 0 && Rule::ALL.iter().all(|rule| used.get(rule) >= Some(&EACH)) {
             break;
         }
     }
-    let seldom: Vec<&&str> =
-        RULES.iter().filter(|r| used.get(**r).is_none_or(|&n| n < EACH)).collect();
+    let is_seldom = |rule: &&Rule| used.get(rule).is_none_or(|&count| count < EACH);
+    let seldom: Vec<&Rule> = Rule::ALL.iter().filter(is_seldom).collect();
     assert!(seldom.is_empty(), "seed {SEED}: {seldom:?} of {used:#?}");
-    let unknown: Vec<&&str> = used.keys().filter(|rule| !RULES.contains(rule)).collect();
-    assert!(unknown.is_empty(), "seed {SEED}: not in the list: {unknown:?}");
 }
 
 proptest! {
@@ -413,7 +410,8 @@ proptest! {
             return Ok(());
         }
         less.events.remove(gone.index(wakeup.events.len()));
-        less.lost = 1;
+        // It may be a switch.
+        (less.lost, less.lost_interrupts_ns) = (1, None);
         // Named by an event that was lost, a task or softirq must not appear.
         let shares = blame(&less, &known);
         let from_events = [Cause::Softirq, Cause::HigherPriorityTask, Cause::EqualOrLowerTask];

@@ -103,6 +103,78 @@ fn what_a_softirq_broke_into_goes_on_after_it() {
     assert_eq!(goes_on(&[&in_softirq, &of_thread], false, false), None);
 }
 
+/// Where the kernel is preempted as soon as that is allowed. It was off in the softirq, or in what that broke
+/// into; if that does not go on its way back, it was the latter.
+#[test]
+fn what_a_softirq_broke_into_had_preemption_off_if_it_goes_on() {
+    let stack = ["timer_fn", "handle_softirqs", "irq_exit_rcu", "asm_common_interrupt", "fput"];
+    let with = |depth, stack: &[&str]| {
+        let stack = frames(stack);
+        move |w: &mut Wakeup| {
+            let context = w.interrupted.as_mut().unwrap();
+            (context.softirq, context.preempt_depth) = (Some(1), Some(depth));
+            (context.preemptible, context.stack) = (Some(true), stack);
+            w.events = vec![event(5, What::SoftirqEntry(1)), event(50, What::SoftirqExit(1))];
+        }
+    };
+    let wait = "irq_off 10 timer_fn (softirq TIMER of rm[412]) stack";
+    let back = "scheduler 3 return from interrupt bound";
+    let want = |held| ["softirq 30 TIMER (rm[412]) edge", held, SWITCH, wait, TIMER, back];
+    check(timer(), with(1, &stack), &want("preempt_off 27 fput (rm[412]) bound"));
+    check(timer(), with(0, &stack), &want("unexplained 27"));
+    // It broke into a program.
+    check(timer(), with(1, &stack[..4]), &want("unexplained 27"));
+}
+
+/// Softirqs are recorded while a wakeup waits, so the end of one of before may be missing.
+#[test]
+fn a_softirq_that_another_one_follows_has_ended() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted.as_mut().unwrap().mode = Mode::User;
+            w.events = vec![
+                event(5, What::SoftirqEntry(1)),
+                event(40, What::SoftirqEntry(1)),
+                event(60, What::SoftirqExit(1)),
+                event(70, switch(rm(), spin())),
+            ];
+        },
+        &[
+            "softirq 20 TIMER (rm[412]) edge",
+            "unexplained 37",
+            "higher_priority_task 10 spin[7] fifo 95 edge",
+            SWITCH,
+            TIMER,
+            "scheduler 3 return from interrupt bound",
+        ],
+    );
+}
+
+#[test]
+fn the_scheduler_has_the_way_to_another_task() {
+    let with = |events: Vec<Event>| move |w: &mut Wakeup| w.events = events;
+    let held =
+        |us: u32| format!("no_preemption_point {us} shmem_undo_range (exit_mmap in rm[412]) stack");
+    let to_spin = vec![
+        event(30, What::SchedEntry),
+        event(31, What::Steal(1)),
+        event(45, switch(rm(), spin())),
+    ];
+    let spins = "higher_priority_task 35 spin[7] fifo 95 edge";
+    check(timer(), with(to_spin), &[spins, "scheduler 35 switch edge", &held(10), WAIT, TIMER]);
+    // It found nobody else.
+    check(timer(), with(vec![event(30, What::SchedEntry)]), &[HELD, SWITCH, WAIT, TIMER]);
+    let later = vec![
+        event(30, What::SchedEntry),
+        event(40, entry("nvme")),
+        event(41, exit("nvme")),
+        event(45, switch(rm(), spin())),
+    ];
+    let irq = "irq 1 nvme edge";
+    check(timer(), with(later), &[spins, &held(24), SWITCH, WAIT, TIMER, irq]);
+}
+
 #[test]
 fn the_way_back_is_counted_once() {
     check(
@@ -239,7 +311,11 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
             w.woken_by = WokenBy::Timer { on: 3 };
             w.marks.irq_exit = Some(at(95));
         },
-        &["irq 70 local_timer edge", SWITCH, WAIT],
+        &[
+            "irq 70 local_timer edge",
+            SWITCH,
+            "irq_off 10 shmem_undo_range (exit_mmap in rm[412]) bound",
+        ],
     );
     // It has called already.
     check(
@@ -300,8 +376,8 @@ fn events_stand_in_for_marks() {
         },
         &[
             "higher_priority_task 50 spin[7] fifo 95 edge",
-            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
-            "scheduler 10 switch edge",
+            "no_preemption_point 10 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
             WAIT,
             TIMER,
         ],
@@ -502,4 +578,57 @@ fn a_task_that_was_more_urgent_for_a_while_is_a_bound() {
     };
     check(timer(), runs(lent()), &shares("higher_priority_task 40 rm[412] other edge"));
     check(timer(), runs(rm()), &shares("higher_priority_task 40 rm[412] other bound"));
+}
+
+/// Ticks during a long wait have filled the ring; switches are kept apart from them.
+#[test]
+fn who_had_the_cpu_is_known_where_only_interrupts_were_lost() {
+    let lost = |switches_known: bool, w: &mut Wakeup| {
+        w.lost = 300;
+        w.lost_interrupts_ns = switches_known.then_some(4_000);
+        w.interrupted.as_mut().unwrap().task = rm();
+        w.events = vec![
+            event(30, switch(rm(), spin())),
+            // The begin of the first one is lost.
+            event(71, exit("local_timer")),
+            event(75, entry("local_timer")),
+            event(76, exit("local_timer")),
+            event(90, switch(spin(), w.task.clone())),
+        ];
+    };
+    // The time of a section may be that of an interrupt that was lost.
+    check(
+        timer(),
+        |w| lost(true, w),
+        &[
+            "higher_priority_task 45 spin[7] fifo 95 bound",
+            "unexplained 15",
+            "scheduler 20 switch bound",
+            WAIT,
+            TIMER,
+        ],
+    );
+    check(
+        timer(),
+        |w| lost(false, w),
+        &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
+    );
+    // A switch that does not fit says that one was lost after all.
+    check(
+        timer(),
+        |w| {
+            lost(true, w);
+            w.events[4] = event(79, switch(idle(), rm()));
+        },
+        &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
+    );
+    // Events that are out of order may lack anything.
+    check(
+        timer(),
+        |w| {
+            lost(true, w);
+            w.events.swap(2, 3);
+        },
+        &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
+    );
 }

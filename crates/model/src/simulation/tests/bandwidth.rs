@@ -26,38 +26,24 @@ fn busy(rt: Option<RtBudget>, policies: &[Policy]) -> Scenario {
 }
 
 /// When budgets were used up and refilled, and who was switched to.
-struct Told {
-    image: Image,
-    lines: Vec<String>,
-}
-
-impl Watch for Told {
-    const FOLLOWS: bool = true;
-
-    fn sample(&mut self, _: Sample) {}
-
-    fn happened(&mut self, _: CpuId, at_ns: u64, what: Transition) {
-        let what = match what {
-            Transition::Switch { from, to, .. } => {
-                format!("{} to {}", self.image.task_name(from), self.image.task_name(to))
-            }
-            Transition::PeriodBegin(_) => "timer".into(),
-            Transition::PeriodEnd => "timer ends".into(),
-            Transition::Throttled(_) => "used up".into(),
-            Transition::Unthrottled(_) => "refilled".into(),
-            _ => return,
-        };
-        self.lines.push(format!("{at_ns} {what}"));
-    }
+fn line(image: &Image, at_ns: u64, what: Transition) -> Option<String> {
+    let what = match what {
+        Transition::Switch { from, to, .. } => {
+            format!("{} to {}", image.task_name(from), image.task_name(to))
+        }
+        Transition::PeriodBegin(_) => "timer".into(),
+        Transition::PeriodEnd => "timer ends".into(),
+        Transition::Throttled(_) => "used up".into(),
+        Transition::Unthrottled(_) => "refilled".into(),
+        _ => return None,
+    };
+    Some(format!("{at_ns} {what}"))
 }
 
 #[track_caller]
 fn check(rt: Option<RtBudget>, policies: &[Policy], want: &[&str]) {
-    let image = Image::new(&busy(rt, policies), Rules::named("full").unwrap()).unwrap();
-    let watch = Told { image: image.clone(), lines: Vec::new() };
-    let mut simulation = Simulation::new(&image, 1, watch);
-    simulation.run_until(Until { samples: 1, ns: 15_000_000 }).unwrap();
-    assert_eq!(simulation.into_watch().lines, want, "{rt:?}");
+    let until = Until { samples: 1, ns: 15_000_000 };
+    assert_eq!(lines(&busy(rt, policies), "full", until, line), want, "{rt:?}");
 }
 
 /// 3 ms in each 10.

@@ -42,55 +42,41 @@ fn interrupted(bh_lock: bool) -> Scenario {
 }
 
 /// A line for each thing that happens from 50 us on.
-struct Told {
-    image: Image,
-    lines: Vec<String>,
-}
-
-impl Watch for Told {
-    const FOLLOWS: bool = true;
-
-    fn sample(&mut self, _: Sample) {}
-
-    fn happened(&mut self, _: CpuId, at_ns: u64, what: Transition) {
-        let task = |task| self.image.task_name(Some(task)).to_owned();
-        let lock = |lock: crate::image::LockId| self.image.locks[lock.index()].clone();
-        let user = |by| match by {
-            LockUser::Task(id) => task(id),
-            other => format!("{other:?}"),
-        };
-        let what = match what {
-            _ if at_ns < 50_000 => return,
-            Transition::Raised(source) => {
-                format!("interrupt {}", self.image.sources[source.index()].name)
-            }
-            Transition::Woken { task: woken, .. } => format!("wakes {}", task(woken)),
-            Transition::LockAwaited { lock: id, by } => {
-                format!("{} waits for {}", user(by), lock(id))
-            }
-            Transition::LockTaken { lock: id, by } => format!("{} has {}", user(by), lock(id)),
-            Transition::LockReleased(id) => format!("{} is free", lock(id)),
-            Transition::Boosted { owner, waiter } => {
-                format!("{} as urgent as {}", task(owner), task(waiter))
-            }
-            Transition::SoftirqBegin(number) => format!("softirq {number} begins"),
-            Transition::SoftirqEnd(number) => format!("softirq {number} ends"),
-            Transition::Switch { from: Some(from), to: Some(to), .. } => {
-                format!("{} to {}", task(from), task(to))
-            }
-            _ => return,
-        };
-        self.lines.push(format!("{at_ns} {what}"));
-    }
+fn line(image: &Image, at_ns: u64, what: Transition) -> Option<String> {
+    let task = |task| image.task_name(Some(task)).to_owned();
+    let lock = |lock: crate::image::LockId| image.locks[lock.index()].clone();
+    let user = |by| match by {
+        LockUser::Task(id) => task(id),
+        other => format!("{other:?}"),
+    };
+    let what = match what {
+        _ if at_ns < 50_000 => return None,
+        Transition::Raised(source) => {
+            format!("interrupt {}", image.sources[source.index()].name)
+        }
+        Transition::Woken { task: woken, .. } => format!("wakes {}", task(woken)),
+        Transition::LockAwaited { lock: id, by } => {
+            format!("{} waits for {}", user(by), lock(id))
+        }
+        Transition::LockTaken { lock: id, by } => format!("{} has {}", user(by), lock(id)),
+        Transition::LockReleased(id) => format!("{} is free", lock(id)),
+        Transition::Boosted { owner, waiter } => {
+            format!("{} as urgent as {}", task(owner), task(waiter))
+        }
+        Transition::SoftirqBegin(number) => format!("softirq {number} begins"),
+        Transition::SoftirqEnd(number) => format!("softirq {number} ends"),
+        Transition::Switch { from: Some(from), to: Some(to), .. } => {
+            format!("{} to {}", task(from), task(to))
+        }
+        _ => return None,
+    };
+    Some(format!("{at_ns} {what}"))
 }
 
 #[track_caller]
 fn check(bh_lock: bool, want: &[&str]) {
-    let image = Image::new(&interrupted(bh_lock), Rules::named("rt").unwrap()).unwrap();
-    let watch = Told { image: image.clone(), lines: Vec::new() };
-    let mut simulation = Simulation::new(&image, 1, watch);
-    simulation.run_until(Until { samples: 1, ns: 200_000 }).unwrap();
-    assert_eq!(simulation.into_watch().lines, want, "bh_lock {bh_lock}");
+    let until = Until { samples: 1, ns: 200_000 };
+    assert_eq!(lines(&interrupted(bh_lock), "rt", until, line), want, "bh_lock {bh_lock}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use wakescope_core::explain::{Interrupt, Policy, Task, What};
 use super::at;
 use crate::shared::{
     CODE, CpuSwitch, Event as Raw, Irq, Nmi, OwnTime, Softirq, Switched, Task as RawTask,
-    Timer as RawTimer, Wakeup as RawWakeup, kind,
+    Timer as RawTimer, UNKNOWN, Wakeup as RawWakeup, kind,
 };
 
 /// When drawn wakeups are due, nanoseconds: events can lie before.
@@ -101,6 +101,8 @@ pub(super) struct Head {
     pub(super) edges: Option<(u64, u64)>,
     pub(super) has_steal_clock: bool,
     pub(super) stolen_at_last: u64,
+    /// What quotas took; `None` where nobody knows.
+    pub(super) quota: Option<u64>,
     pub(super) cpu: u32,
     pub(super) code: [u8; CODE],
 }
@@ -188,9 +190,9 @@ fn heads() -> impl Strategy<Value = Head> {
     let mut enables = [0x90; CODE];
     enables[CODE - 2] = 0xfb;
     let code = select(vec![[0; CODE], [0x90; CODE], enables]);
-    let edges = (option::of((lengths(), lengths())), lengths(), code);
+    let edges = (option::of((lengths(), lengths())), lengths(), option::of(lengths()), code);
     (stimulus, context, rest, edges).prop_map(|(stimulus, context, rest, edges)| {
-        let (edges, stolen_at_last, code) = edges;
+        let (edges, stolen_at_last, quota, code) = edges;
         let (stimulus, stimulus_cpu, waker) = stimulus;
         let (interrupted, looked, mode, idle, preempt_count, softirq, stack) = context;
         let (throttled, faults, last, has_steal_clock, cpu) = rest;
@@ -211,6 +213,7 @@ fn heads() -> impl Strategy<Value = Head> {
             edges,
             has_steal_clock,
             stolen_at_last,
+            quota,
             cpu,
             code,
         }
@@ -372,6 +375,7 @@ impl Drawn {
             faults_after: 70 + head.faults,
             steal_after: self.steal_after(),
             stolen: self.head.stolen_at_last,
+            quota: self.head.quota.unwrap_or(UNKNOWN),
             interrupted_ip: at::WORK,
             irqs_off,
             irqs_on,

@@ -41,6 +41,8 @@ pub(super) struct Record<'a> {
     /// How many events it says that it holds.
     pub(super) stated: u32,
     pub(super) lost: u32,
+    /// What it says that interrupts took, where no switch was lost.
+    pub(super) in_interrupts: u64,
     /// Where the registers of its stack copy are; 0 for no copy.
     pub(super) registers: u64,
 }
@@ -51,6 +53,7 @@ impl Record<'_> {
         to.wakeup(self.wakeup);
         to.u32(self.stated);
         to.u32(self.lost);
+        to.u64(self.in_interrupts);
         self.events.iter().for_each(|event| to.event(event));
         to.garbage((self.form.room() - self.events.len()) * EVENT_BYTES);
         if self.form != Form::Short {
@@ -161,7 +164,9 @@ impl Writer {
         let stolen = [w.stolen, w.steal_read, w.steal_read_at];
         let places = [w.interrupted_ip, w.link, w.events_before, w.irqs_off, w.irqs_on];
         let rest = [w.away_switches, w.copy, w.waits, w.preempted, w.events_elsewhere];
+        let queue = [w.queue, w.queued_at, w.queue_sum, w.queue_since, w.quota];
         let words = times.into_iter().chain(counts).chain(stolen).chain(places).chain(rest);
+        let words = words.chain(queue).chain([w.switches_before, w.interrupts_before]);
         words.for_each(|word| self.u64(word));
         let first = [w.state, w.cpu, w.stimulus_cpu, w.stimulus, w.preempt_count, w.softirq];
         let then = [w.idle, w.looked, w.mode, w.throttled];

@@ -98,7 +98,7 @@ static void bpf_probe_read_kernel(void *to, u32 size, const void *from) { memcpy
 static struct cpu *cpu_of(u32 number) { return &cpus_here[number]; }
 static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
-static u32 throttles(struct cpu *cpu) { return cpu->runqueue * 0; }
+static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return cpu->runqueue * 0; }
 static u32 task_cpu(struct task_struct *task) { return task->cpu; }
 static int is_target(struct task_struct *task) { return !task->left; }
 static int sleeps(struct task_struct *task) { return task->__state != 0; }
