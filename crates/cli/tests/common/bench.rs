@@ -313,13 +313,24 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 #[track_caller]
-pub(crate) fn eventually_some<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually_some<T>(what: &str, get: impl FnMut() -> Option<T>) -> T {
+    eventually_or_told(|| what.into(), get)
+}
+
+/// The same; `what` can say what was there instead.
+#[track_caller]
+pub(crate) fn eventually_or_told<T>(
+    what: impl FnOnce() -> String,
+    mut get: impl FnMut() -> Option<T>,
+) -> T {
     let deadline = clock::now().after(PATIENCE);
     loop {
         if let Some(got) = get() {
             return got;
         }
-        assert!(clock::now() < deadline, "waited in vain until {what}");
+        if clock::now() >= deadline {
+            panic!("waited in vain until {}", what());
+        }
         std::thread::sleep(Duration::from_millis(10));
     }
 }

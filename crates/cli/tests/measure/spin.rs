@@ -34,7 +34,8 @@ fn gaps_of_a_busy_loop_are_measured_on_every_cpu() {
     for thread in &run.threads {
         let spin = thread.spin.expect("a loop");
         assert!(spin.observed_ns >= 600_000_000, "{spin:?}");
-        assert!(spin.loops > thread.woken.count, "{thread:?}");
+        // A gap lies within a turn of the loop; the only turn can be one if the CPU was away for all the time.
+        assert!(spin.loops >= thread.woken.count, "{thread:?}");
         assert!(thread.woken.min_ns.is_none_or(|min| min >= 1_000), "{:?}", thread.woken);
         assert!(thread.woken.sum_ns <= spin.observed_ns, "{thread:?}");
         assert_eq!((thread.missed, thread.migrated), (0, 0));

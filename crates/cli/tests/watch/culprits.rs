@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::common::bench::{Running, Test, eventually_some, kill, skip};
+use crate::common::bench::{Running, Test, eventually_or_told, eventually_some, kill, skip};
 use crate::common::following::can_follow;
 use crate::common::{Checker, read};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::episode::Episode;
+use wakescope_core::watch::explained::Explanations;
 use wakescope_core::watch::{Window, packed};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
@@ -30,20 +31,29 @@ impl Hog {
 
     /// On this CPU, scheduled so.
     fn start(name: &str, cpu: u32, schedule: Schedule) -> Self {
+        Self::start_with(name, cpu, schedule, Self::WORK)
+    }
+
+    /// Scheduled like most programs, and busy for a moment only: woken often, however many share its CPU.
+    fn start_sleeper(name: &str, cpu: u32) -> Self {
+        Self::start_with(name, cpu, Schedule::Other { nice: 0 }, SpanNs(1_000_000))
+    }
+
+    fn start_with(name: &str, cpu: u32, schedule: Schedule, work: SpanNs) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&ends);
-        let work = move || {
+        let keep_busy = move || {
             set_affinity(&[cpu]).unwrap();
             set_schedule(schedule).unwrap();
             while !is_over.load(Ordering::Relaxed) {
-                let until = clock::now().after(Self::WORK);
+                let until = clock::now().after(work);
                 while clock::now() < until {
                     std::hint::spin_loop();
                 }
                 clock::sleep_until(until.after(Self::REST)).unwrap();
             }
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(work).unwrap();
+        let thread = std::thread::Builder::new().name(name.into()).spawn(keep_busy).unwrap();
         Self { ends, thread: Some(thread) }
     }
 }
@@ -145,13 +155,18 @@ fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) -> bool) -> E
 #[track_caller]
 fn await_in_windows<T>(test: &Test, what: &str, find: impl Fn(Window) -> Option<T>) -> T {
     let folder = test.dir.join("w");
-    eventually_some(what, || {
-        let files = wakescope_store::window_files(&folder).ok()?;
+    let windows = || {
+        let files = wakescope_store::window_files(&folder).unwrap_or_default();
         let text: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
         let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        let mut windows = lines.map(|line| packed::read(line.as_bytes()).unwrap());
-        windows.find_map(&find)
-    })
+        lines.map(|line| packed::read(line.as_bytes()).unwrap()).collect::<Vec<Window>>()
+    };
+    let told = || {
+        let explanations = windows().into_iter().filter_map(|window| window.explanations);
+        let all = explanations.fold(Explanations::default(), Explanations::plus);
+        format!("{what}; followed so far: {all:?}")
+    };
+    eventually_or_told(told, || windows().into_iter().find_map(&find))
 }
 
 /// One at a time: the longest waits of a CPU are those of whoever keeps it from others for longest.
@@ -277,7 +292,8 @@ fn late_waits_are_followed_to_the_task_that_caused_them() {
     let _alone = alone();
     let test = Test::new("watch-explain-hog");
     let running = start_with(&test, &["--explain", "--budget", "100%"]);
-    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    // Only wakeups have causes, and a series is followed for three seconds of each minute.
+    let waiter = Hog::start_sleeper("waits-for-it", cpu());
     let hog = Hog::start("fifo-hog", cpu(), fifo);
     // Others may live on that CPU, and be followed first, for the same reason.
     let is_hog = |culprit: &Culprit| matches!(culprit, Culprit::Task(task) if task.comm == "fifo-hog" && task.policy == Policy::Fifo);
