@@ -12,7 +12,8 @@ use event::EventLine;
 pub use reader::read;
 
 use crate::explain::{
-    Above, Components, Context, Event, GivenUp, Known, Marks, Share, Task, Wakeup, WokenBy,
+    Above, Components, Context, Event, GivenUp, Known, KnownSwitches, Marks, Share, Task, Wakeup,
+    WokenBy,
 };
 use crate::preemption::Model;
 use crate::run::Run;
@@ -101,7 +102,7 @@ pub struct Line {
     #[serde(default, skip_serializing_if = "is_zero")]
     lost: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lost_interrupts_ns: Option<u64>,
+    known_switches: Option<KnownSwitchesLine>,
     #[serde(default, skip_serializing_if = "is_zero")]
     page_faults: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -127,6 +128,13 @@ struct MarksLine {
     sched_entry_ns: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     switch_in_ns: Option<i64>,
+}
+
+/// From when on every switch is known, and how long interrupts took from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct KnownSwitchesLine {
+    from_ns: i64,
+    interrupts_ns: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // So serde calls it.
@@ -156,7 +164,7 @@ impl Line {
             interrupted,
             events,
             lost,
-            lost_interrupts_ns,
+            known_switches,
             given_up,
             page_faults,
             throttled,
@@ -183,7 +191,9 @@ impl Line {
             given_up,
             events: events.into_iter().map(|e| EventLine::of(since(e.at), e.what)).collect(),
             lost: lost.into(),
-            lost_interrupts_ns,
+            known_switches: known_switches.map(|KnownSwitches { from, interrupts_ns }| {
+                KnownSwitchesLine { from_ns: since(from), interrupts_ns }
+            }),
             page_faults,
             throttled,
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
@@ -227,7 +237,12 @@ impl Line {
             interrupted: self.interrupted,
             events: self.events.into_iter().map(event).collect::<Result<_, _>>()?,
             lost: u32::try_from(self.lost).unwrap_or(u32::MAX),
-            lost_interrupts_ns: self.lost_interrupts_ns,
+            known_switches: self.known_switches.map(
+                |KnownSwitchesLine { from_ns, interrupts_ns }| KnownSwitches {
+                    from: at(from_ns),
+                    interrupts_ns,
+                },
+            ),
             given_up: self.given_up,
             page_faults: self.page_faults,
             throttled: self.throttled,

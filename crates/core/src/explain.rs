@@ -26,7 +26,9 @@ pub use anew::{Anew, Answer, Change};
 pub use bound::{Bound, Interference, Unsound, Variables, Work};
 pub use cause::{Cause, Evidence};
 pub use culprit::{Blamed, Culprit, Name, Phase, Within};
-pub use event::{Context, Event, GivenUp, Interrupt, Marks, Mode, Wakeup, What, WokenBy};
+pub use event::{
+    Context, Event, GivenUp, Interrupt, KnownSwitches, Marks, Mode, Wakeup, What, WokenBy,
+};
 pub use frame::{Frame, Function, SourceLine};
 pub use known::Known;
 pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};

@@ -35,7 +35,7 @@ impl Decoder<'_> {
             given_up: self.given_up(seen),
             events: events::while_due(self, seen, &task),
             lost: seen.lost,
-            lost_interrupts_ns: seen.lost_interrupts_ns,
+            known_switches: seen.known_switches,
             page_faults: seen.page_faults,
             throttled: task.policy.is_realtime() && was_throttled(seen),
             stolen_ns: seen.stolen_of_it_ns(),

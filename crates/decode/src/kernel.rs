@@ -1,6 +1,6 @@
 //! A late wakeup as the kernel shows it: numbers and addresses, no names.
 
-use wakescope_core::explain::{Marks, Mode, Policy, Task};
+use wakescope_core::explain::{KnownSwitches, Marks, Mode, Policy, Task};
 use wakescope_core::units::MonoNs;
 
 use crate::code::CODE_BYTES;
@@ -47,9 +47,8 @@ pub struct KernelWakeup {
     pub events: Vec<KernelEvent>,
     /// Events that are missing among these.
     pub lost: u32,
-    /// Where nothing but interrupts and the like is missing, and no switch: how long all interrupts,
-    /// softirqs and NMIs took while the task waited, nanoseconds. `None` otherwise.
-    pub lost_interrupts_ns: Option<u64>,
+    /// Although events were lost: from when on every switch is known, if there is such a time.
+    pub known_switches: Option<KnownSwitches>,
 }
 
 /// The stack of a thread's own program: whose it is, and its addresses, innermost first.

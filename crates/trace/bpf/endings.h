@@ -85,8 +85,19 @@ INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup,
 		bpf_probe_read_kernel(&record->event[i], sizeof(struct event), &kept->event);
 		record->events_lost--;
 	}
-	if (!wakeup->events_elsewhere && cpu->switches - wakeup->switches_before <= SWITCHES)
+	struct kept_switch *oldest = &cpu->last_switches[cpu->switches & (SWITCHES - 1)];
+	if (wakeup->events_elsewhere)
+		return;
+	if (cpu->switches - wakeup->switches_before <= SWITCHES) {
 		record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
+	} else if (oldest->number < first) {
+		record->switches_from = oldest->event.at_ns;
+		record->in_interrupts = cpu->interrupts - oldest->interrupts;
+	} else {
+		/* From here on nothing was lost. */
+		record->switches_from = record->event[SWITCHES].at_ns;
+		record->in_interrupts = 0;
+	}
 }
 
 /* Fills a record that has room for so many events, a power of two. */
@@ -100,6 +111,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	lost += wakeup->events_elsewhere;
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
 	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
+	record->switches_from = 0;
 	record->in_interrupts = UNKNOWN;
 	u32 taken = 0;
 #pragma nounroll

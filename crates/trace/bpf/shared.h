@@ -286,9 +286,11 @@ struct record {
 	u32 events;
 	u32 events_lost;
 	/*
-	 * Where events were lost, but no switch: what interrupts, softirqs and NMIs took while it waited,
-	 * ns; else UNKNOWN.
+	 * Where events were lost: from when on no switch was, if not for all of the wait (0); and what
+	 * interrupts, softirqs and NMIs took from then on, ns. The latter is UNKNOWN where switches of another
+	 * CPU are missing.
 	 */
+	u64 switches_from;
 	u64 in_interrupts;
 	struct event event[EVENTS];
 };
@@ -307,6 +309,7 @@ struct long_record {
 	struct wakeup wakeup;
 	u32 events;
 	u32 events_lost;
+	u64 switches_from;
 	u64 in_interrupts;
 	struct event event[RING];
 	struct stack_copy copy;

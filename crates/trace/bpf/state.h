@@ -46,6 +46,8 @@ const volatile u32 preemptible = 0;
 struct kept_switch {
 	/* Its number among all events. */
 	u64 number;
+	/* What `interrupts` was then. */
+	u64 interrupts;
 	struct event event;
 };
 
@@ -259,6 +261,7 @@ INLINE void keep_switch(struct cpu *cpu)
 {
 	struct kept_switch *kept = &cpu->last_switches[cpu->switches & (SWITCHES - 1)];
 	kept->number = cpu->seen - 1;
+	kept->interrupts = cpu->interrupts;
 	kept->event = cpu->ring[kept->number & (RING - 1)];
 	cpu->switches++;
 }

@@ -1,6 +1,6 @@
 //! From the bytes that programs hand over to what the kernel showed of a wakeup.
 
-use wakescope_core::explain::{Marks, Mode};
+use wakescope_core::explain::{KnownSwitches, Marks, Mode};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{
     GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Switch,
@@ -35,9 +35,11 @@ pub(crate) fn wakeup_of(
     let cut = matches!(events.len(), EVENTS | RING)
         && events.first().is_some_and(|first| first.at > wakeup.marks.due);
     wakeup.lost = lost.max(u32::from(cut));
-    wakeup.lost_interrupts_ns =
-        (wakeup.lost > 0 && missing == 0 && head.in_interrupts != shared::UNKNOWN)
-            .then_some(head.in_interrupts);
+    wakeup.known_switches = (wakeup.lost > 0 && missing == 0 && head.in_interrupts != UNKNOWN)
+        .then_some(KnownSwitches {
+            from: wakeup.marks.due.max(MonoNs(head.switches_from)),
+            interrupts_ns: head.in_interrupts,
+        });
     wakeup.events = events;
     if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
         interrupted.stack = walk(&copy);
@@ -90,7 +92,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         }),
         events: Vec::new(),
         lost: 0,
-        lost_interrupts_ns: None,
+        known_switches: None,
     }
 }
 

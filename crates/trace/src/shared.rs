@@ -266,6 +266,7 @@ pub(crate) struct Head {
     pub(crate) wakeup: Wakeup,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
+    pub(crate) switches_from: u64,
     pub(crate) in_interrupts: u64,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::tuning::Tuning;
 use wakescope_core::explain::{
-    Context, Event, Frame, Interrupt, Known, Marks, Mode, Task, Wakeup, What, WokenBy,
+    Context, Event, Frame, Interrupt, Known, KnownSwitches, Marks, Mode, Task, Wakeup, What,
+    WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -26,9 +27,8 @@ pub(super) struct Case<'a> {
     pub(super) marks: Marks,
     /// Whether events are missing or out of order, so that none of them proves what came after.
     pub(super) doubtful: bool,
-    /// Where nothing but interrupts and the like is missing, so that who had the CPU from one switch to
-    /// the next is known: how long these took at most, nanoseconds.
-    pub(super) lost_interrupts_ns: Option<u64>,
+    /// Although events are missing: from when on who had the CPU from one switch to the next is known.
+    pub(super) known_switches: Option<KnownSwitches>,
     /// How the wait begins.
     pub(super) opening: Opening,
     /// Whether the interrupt, or the waker, was on another CPU than the one that was watched.
@@ -71,7 +71,7 @@ impl<'a> Case<'a> {
             tuning: *tuning,
             marks: wakeup.marks,
             doubtful,
-            lost_interrupts_ns: wakeup.lost_interrupts_ns.filter(|_| doubtful && !disordered),
+            known_switches: wakeup.known_switches.filter(|_| doubtful && !disordered),
             opening: Opening::Unseen,
             remote: is_remote(wakeup),
             asked: None,

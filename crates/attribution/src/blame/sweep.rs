@@ -194,7 +194,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         let closed = self.nesting.close(what);
         self.refuted.extend(closed.unended.iter().map(|&id| Basis::Nested(id)));
         // That what began it was lost says nothing of switches.
-        if !closed.found && self.case.lost_interrupts_ns.is_none() {
+        if !closed.found && self.case.known_switches.is_none() {
             self.refute_stretch();
         }
     }

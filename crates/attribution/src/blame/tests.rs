@@ -10,8 +10,8 @@ mod switched;
 
 use crate::testing::{frame, joined, place, who};
 use wakescope_core::explain::{
-    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, Marks, Mode, Policy, Share,
-    Task, Wakeup, What, WokenBy,
+    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, KnownSwitches, Marks, Mode,
+    Policy, Share, Task, Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 

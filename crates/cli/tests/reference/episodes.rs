@@ -3,8 +3,8 @@
 use serde_json::Value;
 use wakescope_core::episodes::{Attributed, Entry, Head, Line};
 use wakescope_core::explain::{
-    Cause, Components, Context, Culprit, Event, Frame, Function, GivenUp, Interrupt, Marks, Mode,
-    NamedTask, Phase, Policy, Share, Task, Wakeup, What, Within, WokenBy,
+    Cause, Components, Context, Culprit, Event, Frame, Function, GivenUp, Interrupt, KnownSwitches,
+    Marks, Mode, NamedTask, Phase, Policy, Share, Task, Wakeup, What, Within, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -85,7 +85,7 @@ pub(super) fn full_lines() -> Vec<String> {
         interrupted: Some(context),
         events: all.map(|what| Event { at: MonoNs(1_050), what }).into(),
         lost: 1,
-        lost_interrupts_ns: Some(5_000),
+        known_switches: Some(KnownSwitches { from: MonoNs(1_010), interrupts_ns: 5_000 }),
         given_up: Some(GivenUp { pid: 7, stack: stack(), user_stack: stack() }),
         page_faults: 1,
         throttled: true,

@@ -24,9 +24,8 @@ pub struct Wakeup {
     pub events: Vec<Event>,
     /// Events between the first and the last that are missing.
     pub lost: u32,
-    /// Where nothing but interrupts and the like is missing, and no switch: how long all interrupts,
-    /// softirqs and NMIs took while the task waited, nanoseconds. `None` otherwise.
-    pub lost_interrupts_ns: Option<u64>,
+    /// Although events were lost: from when on every switch is known, if there is such a time.
+    pub known_switches: Option<KnownSwitches>,
     /// Who gave up the CPU in the end, and where, as far as that was looked at.
     pub given_up: Option<GivenUp>,
     /// The task's page faults between `switch_in` and `response`.
@@ -42,6 +41,15 @@ pub struct Wakeup {
     /// When interrupts last went off, and on again, before the timer's came; `None` where the kernel
     /// does not show it, or nobody asked.
     pub irqs_off: Option<(MonoNs, MonoNs)>,
+}
+
+/// Who had the CPU where events were lost: the last switches are kept apart from other events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownSwitches {
+    /// From when on no switch was lost.
+    pub from: MonoNs,
+    /// How long all interrupts, softirqs and NMIs took from then on, nanoseconds.
+    pub interrupts_ns: u64,
 }
 
 /// Where a thread gave up the CPU.

@@ -54,7 +54,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
         interrupted,
         events,
         lost: _,
-        lost_interrupts_ns: _,
+        known_switches: _,
         given_up,
         page_faults: _,
         throttled: _,

@@ -86,6 +86,7 @@ fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
         events,
         stated,
         lost: 0,
+        switches_from: 0,
         in_interrupts: u64::MAX,
         registers: 0,
     };
@@ -102,17 +103,27 @@ fn places_without_an_event_are_left_out() {
 
 #[test]
 fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
-    let read = |stated, lost, in_interrupts| {
-        let (form, wakeup, events) = (encode::Form::Short, &raw(), &[][..]);
-        let record =
-            encode::Record { form, wakeup, events, stated, lost, in_interrupts, registers: 0 };
-        wakeup_of(&record.bytes(), |_| Vec::new()).unwrap().lost_interrupts_ns
+    let raw = raw();
+    let read = |stated, lost, switches_from, in_interrupts| {
+        let record = encode::Record {
+            form: encode::Form::Short,
+            wakeup: &raw,
+            events: &[],
+            stated,
+            lost,
+            switches_from,
+            in_interrupts,
+            registers: 0,
+        };
+        let known = wakeup_of(&record.bytes(), |_| Vec::new()).unwrap().known_switches;
+        known.map(|known| (known.from.0, known.interrupts_ns))
     };
-    assert_eq!(read(0, 3, 5_000), Some(5_000));
-    assert_eq!(read(0, 3, u64::MAX), None);
-    assert_eq!(read(0, 0, 5_000), None);
+    assert_eq!(read(0, 3, 0, 5_000), Some((raw.due, 5_000)));
+    assert_eq!(read(0, 3, raw.due + 7, 5_000), Some((raw.due + 7, 5_000)));
+    assert_eq!(read(0, 3, 0, u64::MAX), None);
+    assert_eq!(read(0, 0, 0, 5_000), None);
     // It has fewer events than it says, and nobody knows which.
-    assert_eq!(read(1_000, 3, 5_000), None);
+    assert_eq!(read(1_000, 3, 0, 5_000), None);
 }
 
 #[test]

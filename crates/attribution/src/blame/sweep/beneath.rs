@@ -38,10 +38,12 @@ impl<'a> Sweep<'_, 'a> {
     fn enter(&mut self, ground: Ground, claim: Split) {
         let by_marks =
             matches!(ground, Ground::Wait | Ground::Handler | Ground::Scheduler | Ground::Own);
-        self.claim = match self.case.lost_interrupts_ns {
+        self.claim = match self.case.known_switches {
             _ if by_marks || !self.case.doubtful => claim,
-            Some(ns) => rules::beside_lost_interrupts(&claim, ns),
-            None => Split::unexplained(Rule::LostEvents),
+            Some(known) if self.done_to >= known.from.0 => {
+                rules::beside_lost_interrupts(&claim, known.interrupts_ns)
+            }
+            _ => Split::unexplained(Rule::LostEvents),
         };
         self.ground = ground;
         self.stretch += 1;

@@ -141,13 +141,15 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let losses = prop_oneof![
         12 => Just((0, None)),
         1 => Just((3, None)),
-        2 => lengths().prop_map(|in_interrupts_ns| (300, Some(in_interrupts_ns))),
+        2 => (lengths(), lengths()).prop_map(|(from, interrupts_ns)| {
+            (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }))
+        }),
     ];
     let rest = ((any::<bool>(), losses), 0_u64..2, tasks(), (edges, quota), given_up, any::<u64>());
     (marks, stimuli(), prop::option::of(contexts()), events, rest).prop_map(
         move |((seen, before, last), woken_by, interrupted, events, rest)| {
             let ((throttled, losses), page_faults, task, (edges, quota_ns), given_up, seed) = rest;
-            let (lost, lost_interrupts_ns) = losses;
+            let (lost, known_switches) = losses;
             let (marks, events) = placed(&seen, before, last, events, (!ordered).then_some(seed));
             let given_up = given_up.map(|(pid, seen)| GivenUp {
                 pid,
@@ -171,7 +173,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 interrupted,
                 events,
                 lost,
-                lost_interrupts_ns,
+                known_switches,
                 throttled,
                 page_faults,
                 given_up,
@@ -411,7 +413,7 @@ proptest! {
         }
         less.events.remove(gone.index(wakeup.events.len()));
         // It may be a switch.
-        (less.lost, less.lost_interrupts_ns) = (1, None);
+        (less.lost, less.known_switches) = (1, None);
         // Named by an event that was lost, a task or softirq must not appear.
         let shares = blame(&less, &known);
         let from_events = [Cause::Softirq, Cause::HigherPriorityTask, Cause::EqualOrLowerTask];

@@ -580,12 +580,12 @@ fn a_task_that_was_more_urgent_for_a_while_is_a_bound() {
     check(timer(), runs(rm()), &shares("higher_priority_task 40 rm[412] other bound"));
 }
 
-/// Ticks during a long wait have filled the ring; switches are kept apart from them.
+/// Ticks during a long wait have filled the ring; the last switches are kept apart from them.
 #[test]
-fn who_had_the_cpu_is_known_where_only_interrupts_were_lost() {
-    let lost = |switches_known: bool, w: &mut Wakeup| {
+fn who_had_the_cpu_is_known_where_switches_were_kept() {
+    let lost_until = |from: Option<u64>, w: &mut Wakeup| {
         w.lost = 300;
-        w.lost_interrupts_ns = switches_known.then_some(4_000);
+        w.known_switches = from.map(|us| KnownSwitches { from: at(us), interrupts_ns: 4_000 });
         w.interrupted.as_mut().unwrap().task = rm();
         w.events = vec![
             event(30, switch(rm(), spin())),
@@ -596,6 +596,7 @@ fn who_had_the_cpu_is_known_where_only_interrupts_were_lost() {
             event(90, switch(spin(), w.task.clone())),
         ];
     };
+    let lost = |switches_known: bool, w: &mut Wakeup| lost_until(switches_known.then_some(0), w);
     // The time of a section may be that of an interrupt that was lost.
     check(
         timer(),
@@ -611,6 +612,23 @@ fn who_had_the_cpu_is_known_where_only_interrupts_were_lost() {
     check(
         timer(),
         |w| lost(false, w),
+        &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
+    );
+    // From the first switch that was kept on, also if there were more before.
+    check(
+        timer(),
+        |w| lost_until(Some(30), w),
+        &[
+            "higher_priority_task 45 spin[7] fifo 95 bound",
+            "unexplained 15",
+            "scheduler 20 switch bound",
+            WAIT,
+            TIMER,
+        ],
+    );
+    check(
+        timer(),
+        |w| lost_until(Some(31), w),
         &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
     );
     // A switch that does not fit says that one was lost after all.

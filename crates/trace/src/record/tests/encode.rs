@@ -41,7 +41,8 @@ pub(super) struct Record<'a> {
     /// How many events it says that it holds.
     pub(super) stated: u32,
     pub(super) lost: u32,
-    /// What it says that interrupts took, where no switch was lost.
+    /// From when on it says that no switch was lost, and what it says that interrupts took from then on.
+    pub(super) switches_from: u64,
     pub(super) in_interrupts: u64,
     /// Where the registers of its stack copy are; 0 for no copy.
     pub(super) registers: u64,
@@ -53,6 +54,7 @@ impl Record<'_> {
         to.wakeup(self.wakeup);
         to.u32(self.stated);
         to.u32(self.lost);
+        to.u64(self.switches_from);
         to.u64(self.in_interrupts);
         self.events.iter().for_each(|event| to.event(event));
         to.garbage((self.form.room() - self.events.len()) * EVENT_BYTES);

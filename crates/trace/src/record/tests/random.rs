@@ -113,6 +113,7 @@ impl DrawnRecord {
             events: &events,
             stated,
             lost: count(self.left_out_since_it_began()) + self.lost,
+            switches_from: 0,
             in_interrupts: u64::MAX,
             registers: if in_copy { REGISTERS } else { 0 },
         }
