@@ -152,9 +152,9 @@ pub struct Work {
     kernel: PathBuf,
     guest: PathBuf,
     cmdline: String,
-    /// What the machine tells its guest to do, where the command line does not.
+    /// The guest's order, where the command line does not contain it.
     order: Option<String>,
-    /// The name of all that the machine is until then, if others can go on from there.
+    /// The key of all that the machine is until the guest reads the order, if its state can be saved.
     boot: Option<Key>,
     /// The file that the guest must send: [`RUN`] or [`CHECK`].
     result: &'static str,
@@ -266,24 +266,32 @@ pub struct Emulation {
 const RESULTS: &str = "results.parcel";
 const WORDS: &str = "emulator.log";
 
-/// How an emulator ends that writes a larger file than it may, as a state may be (SIGXFSZ).
+/// How an emulator ends that writes a larger file than it may (SIGXFSZ): a state can be too large.
 const TOO_LARGE: Exit = Exit::Signal(25);
 
 /// While a state is proven: the files of a second guest.
 const PROOF: &str = "proof";
 
-/// How a guest comes to the point where it is told what to do.
-enum Way<'a> {
+/// How a guest gets to the point where it reads its order.
+enum Beginning<'a> {
     /// It boots.
-    Boots(Option<&'a Observer>),
+    Boot(Option<&'a Observer>),
     /// It boots, and its machine is saved.
-    Saves(&'a mut Option<State>),
-    /// It goes on from there.
-    GoesOn(&'a State),
+    BootAndSave(&'a mut Option<State>),
+    /// Its machine is resumed.
+    Resume(&'a State),
+}
+
+/// One run of a guest.
+struct Attempt<'a> {
+    job: &'a Job<Work>,
+    /// Where the guest's lines and its results are written.
+    folder: &'a Path,
+    cancel: &'a AtomicBool,
 }
 
 impl Emulation {
-    /// One whose guests boot only if none of the same kernel has booted before.
+    /// Guests resume from these states where they can, and boot otherwise.
     pub fn with_states(states: States) -> Self {
         Self { states: Some(states), ..Self::default() }
     }
@@ -296,10 +304,16 @@ impl Emulation {
         observer: Option<&Observer>,
         cancel: &AtomicBool,
     ) -> End {
-        self.emulate(work, folder, Way::Boots(observer), cancel)
+        self.emulate(work, folder, Beginning::Boot(observer), cancel)
     }
 
-    fn emulate(&self, work: &Work, folder: &Path, way: Way<'_>, cancel: &AtomicBool) -> End {
+    fn emulate(
+        &self,
+        work: &Work,
+        folder: &Path,
+        beginning: Beginning<'_>,
+        cancel: &AtomicBool,
+    ) -> End {
         let Work { qemu, machine, kernel, guest, cmdline, order, limit, .. } = work;
         let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
         let lines = Lines { kernel, guest, console: &console, results: &results };
@@ -310,12 +324,12 @@ impl Emulation {
             if qemu.has_sandbox {
                 boot.add("-sandbox", SANDBOX.into());
             }
-            match way {
-                Way::Boots(observer) => {
+            match beginning {
+                Beginning::Boot(observer) => {
                     observer.map_or(Ok(()), |observer| boot.observe(observer))?;
                 }
-                Way::GoesOn(state) => boot.resume(state)?,
-                Way::Saves(place) => {
+                Beginning::Resume(state) => boot.resume(state)?,
+                Beginning::BootAndSave(place) => {
                     let (own, state) = boot.save()?;
                     (monitor, saves) = (Some(own), Some((place, state)));
                 }
@@ -348,18 +362,12 @@ impl Emulation {
         conclude(&end, job, folder)
     }
 
-    /// Goes on from the state of its boot, if there is one and it can be gone on from.
-    fn go_on(
-        &self,
-        states: &States,
-        boot: &Key,
-        job: &Job<Work>,
-        folder: &Path,
-        cancel: &AtomicBool,
-    ) -> Option<Ending> {
+    /// Resumes the saved state of this boot, if there is one that the emulator takes.
+    fn resume(&self, states: &States, boot: &Key, attempt: &Attempt) -> Option<Ending> {
+        let Attempt { job, folder, cancel } = *attempt;
         let cell = job.recipe.key();
         let state = states.find(boot, &cell)?;
-        let end = self.emulate(&job.work, folder, Way::GoesOn(&state), cancel);
+        let end = self.emulate(&job.work, folder, Beginning::Resume(&state), cancel);
         if matches!(end, End::Refused(_) | End::NotStarted(_)) {
             states.discard(boot, &cell);
             clear(folder);
@@ -368,18 +376,11 @@ impl Emulation {
         Some(conclude(&end, job, folder))
     }
 
-    /// Boots, and saves the machine for others. What stands in the way of that costs them time, and nothing
-    /// else.
-    fn boot_and_save(
-        &self,
-        states: &States,
-        boot: &Key,
-        job: &Job<Work>,
-        folder: &Path,
-        cancel: &AtomicBool,
-    ) -> Ending {
+    /// Boots, and saves the machine for other guests. If it cannot be saved, these boot.
+    fn boot_and_save(&self, states: &States, boot: &Key, attempt: &Attempt) -> Ending {
+        let Attempt { job, folder, cancel } = *attempt;
         let mut saved = None;
-        let end = self.emulate(&job.work, folder, Way::Saves(&mut saved), cancel);
+        let end = self.emulate(&job.work, folder, Beginning::BootAndSave(&mut saved), cancel);
         if matches!(end, End::Refused(_) | End::NotStarted(_) | End::Killed(TOO_LARGE)) {
             // It may be because of the state.
             clear(folder);
@@ -388,27 +389,21 @@ impl Emulation {
         let lines = saved.is_some().then(|| lines_of(folder));
         let ending = conclude(&end, job, folder);
         if let (Some(state), Some(lines), Ending::Measured) = (saved, lines, &ending) {
-            if let Some(state) = self.proven(state, &lines, job, folder, cancel) {
+            if let Some(state) = self.proven(state, &lines, attempt) {
                 let _ = states.keep(boot, &state);
             }
         }
         ending
     }
 
-    /// `state`, if a guest that goes on from it gives the same bytes as the one that booted, which gave `lines`.
-    fn proven(
-        &self,
-        state: State,
-        lines: &[Vec<u8>; 2],
-        job: &Job<Work>,
-        folder: &Path,
-        cancel: &AtomicBool,
-    ) -> Option<State> {
-        let folder = folder.join(PROOF);
+    /// `state`, if a guest that resumes from it gives the same bytes as the one that booted, which gave `lines`.
+    fn proven(&self, state: State, lines: &[Vec<u8>; 2], attempt: &Attempt) -> Option<State> {
+        let folder = attempt.folder.join(PROOF);
         let run = || {
             let copy = state.copy()?;
             fs::create_dir(&folder)?;
-            Ok::<_, std::io::Error>(self.emulate(&job.work, &folder, Way::GoesOn(&copy), cancel))
+            let (work, cancel) = (&attempt.job.work, attempt.cancel);
+            Ok::<_, std::io::Error>(self.emulate(work, &folder, Beginning::Resume(&copy), cancel))
         };
         let end = run();
         let [console, results] = lines_of(&folder);
@@ -436,12 +431,13 @@ impl Runner<Work> for Emulation {
         let Some((states, boot)) = self.states.as_ref().zip(job.work.boot.as_ref()) else {
             return self.observe(job, folder, None, cancel);
         };
-        if let Some(ending) = self.go_on(states, boot, job, folder, cancel) {
+        let attempt = Attempt { job, folder, cancel };
+        if let Some(ending) = self.resume(states, boot, &attempt) {
             return ending;
         }
-        // A lab's first guest of a kernel only checks it: none is sooner done, and proven.
+        // A lab's first guest of a kernel only checks it, so it is the fastest one to prove a state with.
         if job.work.result == CHECK && states.is_wanted(boot) {
-            return self.boot_and_save(states, boot, job, folder, cancel);
+            return self.boot_and_save(states, boot, &attempt);
         }
         self.observe(job, folder, None, cancel)
     }

@@ -52,7 +52,7 @@ pub trait Runner<W>: Sync {
         Vec::new()
     }
 
-    /// The SHA-256 of the state that the guest of `job`, which was run, went on from, if it did not boot.
+    /// The SHA-256 of the state that the guest of `job` resumed from, once it has run, if it did not boot.
     fn state(&self, _job: &Job<W>) -> Option<String> {
         None
     }

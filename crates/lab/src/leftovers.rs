@@ -1,5 +1,7 @@
-//! What nothing needs any more: images that no kept cell was run with, symbols of kernels that none was run
-//! with, machines that none was run on, modules of other sources, and what modules were built with. Each build of wakescope may leave some behind.
+//! What nothing needs any more. Each build of wakescope may leave some behind:
+//! - images that no kept cell was run with, and symbols of such kernels;
+//! - saved machines that no kept cell was run on;
+//! - modules of other sources, and what modules were built with.
 
 use std::collections::BTreeSet;
 use std::fs;

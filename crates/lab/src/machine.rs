@@ -68,13 +68,13 @@ impl Machine {
         .concat()
         .into_iter()
         .chain(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
-        // By it a guest says that it is ready for its order.
+        // By it a guest reports that it is ready for its order.
         .chain(if self.takes_orders() { &["-device", "pvpanic"][..] } else { &[] }.iter().copied())
         .map(String::from)
         .collect()
     }
 
-    /// Whether it tells its guest what to do, once that is ready; else the kernel's command line does.
+    /// Whether the guest reads its order from the machine; otherwise the order is on the kernel's command line.
     pub fn takes_orders(&self) -> bool {
         self.arch == Arch::Amd64
     }

@@ -1,7 +1,7 @@
 //! Machines that were saved when their guests were ready, so that others of the same kernel need not boot.
 //!
-//! A state is only a shortcut to what a boot gives, so no recipe names it. It is kept once a guest that went on
-//! from it has given the same bytes as the one that booted; and a cell that is verified boots.
+//! A state is only a shortcut to what a boot gives, so no recipe names it. It is kept once a guest that resumed
+//! from it has given the same bytes as the one that booted. Cells that are verified boot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::cache::{Cache, CacheError};
 use crate::machine::state::State;
 use crate::store::{Key, note_use};
 
-/// All states together have no more bytes; the one that was not used for the longest time is the first to go.
+/// The most bytes of all states together. The least recently used is the first to be removed.
 const ALL_MOST: u64 = 2 << 30;
 
 /// The states of a cache, by the recipes of their boots.
@@ -27,9 +27,9 @@ pub struct States {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Which this process makes or has made, and which cannot be had.
+    /// States that this process makes or has made, and those that cannot be made.
     taken: BTreeSet<Key>,
-    /// By what cell's recipe: the SHA-256 of the state that it went on from.
+    /// By a cell's recipe: the SHA-256 of the state that its guest resumed from.
     used: BTreeMap<Key, String>,
 }
 
@@ -57,7 +57,7 @@ impl States {
         }
     }
 
-    /// Whether the caller is to make the state of this boot. Says so once.
+    /// Whether the caller is to make the state of this boot. It is true once for each boot.
     pub(crate) fn is_wanted(&self, boot: &Key) -> bool {
         !self.place(boot).exists() && self.known().taken.insert(boot.clone())
     }
@@ -70,7 +70,7 @@ impl States {
         self.make_room().map_err(CacheError::io("clear", &self.cache.states()))
     }
 
-    /// Removes a state that no emulator goes on from; `cell` did not.
+    /// Removes a state that the guest of `cell` could not resume from, so that no other guest tries.
     pub(crate) fn discard(&self, boot: &Key, cell: &Key) {
         let mut known = self.known();
         known.taken.insert(boot.clone());
@@ -78,7 +78,7 @@ impl States {
         let _ = fs::remove_file(self.place(boot));
     }
 
-    /// The SHA-256 of the state that the cell went on from, if it did.
+    /// The SHA-256 of the state that the cell's guest resumed from, if it did.
     pub(crate) fn used_by(&self, cell: &Key) -> Option<String> {
         self.known().used.get(cell).cloned()
     }

@@ -66,16 +66,15 @@ pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Resu
     let known = calibrate(&seen.components, machine, true);
     let truth = compared(image, &seen.wakeups, &known, &truths);
     account(run, Seen { known: Some(known), ..seen }, late);
-    tell_truths(image, run, &truths);
+    add_truths(image, run, &truths);
     if let Some(explanation) = &mut run.explanation {
         explanation.truth = Some(truth);
     }
     Ok(true)
 }
 
-/// Puts the truth beside what the listed wakeups are blamed on. Where two that are listed may be the same
-/// one, neither is told.
-fn tell_truths(image: &Image, run: &mut Run, truths: &[Truth]) {
+/// Adds to each listed wakeup what truly made it late. Wakeups that cannot be told from each other get none.
+fn add_truths(image: &Image, run: &mut Run, truths: &[Truth]) {
     let mut places: BTreeMap<(u64, u64), Vec<&Truth>> = BTreeMap::new();
     for truth in truths {
         places.entry((truth.due, truth.latency_ns())).or_default().push(truth);

@@ -10,7 +10,7 @@ use wakescope_model::image::{StackId, TaskId};
 use crate::tracepoints::places::{comm, pid, policy};
 use crate::truth::{Truth, Who};
 
-/// So many shares of a wakeup are told one by one; of what is left, each cause is one share.
+/// The most shares of a wakeup that are listed one by one. The others are summed up, one share for each cause.
 const MOST: usize = 12;
 
 /// What the time of a wakeup went to, the largest share first. The shares add up to its latency. Where several

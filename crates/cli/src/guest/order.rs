@@ -1,4 +1,4 @@
-//! What a guest is to do: said on the kernel's command line, or by the machine once the guest is ready.
+//! The task of a guest, which stands on the kernel's command line, or is read from the machine once the guest is ready.
 
 use clap::Parser;
 use wakescope_core::explain::Above;
@@ -65,51 +65,51 @@ fn plan(json: &str) -> Result<Box<Plan>, String> {
 }
 
 impl Order {
-    /// The order in `words`, those of the command line; the machine has it if there are none.
+    /// Reads the order from `words`, those of the command line, or from the machine if there are none.
     pub(super) fn receive(words: &[String]) -> Result<Self, Failure> {
-        let words = if words.is_empty() { of_machine()? } else { words.to_vec() };
+        let words = if words.is_empty() { read_from_machine()? } else { words.to_vec() };
         Self::try_parse_from(words).map_err(|e| Failure::new(format!("of the order: {e}")))
     }
 }
 
-/// Says that the guest is ready, waits, and reads what it is told. A lab that saves the machine does so in
-/// between; the guest does not notice.
+/// Reports that the guest is ready, waits, and reads the order from the machine. The lab may halt and save the
+/// machine during the wait, which the guest does not notice.
 #[cfg(target_arch = "x86_64")]
-fn of_machine() -> Result<Vec<String>, Failure> {
-    use wakescope_lab::guest::order::{EVENTS, FILES, Machine, READS, READY, WAIT, receive};
+fn read_from_machine() -> Result<Vec<String>, Failure> {
+    use wakescope_lab::guest::order::{FW_CFG, FwCfg, PVPANIC, READING, READY, WAIT, receive};
     use wakescope_sys::clock;
     use wakescope_sys::ports::Ports;
 
     struct Device(Ports);
 
-    impl Machine for Device {
+    impl FwCfg for Device {
         fn select(&mut self, file: u16) {
-            self.0.write_two(FILES[0], file);
+            self.0.write_two(FW_CFG[0], file);
         }
 
         fn read(&mut self, bytes: &mut [u8]) {
-            bytes.fill_with(|| self.0.read(FILES[1]));
+            bytes.fill_with(|| self.0.read(FW_CFG[1]));
         }
     }
 
     let open = |[first, last]: [u16; 2]| {
         Ports::open(first..last + 1).map_err(|e| {
-            let what = "the kernel lets no program use ports (CONFIG_X86_IOPL_IOPERM)";
-            Failure::new(format!("{what}: {e}"))
+            let remedy = "it needs CONFIG_X86_IOPL_IOPERM; one that locks itself down needs lockdown= on its command line";
+            Failure::new(format!("the kernel lets no program use ports: {e} ({remedy})"))
         })
     };
-    let events = open([EVENTS; 2])?;
-    events.write(EVENTS, READY);
+    let events = open([PVPANIC; 2])?;
+    events.write(PVPANIC, READY);
     let began = clock::now();
     while clock::now().since(began) < WAIT {}
-    events.write(EVENTS, READS);
+    events.write(PVPANIC, READING);
     drop(events);
-    let order = receive(&mut Device(open(FILES)?));
+    let order = receive(&mut Device(open(FW_CFG)?));
     order.ok_or_else(|| Failure::new("the machine has no order for its guest"))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn of_machine() -> Result<Vec<String>, Failure> {
+fn read_from_machine() -> Result<Vec<String>, Failure> {
     Err(Failure::new("there is no order on the kernel's command line"))
 }
 

@@ -11,9 +11,10 @@ use crate::{Failure, Outcome, output};
 
 /// Shrink the cache: remove the least recently used cells
 ///
-/// Also removes guest images and symbols of kernels that no remaining cell uses, modules of other versions
-/// of wakescope, and what modules were built with. Kernels and the emulator stay. Only this command removes
-/// anything; what is removed is run, built or downloaded again when it is needed.
+/// Also removes guest images, saved machines and symbols of kernels that no remaining cell uses, modules of
+/// other versions of wakescope, and what modules were built with. Kernels and the emulator stay. Nothing else
+/// removes anything from the cache, except saved machines that exceed 2 GiB. What is removed is run, built or
+/// downloaded again when it is needed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The buckets in a row of text, and what is left of it, after a first one like these.
+    /// The buckets in `text` that are written like `first`, and the text after them.
     fn read(first: &str, text: &str) -> (Vec<(u64, u64, u64)>, String) {
         let mut buckets = Vec::new();
         let length = buckets_like(first.as_bytes(), text.as_bytes(), &mut buckets);

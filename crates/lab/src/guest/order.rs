@@ -1,6 +1,6 @@
-//! The order: what a guest is to do, which its machine tells it once it is ready. The kernel's command line
-//! has no word of it, so that all guests of a kernel are the same machine until then, whatever they do
-//! afterwards, and one that was saved at that moment can go on with any order.
+//! The order: the task of a guest, which the guest reads from its machine once it is ready. The kernel's
+//! command line does not contain it. So all guests of a kernel are the same machine until then, and one that
+//! was saved at that moment can take any order.
 //!
 //! Machines for x86 have ports through which firmware reads files from the emulator (docs/specs/fw_cfg.rst in
 //! QEMU). All orders are of one length, so that none of them changes what firmware does with their directory.
@@ -14,24 +14,24 @@ pub const NAME: &str = "opt/wakescope/order";
 /// Bytes of the file.
 pub const LENGTH: usize = 4096;
 
-/// The port that a guest writes to when it is ready for its order, and before it reads that. What it writes are
-/// to the emulator two events of a panic (docs/specs/pvpanic.rst in QEMU), which it passes on. In between, a
-/// machine can be halted, and saved.
-pub const EVENTS: u16 = 0x505;
+/// The port by which a guest reports two events to the emulator's monitor: that it is ready for its order, and
+/// that it is reading the order (docs/specs/pvpanic.rst in QEMU). Between the two, the machine can be halted
+/// and saved.
+pub const PVPANIC: u16 = 0x505;
 
-/// It is ready: `GUEST_PANICKED`.
+/// The guest is ready. The monitor calls it `GUEST_PANICKED`.
 pub const READY: u8 = 1;
 
-/// It reads the order: `GUEST_CRASHLOADED`.
-pub const READS: u8 = 2;
+/// The guest is reading the order. The monitor calls it `GUEST_CRASHLOADED`.
+pub const READING: u8 = 2;
 
-/// How long it waits in between. The emulator could halt the machine by itself at the first event, but then the
+/// How long the guest waits between the two. The emulator could halt the machine by itself at the first event, but then the
 /// guest's clock may jump to its next timer (QEMU 10.0): the CPU stops before the machine is said to, and for
 /// so long looks idle.
 pub const WAIT: SpanNs = SpanNs(20_000_000);
 
-/// The ports of files: select one by two bytes, then read byte after byte from the second.
-pub const FILES: [u16; 2] = [0x510, 0x511];
+/// The ports of `fw_cfg`: the number of a file is written to the first, and its bytes are read from the second.
+pub const FW_CFG: [u16; 2] = [0x510, 0x511];
 
 /// The number of the directory of files.
 const DIRECTORY: u16 = 0x19;
@@ -46,31 +46,31 @@ pub fn pack(order: &str) -> Option<[u8; LENGTH]> {
     Some(file)
 }
 
-/// Selects a file by its number, and reads from the selected one.
-pub trait Machine {
-    /// From now on, this file is read.
+/// The device that firmware reads the emulator's files from.
+pub trait FwCfg {
+    /// Selects a file by its number: its bytes are read next.
     fn select(&mut self, file: u16);
-    /// The next bytes.
+    /// Reads the next bytes of that file.
     fn read(&mut self, bytes: &mut [u8]);
 }
 
-/// The words of the order that this machine has for its guest; `None` if it has none.
-pub fn receive(machine: &mut impl Machine) -> Option<Vec<String>> {
-    machine.select(DIRECTORY);
+/// The words of the order; `None` if the machine has no order for its guest.
+pub fn receive(fw_cfg: &mut impl FwCfg) -> Option<Vec<String>> {
+    fw_cfg.select(DIRECTORY);
     let mut count = [0; 4];
-    machine.read(&mut count);
+    fw_cfg.read(&mut count);
     let number = (0..u32::from_be_bytes(count).min(FILES_MOST)).find_map(|_| {
         // Length, number, two bytes that are not used, and the name, which ends with a NUL.
         let mut entry = [0; 64];
-        machine.read(&mut entry);
+        fw_cfg.read(&mut entry);
         let name = entry[8..].split(|&byte| byte == 0).next();
         let is_it = name == Some(NAME.as_bytes())
             && u32::from_be_bytes([entry[0], entry[1], entry[2], entry[3]]) as usize == LENGTH;
         is_it.then(|| u16::from_be_bytes([entry[4], entry[5]]))
     })?;
-    machine.select(number);
+    fw_cfg.select(number);
     let mut order = [0; LENGTH];
-    machine.read(&mut order);
+    fw_cfg.read(&mut order);
     let order = std::str::from_utf8(&order).ok()?;
     Some(order.split(' ').filter(|word| !word.is_empty()).map(String::from).collect())
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use wakescope_testing::fuzz;
 
-    /// A machine with these files, the first of which is the directory.
+    /// A device with these files, the first of which is the directory.
     struct Fake {
         files: Vec<Vec<u8>>,
         rest: Vec<u8>,
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    impl Machine for Fake {
+    impl FwCfg for Fake {
         fn select(&mut self, file: u16) {
             let file = if file == DIRECTORY { 0 } else { file.into() };
             self.rest = self.files.get(file).cloned().unwrap_or_default();
@@ -119,8 +119,8 @@ mod tests {
     fn an_order_arrives_as_it_was_sent() {
         let order = "--limit 60s measure --seed 7 {\"load\":[\"find\"]}";
         let file = pack(order).unwrap();
-        let mut machine = Fake::new(&[("bootorder", b"x"), (NAME, &file), ("opt/other", b"y")]);
-        assert_eq!(receive(&mut machine).unwrap().join(" "), order);
+        let mut fw_cfg = Fake::new(&[("bootorder", b"x"), (NAME, &file), ("opt/other", b"y")]);
+        assert_eq!(receive(&mut fw_cfg).unwrap().join(" "), order);
         assert_eq!(pack(&"x".repeat(LENGTH)).map(|file| file[LENGTH - 1]), Some(b'x'));
         assert_eq!(pack(&"x".repeat(LENGTH + 1)), None);
     }

@@ -1,5 +1,5 @@
-//! What the emulator is started with: its arguments, and the files that they name. It inherits these open, so
-//! that it needs no right to any folder.
+//! The arguments of the emulator, and the files that they name. It inherits the files open, so it needs no
+//! permission for any folder.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -81,7 +81,7 @@ impl Boot {
         Ok(boot)
     }
 
-    /// Has the machine tell its guest what to do.
+    /// Has the machine give this order to its guest.
     ///
     /// # Errors
     /// If the order is too long.
@@ -89,7 +89,7 @@ impl Boot {
         let file = order::pack(text).ok_or_else(|| io::Error::other("the order is too long"))?;
         let file = self.inherit(sealed_copy(&mut &file[..])?);
         self.add("-fw_cfg", format!("name={},file={}", order::NAME, path_of(file)));
-        // What it says by panics is no reason to end.
+        // What the guest reports as panics must not end the emulator.
         self.add("-action", "panic=none".into());
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Boot {
         Ok(())
     }
 
-    /// Has a monitor halt the machine when the guest says that it is ready, save it, and let it go on.
+    /// Has a monitor halt the machine when its guest is ready, save it, and resume it.
     pub fn save(&mut self) -> io::Result<(Monitor, State)> {
         let state = State::empty()?;
         self.hold(&state)?;
@@ -117,10 +117,10 @@ impl Boot {
         Ok((Monitor::new(own)?, state))
     }
 
-    /// Goes on from a saved machine.
+    /// Resumes a saved machine instead of a boot.
     pub fn resume(&mut self, state: &State) -> io::Result<()> {
         self.hold(state)?;
-        // The emulator writes on where this ends.
+        // The emulator appends to it.
         (&self.files[CONSOLE]).write_all(state.console())?;
         self.add("-loadvm", state::NAME.into());
         Ok(())
@@ -129,7 +129,7 @@ impl Boot {
     fn hold(&mut self, state: &State) -> io::Result<()> {
         let (own, read_only) = state.files()?;
         let place = self.inherit_to_write(own);
-        // It looks at a disk first, and wants no right to write for that.
+        // The emulator first opens a disk for reading only, and takes a descriptor of that kind for it.
         let (fd, set) = (self.inherit(read_only), place.trim_start_matches(FDSET).to_owned());
         self.add("-add-fd", format!("fd={fd},set={set}"));
         self.add("-drive", format!("if=none,id=state,format=qcow2,file={place}"));
@@ -141,7 +141,7 @@ impl Boot {
         self.arguments.extend([flag.into(), value]);
     }
 
-    /// What the emulator is told.
+    /// The arguments of the emulator.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }

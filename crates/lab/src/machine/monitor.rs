@@ -16,14 +16,14 @@ const ANSWERS_MOST: usize = 1 << 20;
 /// How often to try. While something is on its way to a device of the machine, the emulator refuses to save it.
 const TRIES: u32 = 50;
 
-/// Halts the machine when its guest is ready for its order, saves it, and lets it go on.
+/// Halts the machine when its guest is ready for its order, saves it, and resumes it.
 #[derive(Debug)]
 pub struct Monitor {
     stream: UnixStream,
     /// What has come of the next answer.
     line: Vec<u8>,
     /// Whether the guest has begun to read its order.
-    reads: bool,
+    is_reading: bool,
     tries: u32,
     outcome: Option<Result<(), String>>,
 }
@@ -31,7 +31,7 @@ pub struct Monitor {
 impl Monitor {
     /// Speaks through `stream`.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
-        Ok(Self { stream, line: Vec::new(), reads: false, tries: 0, outcome: None })
+        Ok(Self { stream, line: Vec::new(), is_reading: false, tries: 0, outcome: None })
     }
 
     /// Waits for so long at most for what comes from the emulator, and answers it.
@@ -42,7 +42,7 @@ impl Monitor {
             Ok(count) if count > 0 && self.line.len() < ANSWERS_MOST => {
                 self.line.extend(&bytes[..count]);
             }
-            // It says nothing any more.
+            // It closed its end, or writes without end: nothing more is read.
             Ok(_) => std::thread::sleep(Duration::from_nanos(most.0)),
             Err(_) => {}
         }
@@ -54,7 +54,7 @@ impl Monitor {
         }
     }
 
-    /// Whether the machine was saved, once it goes on.
+    /// Whether the machine was saved.
     ///
     /// # Errors
     /// What the emulator said, or that the guest was never ready.
@@ -69,15 +69,15 @@ impl Monitor {
         } else if is("event", "GUEST_PANICKED") && self.outcome.is_none() {
             self.send(&json!({"execute": "stop"}));
         } else if is("event", "GUEST_CRASHLOADED") {
-            self.reads = true;
+            self.is_reading = true;
         } else if is("event", "STOP") && self.outcome.is_none() {
-            if self.reads {
+            if self.is_reading {
                 self.finish(Err("the machine halted too late".into()));
             } else {
                 self.save();
             }
         } else if is("id", "save") {
-            // The older command for it tells in a text what is wrong; an empty one is good.
+            // This older command answers with a text: an empty one, or what went wrong.
             match message["return"].as_str().map(str::trim) {
                 Some("") => self.finish(Ok(())),
                 Some(text) if text.contains("Try once more") && self.tries < TRIES => self.save(),

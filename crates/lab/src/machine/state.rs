@@ -1,5 +1,5 @@
 //! A machine as it was at the moment when its guest was ready for its order: memory, CPU and devices. A guest
-//! that goes on from there does the same as one that booted.
+//! that resumes from there does the same as one that booted.
 //!
 //! The emulator keeps it as a snapshot in a disk image of its own format, qcow2 (docs/interop/qcow2.rst in QEMU).
 

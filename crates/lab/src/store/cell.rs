@@ -57,7 +57,7 @@ pub struct Meta {
     /// What kept the emulator from doing harm.
     #[serde(default)]
     pub confinement: Vec<String>,
-    /// The SHA-256 of the machine's state that its guest went on from, if it did not boot.
+    /// The SHA-256 of the state that its guest resumed from, if it did not boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }

@@ -21,7 +21,7 @@ pub struct Recipe {
     parts: Vec<(String, String)>,
 }
 
-/// The part that the machine tells its guest, where the command line does not.
+/// The part that is the guest's order, where the command line does not contain it.
 pub(crate) const ORDER: &str = "order";
 
 /// The parts that every recipe has.
@@ -58,7 +58,7 @@ impl Recipe {
         self
     }
 
-    /// The recipe of the same machine until it tells its guest what to do.
+    /// The recipe of the same machine until its guest reads the order.
     #[must_use]
     pub fn boot(mut self) -> Self {
         self.parts.retain(|(name, _)| name != ORDER);
