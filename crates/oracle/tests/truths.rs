@@ -1,6 +1,7 @@
 //! What a record says that its late wakeups truly were.
 
 use wakescope_core::explain::{Cause, Culprit};
+use wakescope_core::run::{Episode, Run};
 use wakescope_model::record::{Ending, Experiment, Recording};
 use wakescope_model::simulation::Until;
 use wakescope_model::{Image, Rules, Scenario, Simulation};
@@ -22,14 +23,31 @@ task = [
 busy = [{ user = "300us" }, { block = "100us" }]
 "#;
 
-#[test]
-fn each_late_wakeup_has_its_own_truth() {
+/// The image, and a run of it that is not explained yet.
+fn two_cpus() -> (Image, Run) {
     let scenario = Scenario::read("two.toml", TWO_CPUS, &|_, _| Err("no runs".into())).unwrap();
     let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
     let experiment = Experiment { scenario: &scenario, image: &image, seed: 1, samples: 100 };
     let mut simulation = Simulation::new(&image, 1, Recording::new(&image));
     simulation.record_until(Until { samples: 100, ns: u64::MAX }).unwrap();
-    let mut run = experiment.record(&simulation, Ending::Complete);
+    let run = experiment.record(&simulation, Ending::Complete);
+    (image, run)
+}
+
+#[test]
+fn a_wakeup_as_late_at_the_same_time_on_another_cpu_has_another_truth() {
+    let (image, mut run) = two_cpus();
+    let own = run.worst[0].clone();
+    let other = Episode { cpu: own.cpu.map(|cpu| 1 - cpu), ..own.clone() };
+    run.worst = vec![own, other];
+    assert!(wakescope_oracle::explain(&image, &mut run, &|| true).unwrap());
+    let told: Vec<_> = run.worst.iter().map(|episode| !episode.truth.is_empty()).collect();
+    assert_eq!(told, [true, false], "{:?}", run.worst);
+}
+
+#[test]
+fn each_late_wakeup_has_its_own_truth() {
+    let (image, mut run) = two_cpus();
     assert!(wakescope_oracle::explain(&image, &mut run, &|| true).unwrap());
     let mut told = 0;
     for episode in &run.worst {
