@@ -25,12 +25,8 @@ use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL, first_lab};
 use crate::common::measured::allowed_cpus;
 
-/// Loaded into the emulator, it stops its threads where they share the guest's clock.
-///
-/// A CPU that halts leaves the translated code by a jump. What it executed is not published yet, but
-/// it counts as halted: `halted` is 1 and `exception_index` beside it is 0x10001, somewhere behind
-/// the jump buffer. The main loop, meanwhile, comes out of ppoll(2).
-const DELAYS: &str = r#"
+/// What is loaded into an emulator tells at its end how often it did something.
+const TELLS: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>
@@ -41,9 +37,31 @@ const DELAYS: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 
+static unsigned done;
+
+/* The emulator may not open files to write, but a socket of the test is no file. */
+__attribute__((destructor)) static void tell(void)
+{
+	struct sockaddr_un place = { .sun_family = AF_UNIX };
+	int line = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char text[20];
+	int length = snprintf(text, sizeof text, "%u", done);
+
+	strncpy(place.sun_path, getenv("TELLS"), sizeof place.sun_path - 1);
+	sendto(line, text, length, 0, (void *)&place, sizeof place);
+}
+"#;
+
+/// Loaded into the emulator, it stops its threads where they share the guest's clock.
+///
+/// A CPU that halts leaves the translated code by a jump. What it executed is not published yet, but
+/// it counts as halted: `halted` is 1 and `exception_index` beside it is 0x10001, somewhere behind
+/// the jump buffer. The main loop, meanwhile, comes out of ppoll(2).
+const DELAYS: &str = r#"
 static unsigned halts, polls;
 
 static void wait_us(long us)
@@ -57,8 +75,10 @@ static void before_jump(const void *buffer)
 	const uint32_t *word = buffer;
 	for (int i = 0; i < 512; i++)
 		if (word[i] == 1 && word[i + 1] == 0x10001) {
-			if (++halts % 4 == 0)
+			if (++halts % 4 == 0) {
+				done++;
 				wait_us(300);
+			}
 			return;
 		}
 }
@@ -88,52 +108,49 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 		wait_us(100);
 	return ready;
 }
+"#;
 
-/* The emulator may not open files to write, but a socket of the test is no file. */
-__attribute__((destructor)) static void count(void)
+/// Loaded into the emulator, it makes an hour pass between two looks at the host's clock.
+const HOURS: &str = r#"
+int gettimeofday(struct timeval *restrict time, void *restrict zone)
 {
-	struct sockaddr_un place = { .sun_family = AF_UNIX };
-	int line = socket(AF_UNIX, SOCK_DGRAM, 0);
-	char text[20];
-	int length = snprintf(text, sizeof text, "%u", halts / 4);
-
-	strncpy(place.sun_path, getenv("DELAYS"), sizeof place.sun_path - 1);
-	sendto(line, text, length, 0, (void *)&place, sizeof place);
+	*time = (struct timeval){ 1000000000L + 3600L * ++done, 0 };
+	return 0;
 }
 "#;
 
-/// An emulator with delays at its halts, which a test switches on.
-struct Delayed {
+/// An emulator into which a library is loaded when a test says so.
+struct Disturbed {
     program: String,
-    /// Where it tells how often it was stopped.
-    delays: PathBuf,
+    /// Where the library tells how often it did something.
+    tells: PathBuf,
 }
 
-/// What a delayed emulator tells.
+/// What disturbed emulators tell.
 struct Counts(UnixDatagram);
 
-impl Delayed {
-    /// `None` if nothing can be compiled here.
-    fn build(bench: &Bench) -> Option<Self> {
+impl Disturbed {
+    /// `None` if there is no compiler.
+    fn build(bench: &Bench, by: &str) -> Option<Self> {
         let dir = &bench.test.dir;
-        let (source, library) = (dir.join("delays.c"), dir.join("delays.so"));
-        fs::write(&source, DELAYS).unwrap();
+        let (source, library) = (dir.join("disturb.c"), dir.join("disturb.so"));
+        fs::write(&source, [TELLS, by].concat()).unwrap();
+        Command::new("cc").arg("--version").output().ok()?;
         let mut cc = Command::new("cc");
         cc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
-        if !cc.output().is_ok_and(|ended| ended.status.success()) {
-            return None;
-        }
+        let built = cc.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         let cache = Cache::at(&bench.cache);
         let qemu = Qemu::find(Arch::Amd64, None, &cache, &mut Memo::open(&cache)).unwrap();
-        let delays = dir.join("delays");
+        let tells = dir.join("tells");
         // Where the lab has its own, the user that an emulator is need not be able to go.
         let own = dir.join("emulator");
         let copied = Command::new("cp").arg("-rL").arg(&qemu.folder).arg(&own).status();
         assert!(copied.is_ok_and(|status| status.success()));
         let mut script = format!(
-            "#!/bin/sh\nif [ -e '{0}' ]; then export DELAYS='{0}' LD_PRELOAD='{1}'; fi\n\
+            "#!/bin/sh\nif [ -e '{0}' ]; then export TELLS='{0}' LD_PRELOAD='{1}'; fi\n\
              cd '{2}' && exec",
-            delays.display(),
+            tells.display(),
             library.display(),
             own.display()
         );
@@ -144,19 +161,19 @@ impl Delayed {
         let program = dir.join(Qemu::program_name(Arch::Amd64));
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Some(Self { program: program.to_str().unwrap().into(), delays })
+        Some(Self { program: program.to_str().unwrap().into(), tells })
     }
 
     fn begin(&self) -> Counts {
-        let counts = UnixDatagram::bind(&self.delays).unwrap();
+        let counts = UnixDatagram::bind(&self.tells).unwrap();
         counts.set_nonblocking(true).unwrap();
-        fs::set_permissions(&self.delays, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::set_permissions(&self.tells, fs::Permissions::from_mode(0o777)).unwrap();
         Counts(counts)
     }
 }
 
 impl Counts {
-    /// How often each guest was stopped at a halt.
+    /// How often it did something, of each emulator.
     fn read(&self) -> Vec<u32> {
         let mut text = [0; 20];
         let texts = std::iter::from_fn(|| {
@@ -172,8 +189,8 @@ fn an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit() {
     let name = "an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit";
     let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     let bench = Bench::new(stock, "stopped");
-    let Some(delayed) = Delayed::build(&bench) else {
-        return skip(name, "no library can be compiled with cc");
+    let Some(delayed) = Disturbed::build(&bench, DELAYS) else {
+        return skip(name, "there is no cc");
     };
     let emulator = ["--qemu", &delayed.program];
     let cell = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
@@ -185,6 +202,30 @@ fn an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit() {
     let verified = bench.lab(&[&["verify", key, &key[..12], key], &emulator[..]].concat());
     let counts = counts.read();
     assert!(counts.iter().filter(|&&count| count >= 50).count() == 1, "{counts:?}");
+    assert_eq!(verified.stdout, "1 cell was run again and repeated to the bit.\n");
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+/// The emulator makes its cache of translations larger or smaller by the host's time. A kernel that clears the
+/// marks of used pages sees which of them it still held: newer kernels are told not to.
+#[test]
+fn an_emulator_whose_host_leaps_in_time_repeats_to_the_bit() {
+    let name = "an_emulator_whose_host_leaps_in_time_repeats_to_the_bit";
+    const NEW: &str = "7.2-rt";
+    let Some(stock) = crate::stock(name, &[NEW]) else { return };
+    let bench = Bench::new(stock, "leaps");
+    let Some(leaping) = Disturbed::build(&bench, HOURS) else {
+        return skip(name, "there is no cc");
+    };
+    let emulator = ["--qemu", &leaping.program];
+    let cell = ["--kernel", NEW, "--load", "launch", "--seeds", "1", "--samples", "100"];
+    let ran = bench.run(&[&emulator[..], &cell, &["--explain", "--above", "p98"]].concat());
+    assert_eq!((ran.code, ran.states()), (Some(0), vec![Status::Ok]), "{}", ran.json);
+    let counts = leaping.begin();
+    let verified = bench.lab(&[&["verify", &ran.keys()[0]], &emulator[..]].concat());
+    let counts = counts.read();
+    // The cache is looked at for each kind of page when it is emptied, which is often.
+    assert!(counts.iter().filter(|&&count| count >= 1_000).count() == 1, "{counts:?}");
     assert_eq!(verified.stdout, "1 cell was run again and repeated to the bit.\n");
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }

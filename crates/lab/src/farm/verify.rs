@@ -7,7 +7,9 @@ use std::io;
 use super::difference::{self, Difference};
 use super::{Continue, End, Event, Job, Outcome, Runner, Standing, run};
 use crate::guest::RUN;
-use crate::store::{CellStore, Ending, Failed, Key, Label, Lookup, StoreError, StoredCell};
+use crate::store::{
+    CONSOLE, CellStore, Ending, Failed, Key, Label, Lookup, StoreError, StoredCell,
+};
 
 /// The largest file that is looked into for where it differs, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -168,5 +170,7 @@ fn compare_files(stored: &StoredCell, repeated: &StoredCell) -> io::Result<Optio
             }
         }
     }
-    Ok(None)
+    // Of a failed cell it need not repeat, so it has no checksum.
+    let console = |cell: &StoredCell| cell.read(CONSOLE, LARGEST);
+    Ok(difference::between(CONSOLE, &console(stored)?, &console(repeated)?))
 }

@@ -67,7 +67,8 @@ impl Boot {
         boot.add("-append", cmdline.into());
         for (id, path) in [("console", lines.console), ("results", lines.results)] {
             let place = boot.inherit_to_write(create(path)?);
-            boot.add("-chardev", format!("file,id={id},path={place}"));
+            // The emulator empties other files when it takes them, even inherited ones.
+            boot.add("-chardev", format!("file,id={id},path={place},append=on"));
             match (arch, id) {
                 (Arch::Amd64, _) => {
                     let index = u8::from(id == "results");
@@ -209,10 +210,10 @@ mod tests {
             -initrd /proc/self/fd/4
             -append a,b
             -add-fd fd=5,set=5
-            -chardev file,id=console,path=/dev/fdset/5
+            -chardev file,id=console,path=/dev/fdset/5,append=on
             -device isa-serial,chardev=console,index=0
             -add-fd fd=6,set=6
-            -chardev file,id=results,path=/dev/fdset/6
+            -chardev file,id=results,path=/dev/fdset/6,append=on
             -device isa-serial,chardev=results,index=1
             -fw_cfg name=opt/wakescope/order,file=/proc/self/fd/7
             -action panic=none

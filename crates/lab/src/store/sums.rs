@@ -12,12 +12,13 @@ use super::removal::MARKER;
 
 /// The checksums' own file.
 pub(crate) const SUMS: &str = "sums";
-/// What the emulator's serial line said. Its bits need not repeat.
+/// What came out of the guest's console. Its bits repeat if the guest has a result; how much a guest wrote
+/// before it was taken away depends on the host.
 pub const CONSOLE: &str = "console.log";
 /// What differs between repetitions.
 pub(crate) const META: &str = "meta.json";
 
-/// Files whose bits need not repeat, and which have no checksum.
+/// Files that have no checksum.
 const UNSUMMED: [&str; 4] = [SUMS, CONSOLE, META, MARKER];
 
 /// The most files that a cell may have. A guest writes a handful.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_lab::farm::{Continue, End, Event, Job, Repeated, Runner, verify};
 use wakescope_lab::store::{
-    CellStore, Ending, Failed, FailureKind, Ingredients, Key, Label, Recipe, StoredCell,
+    CONSOLE, CellStore, Ending, Failed, FailureKind, Ingredients, Key, Label, Recipe, StoredCell,
 };
 
 use crate::bench::{Folder, eventually, names};
@@ -17,12 +17,14 @@ struct Gives {
     max_ns: u32,
     ending: Ending,
     extra: bool,
+    console: &'static str,
     hangs: bool,
 }
 
 impl Default for Gives {
     fn default() -> Self {
-        Self { max_ns: 113, ending: Ending::Measured, extra: false, hangs: false }
+        let ending = Ending::Measured;
+        Self { max_ns: 113, ending, extra: false, console: "booting", hangs: false }
     }
 }
 
@@ -38,6 +40,7 @@ impl Runner<Gives> for Guest {
         fs::write(folder.join("run.json"), record).unwrap();
         fs::write(folder.join("kernel.log"), format!("took {}", job.work.max_ns)).unwrap();
         fs::write(folder.join("guest.json"), job.work.max_ns.to_string()).unwrap();
+        fs::write(folder.join(CONSOLE), job.work.console).unwrap();
         if job.work.extra {
             fs::write(folder.join("check.json"), "{}").unwrap();
         }
@@ -109,6 +112,10 @@ fn each_way_in_which_a_repetition_can_come_out() {
         &Ok(Gives { extra: true, ..usual() }),
         "check.json, the whole of it: nothing, repeated a file",
     );
+    let cut = Gives { console: "boot", ..usual() };
+    check(usual(), &Ok(cut), "console.log, line 1: booting, repeated boot");
+    let cut = Gives { console: "boot", ..failed(Panic, "at 1") };
+    check(failed(Panic, "at 1"), &Ok(cut), "FailedAgain");
     check(
         usual(),
         &Ok(failed(Panic, "it panicked")),
