@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results page-free score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -38,6 +38,7 @@ help:
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make results    the measurements of docs/results again; PARTS="stimuli matrix" only some'
+	@echo 'make page-free  the scenarios page-free-6.1 and page-free-7.2 again, from guests of the lab'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
 	@echo 'make oracle     how often the blame of explain is true, on simulated kernels'
 	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
@@ -123,6 +124,9 @@ bench:
 
 results: build
 	BINARY=$(WAKESCOPE) python3 -B scripts/results $(PARTS)
+
+page-free: build
+	BINARY=$(WAKESCOPE) python3 -B scripts/page-free
 
 score: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)

@@ -13,6 +13,9 @@ pub use read::ReadError;
 pub use shipped::{SHIPPED, Shipped};
 pub use words::softirq_name;
 
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::TimeDomain;
+
 /// A machine and what runs on it. Names are unique within their kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
@@ -48,6 +51,8 @@ pub struct Measured {
     pub preempt: String,
     /// What the text calls the kernel.
     pub kernel: String,
+    /// Which time the figures are in.
+    pub time_domain: TimeDomain,
     /// How many samples it had.
     pub samples: u64,
     /// The largest, nanoseconds.
@@ -56,6 +61,8 @@ pub struct Measured {
     pub mean_ns: Option<u64>,
     /// The standard deviation, nanoseconds.
     pub stdev_ns: Option<u64>,
+    /// Percentiles, the lowest first, each with its nanoseconds.
+    pub percentiles: Vec<(Percentile, u64)>,
     /// How many buckets of 0.1 ms were not empty.
     pub buckets: Option<u64>,
     /// Thresholds in nanoseconds, and what share of the samples lies below each, in percent.

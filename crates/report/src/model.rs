@@ -302,9 +302,14 @@ impl Simulated {
         let [published, simulated] =
             [first.published_samples, first.simulated_samples].map(grouped);
         let about = format!(
-            "published: {published} samples in real time; simulated: {simulated} wakeups in simulated time. \
+            "published: {published} samples in {} time; simulated: {simulated} wakeups in simulated time. \
              ×: simulated divided by published; of shares, the samples that are not below. What is rare \
-             is missing where fewer were simulated"
+             is missing where fewer were simulated",
+            match first.time_domain {
+                TimeDomain::Real => "real",
+                TimeDomain::Virtual => "virtual",
+                TimeDomain::Simulated => "simulated",
+            }
         );
         format!("\n{}\n  {}\n", measured::table(&models), wrapped(&about, WIDTH - 2, "  "))
     }

@@ -260,8 +260,13 @@ impl<'a> Case<'a> {
 
     /// Who ran when the wakeup was due, by the first switch after that.
     pub(super) fn first_to_run(&self) -> Option<&'a Task> {
+        self.first_switch().map(|(_, from)| from)
+    }
+
+    /// The first switch after the wakeup was due: when, and from which task.
+    pub(super) fn first_switch(&self) -> Option<(MonoNs, &'a Task)> {
         self.events().find_map(|event| match &event.what {
-            What::Switch { from, .. } => Some(from),
+            What::Switch { from, .. } => Some((event.at, from)),
             _ => None,
         })
     }

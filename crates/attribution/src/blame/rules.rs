@@ -55,9 +55,8 @@ pub(super) fn waiting(case: &Case) -> Split {
         Some(context) if case.is_own(&context.task) => on_its_way_to_sleep(case),
         Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
             Some(edges) => measured(case, context, edges),
-            None if lets_interrupts_in(context) => {
-                delivery(case, stood_still(Rule::LateInterrupt, case))
-            }
+            None if lets_interrupts_in(context) => woken_by_another(case)
+                .unwrap_or_else(|| delivery(case, stood_still(Rule::LateInterrupt, case))),
             None if context.mode == Mode::Kernel => kept_out(case, context),
             None => delivery(case, unexplained(Rule::LateInterrupt)),
         },
@@ -107,6 +106,18 @@ fn waking(case: &Case, context: &Context) -> Split {
         }
         _ => idle_exit(context),
     }
+}
+
+/// A CPU that slept when the wakeup was due, and that another interrupt woke. What that one broke into is
+/// not recorded, but the first switch is one from the idle task. In a guest, the hypervisor may have had
+/// the CPU as well.
+fn woken_by_another(case: &Case) -> Option<Split> {
+    let came = case.interrupt_before().filter(|_| !case.doubtful && !case.known.guest)?;
+    let first = case.first_switch().filter(|(at, from)| *at > came && from.is_known());
+    let slept = first.is_some_and(|(_, from)| from.is_idle());
+    let first = label(Rule::IdleExit, Cause::IdleExit, Culprit::idle(""), Evidence::Bound);
+    let then = stood_still(Rule::LateInterrupt, case);
+    slept.then_some(Split { at_most_ns: came.since(case.marks.due).0, first, then })
 }
 
 /// The same CPU, after the interrupt that woke it: it has only to leave its idle task. (6.1 under an

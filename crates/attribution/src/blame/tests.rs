@@ -287,6 +287,28 @@ fn an_idle_cpu_wakes_first() {
     );
 }
 
+/// Simulated: `idle_exit` was unexplained where a device woke the CPU while the timer was due, and what it
+/// woke had let the timer's interrupt in.
+#[test]
+fn a_cpu_that_another_interrupt_woke_had_slept() {
+    let woken_by_device = |from: Task| {
+        move |w: &mut Wakeup| {
+            w.interrupted = Some(Context { enabled_interrupts: Some(false), ..in_kernel() });
+            w.events = vec![
+                event(3, entry("eth0")),
+                event(5, exit("eth0")),
+                event(6, switch(from.clone(), rm())),
+                event(90, switch(rm(), w.task.clone())),
+            ];
+        }
+    };
+    let [timer_irq, device] = ["irq 10 local_timer edge", "irq 2 eth0 edge"];
+    let held = "no_preemption_point 60 shmem_undo_range (exit_mmap in rm[412]) stack";
+    let slept = ["idle_exit 3 bound", timer_irq, device, held, SWITCH, "unexplained 5"];
+    check(timer(), woken_by_device(idle()), &slept);
+    check(timer(), woken_by_device(spin()), &[timer_irq, device, held, SWITCH, "unexplained 8"]);
+}
+
 #[test]
 fn without_its_end_a_section_is_a_bound() {
     check(

@@ -22,8 +22,18 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 /// Those of a kernel that was measured.
-pub(super) const MEASURED: &[&str] =
-    &["preempt", "kernel", "samples", "max", "mean", "stdev", "buckets", "below"];
+pub(super) const MEASURED: &[&str] = &[
+    "preempt",
+    "kernel",
+    "time_domain",
+    "samples",
+    "max",
+    "mean",
+    "stdev",
+    "percentiles",
+    "buckets",
+    "below",
+];
 
 /// Those of the machine, of one of its idle states, and of the kernel.
 pub(super) const MACHINE: &[&str] = &["cpus", "tick", "idle_states"];

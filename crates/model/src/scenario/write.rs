@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::SpanNs;
 
 use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
@@ -85,11 +86,19 @@ impl Scenario {
 }
 
 fn write_measured(measured: &Measured, out: &mut String) -> fmt::Result {
-    let Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below } = measured;
+    let Measured { preempt, kernel, time_domain, samples, .. } = measured;
+    let Measured { max_ns, mean_ns, stdev_ns, percentiles, buckets, below, .. } = measured;
     writeln!(out, "\n[[measured]]\npreempt = {}\nkernel = {}", quoted(preempt), quoted(kernel))?;
+    if *time_domain == TimeDomain::Virtual {
+        writeln!(out, "time_domain = \"virtual\"")?;
+    }
     writeln!(out, "samples = {samples}")?;
     for (key, ns) in [("max", max_ns), ("mean", mean_ns), ("stdev", stdev_ns)] {
         ns.iter().try_for_each(|&ns| writeln!(out, "{key} = {}", span(ns)))?;
+    }
+    if !percentiles.is_empty() {
+        let all = percentiles.iter().map(|&(of, ns)| format!("[\"{of}\", {}]", span(ns)));
+        writeln!(out, "percentiles = [{}]", all.collect::<Vec<_>>().join(", "))?;
     }
     buckets.iter().try_for_each(|buckets| writeln!(out, "buckets = {buckets}"))?;
     if below.is_empty() {

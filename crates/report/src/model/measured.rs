@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use wakescope_core::run::Run;
+use wakescope_core::run::TimeDomain;
 use wakescope_model::scenario::Measured;
 
 use crate::realfeel::Statistics;
@@ -13,6 +14,8 @@ use crate::table::columns;
 pub struct Compared {
     /// What the text calls the kernel.
     pub kernel: String,
+    /// Which time the published figures are in.
+    pub time_domain: TimeDomain,
     /// How many samples were published.
     pub published_samples: u64,
     /// How many wakeups were simulated.
@@ -24,7 +27,7 @@ pub struct Compared {
 /// A figure that was published.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Which: `max`, `below 0.1 ms`.
+    /// Which: `max`, `p99.9`, `below 0.1 ms`.
     pub name: String,
     /// Its unit: `ms`, `%` or none.
     pub unit: &'static str,
@@ -40,7 +43,8 @@ pub struct Figure {
 impl Compared {
     /// The wakeups of `run`, all CPUs together, beside what was published; `None` if it has no sample.
     pub fn of(run: &Run, measured: &Measured) -> Option<Self> {
-        let Measured { kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below, .. } = measured;
+        let Measured { kernel, samples, max_ns, mean_ns, stdev_ns, buckets, .. } = measured;
+        let Measured { time_domain, percentiles, below, .. } = measured;
         // An expiry that a late wakeup swallowed was no sample of a blocking read.
         let all = run.woken();
         let own = Statistics::of(&all)?;
@@ -59,14 +63,25 @@ impl Compared {
         add("max", "ms", max_ns.map(ms), ms(own.max_ns));
         add("mean", "ms", mean_ns.map(ms), own.mean_ms);
         add("stdev", "ms", stdev_ns.map(ms), own.stdev_ms);
+        for &(percentile, ns) in percentiles {
+            // Too few simulated wakeups carry no such percentile.
+            if let Some(own) = all.percentile(percentile) {
+                add(&percentile.to_string(), "ms", Some(ms(ns)), ms(own));
+            }
+        }
         for &(threshold, share) in below {
             let name = format!("below {} ms", ms(threshold));
             let count = all.histogram.count_below(threshold);
             add(&name, "%", Some(share), count as f64 / all.count as f64 * 100.0);
         }
         add("buckets", "", buckets.map(|count| count as f64), own.buckets as f64);
-        let (kernel, published_samples) = (kernel.clone(), *samples);
-        Some(Self { kernel, published_samples, simulated_samples: all.count, figures })
+        Some(Self {
+            kernel: kernel.clone(),
+            time_domain: *time_domain,
+            published_samples: *samples,
+            simulated_samples: all.count,
+            figures,
+        })
     }
 }
 
@@ -120,7 +135,8 @@ fn cells(seeds: &[&Figure]) -> [String; 2] {
     let text = |value: f64| match (middle.unit, middle.name.as_str()) {
         // Rounded down: 99.999999 % must not become 100.
         ("%", _) => format!("{:.5}", (value * 1e5).floor() / 1e5),
-        ("ms", "max") => format!("{value:.1}"),
+        ("ms", "max") if value >= 1.0 => format!("{value:.1}"),
+        ("ms", "max") => format!("{value:.3}"),
         ("ms", _) => format!("{value:.4}"),
         _ => format!("{value:.0}"),
     };

@@ -132,9 +132,13 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
         samples: 5_000_000,
         max_ns: Some(6_000_000),
         mean_ns: Some(1_500_000),
-        stdev_ns: None,
+        percentiles: vec![
+            ("p50".parse().unwrap(), 2_000_000),
+            ("p99.9".parse().unwrap(), 4_000_000),
+        ],
         buckets,
         below: vec![(1_000_000, 50.0), (5_000_000, 100.0)],
+        ..Measured::default()
     };
     let of = |run: &Run, measured: &Measured| {
         Ending::Ok(Box::new(Figures::of(run, None).beside(Some(measured), run)))
@@ -155,21 +159,25 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
     let below: String =
         below.lines().map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n").collect();
     expect![[r#"
-         rules              none              full
-                           kernel           vanilla           preempt
-         max, ms        published        6.0                        –
-                        simulated        3.0  ×0.50                 –
-         mean, ms       published     1.5000            1.5000
-                        simulated     1.4984  ×1.00     0.0500  ×0.03
-         below 1 ms, %  published   50.00000          50.00000
-                        simulated   33.33333  ×1.33  100.00000  ×0.00
-         below 5 ms, %  published  100.00000         100.00000
-                        simulated  100.00000      –  100.00000      –
-         buckets        published         15                        –
-                        simulated         30  ×2.00                 –
+        rules              none              full
+                          kernel           vanilla           preempt
+        max, ms        published        6.0                        –
+                       simulated        3.0  ×0.50                 –
+        mean, ms       published     1.5000            1.5000
+                       simulated     1.4984  ×1.00     0.0500  ×0.03
+        p50, ms        published     2.0000            2.0000
+                       simulated     1.4991  ×0.75     0.0490  ×0.02
+        p99.9, ms      published     4.0000                        –
+                       simulated     2.9983  ×0.75                 –
+        below 1 ms, %  published   50.00000          50.00000
+                       simulated   33.33333  ×1.33  100.00000  ×0.00
+        below 5 ms, %  published  100.00000         100.00000
+                       simulated  100.00000      –  100.00000      –
+        buckets        published         15                        –
+                       simulated         30  ×2.00                 –
 
-          published: 5,000,000 samples in real time; simulated: 3,000 wakeups in simulated time. ×:
-          simulated divided by published; of shares, the samples that are not below. What is rare is missing
-          where fewer were simulated
+         published: 5,000,000 samples in real time; simulated: 3,000 wakeups in simulated time. ×:
+         simulated divided by published; of shares, the samples that are not below. What is rare is missing
+         where fewer were simulated
     "#]].assert_eq(&below);
 }

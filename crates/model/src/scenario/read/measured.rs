@@ -1,5 +1,8 @@
 //! Published figures as numbers.
 
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::TimeDomain;
+
 use super::super::Measured;
 use super::super::words::MEASURED;
 use super::at::At;
@@ -27,10 +30,14 @@ fn one(at: &At<'_>) -> Result<Measured, Problem> {
     Ok(Measured {
         preempt: preempt(&fields.need("preempt")?)?,
         kernel: fields.need("kernel")?.name(limits::NAME)?,
+        time_domain: fields
+            .get("time_domain")
+            .map_or(Ok(TimeDomain::Real), |at| time_domain(&at))?,
         samples: count(fields.need("samples")?)?,
         max_ns: time("max")?,
         mean_ns: time("mean")?,
         stdev_ns: time("stdev")?,
+        percentiles: fields.get("percentiles").map_or(Ok(Vec::new()), |at| percentiles(&at))?,
         buckets: fields.get("buckets").map(count).transpose()?,
         below: fields.get("below").map_or(Ok(Vec::new()), |at| below(&at))?,
     })
@@ -41,6 +48,28 @@ fn preempt(at: &At<'_>) -> Result<String, Problem> {
     let expected = format!("a preemption model: {names}");
     let rules = Rules::named(at.text(&expected)?).ok_or_else(|| at.found_instead_of(&expected))?;
     Ok(rules.name.into())
+}
+
+fn time_domain(at: &At<'_>) -> Result<TimeDomain, Problem> {
+    let expected = "real or virtual";
+    match at.text(expected)? {
+        "real" => Ok(TimeDomain::Real),
+        "virtual" => Ok(TimeDomain::Virtual),
+        _ => Err(at.found_instead_of(expected)),
+    }
+}
+
+fn percentiles(at: &At<'_>) -> Result<Vec<(Percentile, u64)>, Problem> {
+    let mut all: Vec<(Percentile, u64)> = Vec::new();
+    for entry in at.list(limits::MEASURED, "percentiles, each with a time")? {
+        let [percentile, time] =
+            entry.array("a percentile and a time, as in [\"p99.9\", \"1ms\"]")?;
+        let expected = "a percentile above the last, as p99.9";
+        let of = percentile.text(expected)?.parse::<Percentile>().ok();
+        let above = of.filter(|of| all.last().is_none_or(|(last, _)| last < of));
+        all.push((above.ok_or_else(|| percentile.found_instead_of(expected))?, some_ns(&time)?));
+    }
+    Ok(all)
 }
 
 fn below(at: &At<'_>) -> Result<Vec<(u64, f64)>, Problem> {

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use wakescope_core::run::TimeDomain;
 
 use super::super::super::length::Bucket;
 use super::super::super::*;
@@ -149,11 +150,20 @@ fn measured() -> impl Strategy<Value = Measured> {
         below.dedup_by_key(|&mut (ns, _)| ns);
         below
     });
+    let percentiles = (option::of(1..=HOUR), option::of(1..=HOUR)).prop_map(|(p50, p999)| {
+        let of = |name: &str, ns: Option<u64>| ns.map(|ns| (name.parse().unwrap(), ns));
+        [of("p50", p50), of("p99.9", p999)].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let time_domain = select(vec![TimeDomain::Real, TimeDomain::Virtual]);
     let count = 1..=u64::from(u32::MAX);
-    (name(), count.clone(), times, option::of(count), below).prop_map(
-        |(kernel, samples, (max_ns, mean_ns, stdev_ns), buckets, below)| {
+    let counts = (count.clone(), option::of(count));
+    (name(), time_domain, counts, times, percentiles, below).prop_map(
+        |(kernel, time_domain, (samples, buckets), times, percentiles, below)| {
+            let (max_ns, mean_ns, stdev_ns) = times;
+            let figures =
+                Measured { max_ns, mean_ns, stdev_ns, percentiles, ..Measured::default() };
             let preempt = "full".into();
-            Measured { preempt, kernel, samples, max_ns, mean_ns, stdev_ns, buckets, below }
+            Measured { preempt, kernel, time_domain, samples, buckets, below, ..figures }
         },
     )
 }
