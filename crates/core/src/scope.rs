@@ -3,6 +3,10 @@
 
 use serde::Serialize;
 
+pub mod explained;
+
+use explained::Explained;
+
 use crate::distribution::Distribution;
 
 /// What a record of these says it is.
@@ -37,6 +41,11 @@ pub struct Scope {
     pub rows: Vec<Row>,
     /// Single sections above a length, longest first.
     pub longest: Vec<Section>,
+    /// Of a cell that was run with `--explain`: what it said of its late wakeups, against the sections
+    /// that were seen.
+    pub explained: Option<Explained>,
+    /// Why there is no such comparison, although the cell explained its late wakeups.
+    pub not_compared: Option<String>,
 }
 
 impl Scope {

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::blame::pieces;
+use crate::blame::{pieces, placed};
 use crate::tuning::Tuning;
 use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
@@ -289,6 +289,19 @@ proptest! {
     #[test]
     fn shares_add_up_whatever_was_seen(wakeup in wakeups(false), known in knowns()) {
         prop_assert!(adds_up(&wakeup, &known), "{:?}", blame(&wakeup, &known));
+    }
+
+    #[test]
+    fn shares_lie_side_by_side_in_the_wakeup(wakeup in wakeups(false), known in knowns()) {
+        let placed = placed(&wakeup, &known);
+        let shares: Vec<Share> = placed.iter().map(|(share, _)| share.clone()).collect();
+        prop_assert_eq!(&shares, &blame(&wakeup, &known));
+        for (share, places) in &placed {
+            prop_assert_eq!(places.iter().map(|(from, to)| to - from).sum::<u64>(), share.ns);
+        }
+        let mut all: Vec<(u64, u64)> = placed.into_iter().flat_map(|(_, places)| places).collect();
+        all.sort_unstable();
+        prop_assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].0), "{:?}", all);
     }
 
     #[test]
