@@ -25,7 +25,7 @@ use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, 
 use crate::watch::{Step, Watch};
 
 mod explained;
-mod plugin;
+pub(crate) mod plugin;
 
 use explained::Late;
 

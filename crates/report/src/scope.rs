@@ -53,7 +53,7 @@ fn rows(scope: &Scope, kind: Kind) -> impl Iterator<Item = &Row> {
     scope.rows.iter().filter(move |row| row.kind == kind)
 }
 
-fn name(kind: Kind) -> &'static str {
+pub(crate) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::IrqsOff => "interrupts off",
         Kind::PreemptOff => "preemption off",
@@ -106,7 +106,7 @@ fn figures(row: &Row) -> Vec<String> {
 }
 
 /// `_raw_spin_lock_irqsave, called by crng_make_state`
-fn place(place: &Place) -> String {
+pub(crate) fn place(place: &Place) -> String {
     let function = place.function.as_deref().unwrap_or("a module");
     let function = clean(function, NAME);
     match &place.caller {

@@ -1,11 +1,11 @@
 //! What `explain` said of late wakeups, against the sections that truly held them up.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Kind, Place};
 
 /// The late wakeups of a cell that were compared.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// Late wakeups of the run.
     pub late: u64,
@@ -27,7 +27,7 @@ pub struct Explained {
 }
 
 /// The shares that are blamed on sections of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharesOfKind {
     /// The kind.
     pub kind: Kind,
@@ -44,7 +44,7 @@ pub struct SharesOfKind {
 }
 
 /// Differences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
     /// The smallest.
     pub min: i64,
@@ -64,7 +64,7 @@ impl Spread {
 }
 
 /// A share that is blamed on a section, and the section.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedShare {
     /// What was blamed.
     pub kind: Kind,
@@ -81,7 +81,7 @@ pub struct ComparedShare {
 }
 
 /// A section that held a wakeup up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Held {
     /// Where it began.
     pub began: Place,
