@@ -11,8 +11,8 @@ use wakescope_core::explain::{
 };
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::{
-    ALPHA, Arm, Cell, CellBound, CellLimit, CellScope, CellSections, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
-    Status, Verdict,
+    ALPHA, Arm, Cell, CellBound, CellLimit, CellScope, CellSections, Comparison, Effect, Lab,
+    LabKernel, SCHEMA, Settings, Status, Verdict,
 };
 use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;

@@ -234,7 +234,9 @@ impl Seen<'_> {
     /// The sections of this kind that hold it up. Those that its own interrupt begins do not.
     fn around(&self, kind: Kind) -> impl Iterator<Item = &Section> {
         let window = self.window(kind);
-        let from = self.taken().unwrap_or(window.end);
+        // The interrupt can come right behind the instruction that turns preemption off.
+        let own = u64::from(kind == Kind::PreemptOff);
+        let from = self.taken().map_or(window.end, |taken| taken.saturating_add(own));
         let begins_in_interrupt = from..=window.start.max(from);
         self.between(kind, window)
             .filter(move |section| !begins_in_interrupt.contains(&self.span(section).start))
