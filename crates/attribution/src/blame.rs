@@ -55,7 +55,7 @@ pub fn decide(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Decision> 
 /// The shares of [`blame`], each with the stretches of time that it is made of, by `CLOCK_MONOTONIC`,
 /// nanoseconds. What was taken at an unknown time within a longer one, as stolen time, is placed
 /// anywhere in that.
-pub fn placed(wakeup: &Wakeup, known: &Known) -> Vec<(Share, Vec<(u64, u64)>)> {
+pub fn placed_blame(wakeup: &Wakeup, known: &Known) -> Vec<(Share, Vec<(u64, u64)>)> {
     pieces(&Tuning::default(), wakeup, known).placed()
 }
 

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::ops::{Range, RangeInclusive};
 
-use wakescope_attribution::placed;
+use wakescope_attribution::placed_blame;
 use wakescope_core::budget::Exceeded;
 use wakescope_core::episodes;
 use wakescope_core::explain::{Cause, Culprit, Known, Marks, Phase, Share, Wakeup, What};
@@ -43,7 +43,7 @@ impl Late {
         let _ = episodes::read(stored, |_, line| {
             if let Ok((head, episode)) = line {
                 if episode.wakeup_latency_ns() >= explanation.above_ns {
-                    wakeups.push((episode.wakeup, head.known.clone()));
+                    wakeups.push((episode.wakeup, head.known));
                 }
             }
             Ok::<(), Exceeded>(())
@@ -166,7 +166,7 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     fn compare(&self, known: &Known, origin_ns: u64, into: &mut Explained) {
-        let shares = placed(self.wakeup, known);
+        let shares = placed_blame(self.wakeup, known);
         let above: Vec<Range<u64>> = shares
             .iter()
             .filter(|(share, _)| lies_above(share))

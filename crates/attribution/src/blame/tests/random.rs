@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::blame::{pieces, placed};
+use crate::blame::{pieces, placed_blame};
 use crate::tuning::Tuning;
 use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
@@ -293,7 +293,7 @@ proptest! {
 
     #[test]
     fn shares_lie_side_by_side_in_the_wakeup(wakeup in wakeups(false), known in knowns()) {
-        let placed = placed(&wakeup, &known);
+        let placed = placed_blame(&wakeup, &known);
         let shares: Vec<Share> = placed.iter().map(|(share, _)| share.clone()).collect();
         prop_assert_eq!(&shares, &blame(&wakeup, &known));
         for (share, places) in &placed {
