@@ -366,6 +366,7 @@ proptest! {
         seen.chain([due, response]).for_each(later);
         late.events.iter_mut().for_each(|event| later(&mut event.at));
         late.irqs_off.iter_mut().for_each(|(off, on)| [off, on].into_iter().for_each(later));
+        late.known_switches.iter_mut().for_each(|known| later(&mut known.from));
         prop_assert_eq!(blame(&late, &known), blame(&wakeup, &known));
     }
 
