@@ -7,6 +7,8 @@
 /* At most so many single sections are written, and so many times. */
 #define SECTIONS_MOST (1U << 18)
 #define TIMES_MOST (1U << 20)
+/* Records of the times of which everything is written. */
+#define LOOKED_MOST (1U << 19)
 
 static int out_fd = -1;
 static uint8_t buffer[1 << 16];
@@ -60,6 +62,16 @@ void put_section(const uint64_t *words, size_t count)
 		told.sections_unlisted++;
 	else if (++put)
 		put_record(SECTION, words, count);
+}
+
+void put_looked(enum record record, const uint64_t *words, size_t count)
+{
+	static unsigned int put;
+
+	if (put == LOOKED_MOST)
+		told.looked_lost++;
+	else if (++put)
+		put_record(record, words, count);
 }
 
 void put_time(enum record record, const uint64_t *words, size_t count)

@@ -14,6 +14,7 @@ struct unwind {
 struct plan plan;
 static struct entry *entries;
 static struct unwind *unwinds;
+static struct look *looks;
 
 /* Reads the next part of a file from its beginning on: whoever wrote it left its end to be read next. */
 static bool get(int fd, void *into, size_t length)
@@ -36,12 +37,15 @@ static bool get(int fd, void *into, size_t length)
 bool read_plan(int fd)
 {
 	if (!get(fd, &plan, sizeof(plan)) || plan.magic != PLAN_MAGIC || plan.format != FORMAT ||
-	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.shift > 10)
+	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) || plan.shift > 10)
 		return false;
 	entries = calloc(plan.entries + 1, sizeof(*entries));
 	unwinds = calloc(plan.unwinds + 1, sizeof(*unwinds));
-	return entries && unwinds && get(fd, entries, plan.entries * sizeof(*entries)) &&
-	       get(fd, unwinds, plan.unwinds * sizeof(*unwinds));
+	looks = calloc(plan.looks + 1, sizeof(*looks));
+	return entries && unwinds && looks &&
+	       get(fd, entries, plan.entries * sizeof(*entries)) &&
+	       get(fd, unwinds, plan.unwinds * sizeof(*unwinds)) &&
+	       get(fd, looks, plan.looks * sizeof(*looks));
 }
 
 /* The way into the kernel that begins at @address, if one does. */
@@ -53,6 +57,22 @@ const struct entry *entry_at(uint64_t address)
 		if (address >= entries[i].start && address < entries[i].end)
 			return &entries[i];
 	return NULL;
+}
+
+/* Whether some of the time between @from and @to is looked at. Looks are in order and do not overlap. */
+bool is_looked_at(uint64_t from, uint64_t to)
+{
+	uint64_t low = 0, high = plan.looks;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (looks[middle].to < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < plan.looks && looks[low].from <= to;
 }
 
 /* Sets how to find what the function at @place returns to. */

@@ -80,6 +80,14 @@ bool is_in_window(uint64_t count)
 	return has_process && count >= process_count && since >= plan.from && since < plan.to;
 }
 
+/* Time is behind until the clock is first read after idle time, which looks have room for. */
+bool is_in_look(uint64_t begin, uint64_t end)
+{
+	uint64_t from = ns_at(begin) - process_ns, to = ns_at(end) - process_ns;
+
+	return has_process && begin >= process_count && is_looked_at(from, to);
+}
+
 /* The instruction after one that read the clock: its value is in RAX and RDX now. */
 static void after_clock(unsigned int cpu, void *data)
 {
@@ -96,6 +104,8 @@ static void after_clock(unsigned int cpu, void *data)
 		put_time(TIME, words, 2);
 	}
 	has_time = true;
+	if (is_in_look(clock_count, clock_count))
+		put_looked(READING, &now, 1);
 }
 
 /* Interrupts and preemption */
@@ -473,7 +483,8 @@ static void at_exit(plugin_id id, void *data)
 	const uint64_t words[] = { running ? running->count : 0, has_process, process_count,
 				   process_ns, told.sections, told.outside, told.sites_lost,
 				   told.sections_unlisted, told.times_lost, told.disagreements,
-				   told.odd_writes, told.corrected, told.failed_reads };
+				   told.odd_writes, told.corrected, told.failed_reads,
+				   told.looked_lost };
 
 	put_sections();
 	put_record(END, words, sizeof(words) / sizeof(*words));

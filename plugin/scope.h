@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 1
+#define FORMAT 2
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -26,6 +26,8 @@ struct plan {
 	uint64_t above;
 	uint64_t entries, unwinds;
 	uint64_t unwind_start;
+	/* Times of which everything is written. */
+	uint64_t looks;
 };
 extern struct plan plan;
 
@@ -33,6 +35,11 @@ extern struct plan plan;
 struct entry {
 	uint64_t start, end;
 	uint64_t is_exception;
+};
+
+/* A time of which each section and each reading of the clock is written, ns since the first process. */
+struct look {
+	uint64_t from, to;
 };
 
 /* How to find what a call returns to: how far above a register the caller's stack begins. */
@@ -54,7 +61,7 @@ struct place {
 /* What would make the result wrong, or a part of it missing: it is written at the end. */
 struct told {
 	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
-		odd_writes, corrected, failed_reads;
+		odd_writes, corrected, failed_reads, looked_lost;
 };
 extern struct told told;
 
@@ -62,13 +69,15 @@ extern struct told told;
 bool read_plan(int fd);
 const struct entry *entry_at(uint64_t address);
 void find_unwind(struct place *place);
+bool is_looked_at(uint64_t from, uint64_t to);
 
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
-enum record { TIME = 1, IDLE, SECTION, SITE, END };
+enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING };
 void write_to(int fd);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
 void put_section(const uint64_t *words, size_t count);
+void put_looked(enum record record, const uint64_t *words, size_t count);
 void put_time(enum record record, const uint64_t *words, size_t count);
 bool flush(void);
 
@@ -99,5 +108,7 @@ struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 
 /* scope.c: whether a section that begins there is one of those that count. */
 bool is_in_window(uint64_t count);
+/* Whether everything is written of a time between these two. */
+bool is_in_look(uint64_t begin, uint64_t end);
 
 #endif /* WAKESCOPE_SCOPE_H */

@@ -86,6 +86,11 @@ void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t cou
 	if (!was->is_open)
 		return;
 	was->is_open = false;
+	if (is_in_look(was->count, count)) {
+		const uint64_t words[] = { kind, was->count, count, ends.begin, ends.begin_caller,
+					   ends.end, ends.end_caller };
+		put_looked(LOOKED, words, 7);
+	}
 	if (!is_in_window(was->count)) {
 		told.outside++;
 		return;

@@ -52,6 +52,13 @@ pub fn decide(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Decision> 
     pieces(tuning, wakeup, known).decisions()
 }
 
+/// The shares of [`blame`], each with the stretches of time that it is made of, by `CLOCK_MONOTONIC`,
+/// nanoseconds. What was taken at an unknown time within a longer one, as stolen time, is placed
+/// anywhere in that.
+pub fn placed_blame(wakeup: &Wakeup, known: &Known) -> Vec<(Share, Vec<(u64, u64)>)> {
+    pieces(&Tuning::default(), wakeup, known).placed()
+}
+
 fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     let case = Case::of(tuning, wakeup, known);
     let mut pieces = sweep::pieces(&case);

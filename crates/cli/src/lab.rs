@@ -25,6 +25,7 @@ mod module;
 mod prune;
 mod run;
 pub(crate) mod scope;
+mod scoped;
 mod showing;
 mod verify;
 mod waiting;

@@ -10,6 +10,7 @@ use crate::explain::{Share, Unsound};
 use crate::finding::Finding;
 use crate::plan::{Between, ProbePolicy, Stimulus};
 use crate::preemption::Model;
+use crate::scope::{Kind, Place, Scope};
 use crate::unknown::{Unknown, keep_unknown};
 
 mod asked;
@@ -104,6 +105,25 @@ impl Lab {
             self.cells.iter().map(|cell| (&*cell.kernel, &*cell.load)).collect();
         let columns: BTreeSet<&str> = self.cells.iter().map(|cell| &*cell.asked).collect();
         (rows.len() as u64).saturating_mul(columns.len() as u64)
+    }
+
+    /// The places of the cells with the latest wakeup of each kernel and model asked for, in the order of
+    /// the cells.
+    pub fn worst_cells(&self) -> Vec<usize> {
+        let mut worst: Vec<(usize, &Cell)> = Vec::new();
+        let measured = |cell: &&Cell| cell.status == Status::Ok && cell.max_ns.is_some();
+        for (place, cell) in self.cells.iter().enumerate().filter(|(_, cell)| measured(cell)) {
+            let is_same =
+                |other: &Cell| (&other.kernel, &other.asked) == (&cell.kernel, &cell.asked);
+            match worst.iter_mut().find(|(_, other)| is_same(other)) {
+                Some(other) if cell.max_ns > other.1.max_ns => *other = (place, cell),
+                Some(_) => {}
+                None => worst.push((place, cell)),
+            }
+        }
+        let mut places: Vec<usize> = worst.into_iter().map(|(place, _)| place).collect();
+        places.sort_unstable();
+        places
     }
 
     /// The record as JSON, on one line.
@@ -229,6 +249,9 @@ pub struct Cell {
     /// The bound on the wakeup latency; `null` where none was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<CellBound>,
+    /// The longest sections with interrupts or preemption off; `null` where the emulator did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<CellScope>,
     /// Of the histogram of lateness per expiry, as it stands in the run record.
     pub histogram_sha256: Option<String>,
     /// The run's folder.
@@ -252,6 +275,58 @@ pub struct CellBound {
     /// seen is the worst.
     #[serde(default)]
     pub unsound: Vec<Unsound>,
+}
+
+/// What the emulator saw of a cell's kernel when it ran the cell once more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellScope {
+    /// Why nothing is known; empty otherwise.
+    #[serde(default)]
+    pub failed: String,
+    /// Of each kind, at most [`Self::MOST`], the longest first.
+    #[serde(default)]
+    pub sections: Vec<CellSections>,
+}
+
+/// All sections between two places, as in the record of `scope`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellSections {
+    /// What was off.
+    pub kind: Kind,
+    /// Where they began.
+    pub began: Place,
+    /// Where they ended.
+    pub ended: Place,
+    /// How many.
+    pub count: u64,
+    /// The longest, virtual ns.
+    pub longest_ns: u64,
+    /// All of them, virtual ns.
+    pub total_ns: u64,
+}
+
+impl CellScope {
+    /// Sections of each kind.
+    pub const MOST: usize = 10;
+
+    /// The longest sections of a record.
+    pub fn of(scope: &Scope) -> Self {
+        let longest = |kind| scope.rows.iter().filter(move |row| row.kind == kind).take(Self::MOST);
+        let sections = Kind::ALL.into_iter().flat_map(longest).map(|row| CellSections {
+            kind: row.kind,
+            began: row.began.clone(),
+            ended: row.ended.clone(),
+            count: row.lengths.count,
+            longest_ns: row.lengths.max_ns.unwrap_or(0),
+            total_ns: row.lengths.sum_ns,
+        });
+        Self { failed: String::new(), sections: sections.collect() }
+    }
+
+    /// Of a cell that could not be looked into.
+    pub fn failed(why: String) -> Self {
+        Self { failed: why, sections: Vec::new() }
+    }
 }
 
 /// One side of a comparison.
@@ -364,6 +439,26 @@ mod tests {
         let lab = Lab::from_json(text.as_bytes()).unwrap();
         assert_eq!(lab.other.get("news"), Some(r#"{"x":1}"#));
         assert_eq!(Lab::from_json(lab.to_json().as_bytes()).unwrap(), lab);
+    }
+
+    #[test]
+    fn the_worst_cell_of_each_kernel_and_model_is_found() {
+        let cell = |kernel: &str, load: &str, max_ns, status| Cell {
+            kernel: kernel.into(),
+            load: load.into(),
+            max_ns,
+            status,
+            ..Cell::default()
+        };
+        let cells = vec![
+            cell("a", "find", Some(5), Status::Ok),
+            cell("b", "find", Some(7), Status::Failed),
+            cell("a", "idle", Some(9), Status::Ok),
+            cell("a", "launch", Some(9), Status::Ok),
+            cell("b", "idle", Some(1), Status::Ok),
+            cell("c", "idle", None, Status::Ignored),
+        ];
+        assert_eq!(Lab { cells, ..Lab::default() }.worst_cells(), [2, 4]);
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! Sections of a guest's kernel that no task could run in, each with both of its ends, as the emulator
 //! saw them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+pub mod explained;
+
+use explained::Explained;
 
 use crate::distribution::Distribution;
+use crate::unknown::{Unknown, keep_unknown};
 
 /// What a record of these says it is.
 pub const SCHEMA: &str = "wakescope.scope/1";
 
 /// The sections of one run of a guest, by where they began and ended. All times are virtual.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Scope {
     /// [`SCHEMA`].
     pub schema: String,
@@ -37,9 +43,28 @@ pub struct Scope {
     pub rows: Vec<Row>,
     /// Single sections above a length, longest first.
     pub longest: Vec<Section>,
+    /// Of a cell that was run with `--explain`: what it said of its late wakeups, against the sections
+    /// that were seen.
+    pub explained: Option<Explained>,
+    /// Why there is no such comparison, although the cell explained its late wakeups.
+    pub not_compared: Option<String>,
+    /// Keys that this version does not know. They are kept.
+    #[serde(skip)]
+    pub other: Unknown,
 }
 
+keep_unknown!(Scope);
+
 impl Scope {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If it is not one, or of another schema.
+    pub fn from_json(text: &[u8]) -> Result<Self, String> {
+        let scope: Self = serde_json::from_slice(text).map_err(|e| e.to_string())?;
+        if scope.schema == SCHEMA { Ok(scope) } else { Err(format!("its schema is not {SCHEMA}")) }
+    }
+
     /// The record as JSON.
     pub fn to_json(&self) -> String {
         // Maps have string keys and numbers are finite: there is nothing that could fail.
@@ -48,7 +73,7 @@ impl Scope {
 }
 
 /// All sections that begin at one place and end at another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What was off.
     pub kind: Kind,
@@ -61,7 +86,7 @@ pub struct Row {
 }
 
 /// One section.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Section {
     /// What was off.
     pub kind: Kind,
@@ -76,7 +101,7 @@ pub struct Section {
 }
 
 /// What no task could run because of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Interrupts were off.
@@ -91,7 +116,7 @@ impl Kind {
 }
 
 /// A place in the kernel's code.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The function; `null` in a module, whose symbols are not known.
     pub function: Option<String>,

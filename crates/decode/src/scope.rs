@@ -13,12 +13,12 @@ mod unwind;
 
 pub use kernel::{HEAD as KERNEL_HEAD, Kernel};
 pub use plan::Plan;
-pub use stream::decode;
+pub use stream::{Looked, decode};
 
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

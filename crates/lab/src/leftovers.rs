@@ -1,7 +1,7 @@
 //! What nothing needs any more. Each build of wakescope may leave some behind:
 //! - images that no kept cell was run with, and symbols of such kernels;
 //! - saved machines that no kept cell was run on;
-//! - modules of other sources, and what modules were built with.
+//! - modules and plugins of other sources, and what modules were built with.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +15,7 @@ use crate::cache::{Cache, CacheError, age_s};
 use crate::kernel::image::identify;
 use crate::machine::state::HEAD;
 use crate::module;
+use crate::scope::plugin;
 use crate::store::{CellStore, Lookup, StoreError};
 use crate::sum::Memo;
 use crate::watch::Unwatched;
@@ -38,6 +39,8 @@ pub enum Kind {
     Module,
     /// What modules for a kernel are built with.
     Headers,
+    /// A plugin of the emulator.
+    Plugin,
 }
 
 /// A file, or a folder with all that is in it, that nothing needs.
@@ -61,7 +64,7 @@ impl Leftover {
             Kind::Image | Kind::Symbols | Kind::State => {
                 fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
             }
-            Kind::Module => cache.discard(&self.path),
+            Kind::Module | Kind::Plugin => cache.discard(&self.path),
             Kind::Headers => {
                 // Another version of wakescope may be building with them.
                 let release = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -76,7 +79,7 @@ impl Leftover {
 /// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
 /// - are the symbols of a kernel that no cell was run with;
 /// - is a saved machine that no cell was run on;
-/// - is a module of other sources than those of this build;
+/// - is a module or a plugin of other sources than those of this build; of plugins, or another compiler's;
 /// - was needed to build the module for a kernel, which is there.
 ///
 /// # Errors
@@ -88,6 +91,7 @@ pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, Stor
     all.extend(unneeded(files_in(&cache.states(), Kind::State, is_state), &needed));
     all.extend(modules(cache));
     all.extend(headers(cache));
+    all.extend(plugins(cache));
     Ok(all)
 }
 
@@ -134,6 +138,15 @@ fn modules(cache: &Cache) -> Vec<Leftover> {
         }
     }
     found
+}
+
+/// Without a compiler nobody knows which one is of this build: none is removed.
+fn plugins(cache: &Cache) -> Vec<Leftover> {
+    let all = folders_in(&cache.plugins());
+    let mut own = all.into_iter().filter(|(name, place)| plugin::is_plugin(name, place)).peekable();
+    let Some(current) = own.peek().and_then(|_| plugin::current(cache)) else { return Vec::new() };
+    let others = own.filter(|(_, place)| *place != current);
+    others.filter_map(|(_, place)| old_folder(Kind::Plugin, place)).collect()
 }
 
 fn headers(cache: &Cache) -> Vec<Leftover> {
@@ -325,6 +338,32 @@ mod tests {
             found[0].remove(&cache).unwrap();
             assert_eq!(leftovers(&cache, &store).unwrap(), []);
         }
+    }
+
+    #[test]
+    fn plugins_of_other_versions_are_left_over() {
+        let folder = Folder::new("leftovers-plugins");
+        let cache = Cache::at(folder.path());
+        let store = CellStore::open(&cache.cells()).unwrap();
+        let Some(current) = plugin::current(&cache) else {
+            let name = "plugins_of_other_versions_are_left_over";
+            return wakescope_testing::skip(name, "there is no C compiler");
+        };
+        let [old, young, more] =
+            ["0a", "0b", "0c"].map(|byte| cache.plugins().join(byte.repeat(8)));
+        for (place, age_s) in [(&current, OLD), (&old, OLD), (&young, 0), (&more, OLD)] {
+            Cache::write(&place.join("scope.so"), b"plugin").unwrap();
+            Cache::write(&place.join("scope.c"), b"source").unwrap();
+            if place == &more {
+                Cache::write(&place.join("diary"), b"mine").unwrap();
+            }
+            make_old(place, age_s);
+        }
+        let found = leftovers(&cache, &store).unwrap();
+        assert_eq!(found, [Leftover { kind: Kind::Plugin, path: old.clone(), bytes: 12 }]);
+        found[0].remove(&cache).unwrap();
+        assert_eq!(leftovers(&cache, &store).unwrap(), []);
+        assert!(!old.exists() && current.exists() && young.exists() && more.exists());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::cell::{Again, Emulation, Work};
 use crate::farm::{
     Continue, Difference, End as FarmEnd, Event, FarmError, Job, Repeated, Runner, Standing, verify,
 };
-use crate::guest::{FACTS, Facts, RUN};
+use crate::guest::{EPISODES, FACTS, Facts, RUN};
 use crate::kernel::Arch;
 use crate::machine::boot::Observer;
 use crate::machine::power::End;
@@ -24,7 +24,10 @@ use crate::qemu::Version;
 use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};
 use crate::watch::{Step, Watch};
 
-mod plugin;
+mod explained;
+pub(crate) mod plugin;
+
+use explained::Late;
 
 /// The first QEMU whose plugins see what is written to memory, and can read it.
 const OLDEST: Version = Version(9, 2, 0);
@@ -112,11 +115,14 @@ pub fn scope(
         .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
     let qemu = job.work.qemu();
     let shift = check(&cell.ending, &cell.recipe, qemu.arch, qemu.version)?;
-    let (from_ns, to_ns) = measured(&cell)?;
+    let measured = Measured::of(&cell)?;
+    let late = measured.late(&cell);
     let plugin = plugin::build(cache, watch)?;
     let scratch = store.scratch()?;
     let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch)?;
-    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns };
+    let looks = late.as_ref().map(Late::looks).unwrap_or_default();
+    let Measured { from_ns, to_ns, .. } = measured;
+    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks: &looks };
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
@@ -141,8 +147,14 @@ pub fn scope(
         }
     }
     let seen = read_seen(&seen)?;
-    let scope = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
-    Ok(Scope { cell: key.to_string(), label: cell.meta.label.to_string(), ..scope })
+    let (scope, looked) = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
+    let (explained, not_compared) = match late.map(|late| late.compare(&looked)) {
+        Some(Ok(explained)) => (Some(explained), None),
+        Some(Err(why)) => (None, Some(why)),
+        None => (None, None),
+    };
+    let (cell, label) = (key.to_string(), cell.meta.label.to_string());
+    Ok(Scope { cell, label, explained, not_compared, ..scope })
 }
 
 /// Runs cells with an observer.
@@ -194,14 +206,30 @@ fn check(
     shift.ok_or_else(|| ScopeFailure::Cell("its instructions were not counted".into()))
 }
 
-/// When `cell` measured, in ns after its first process began.
-fn measured(cell: &StoredCell) -> Result<(u64, u64), ScopeFailure> {
-    let lacking = || ScopeFailure::Cell("it measured nothing".into());
-    let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
-    let run = Run::from_json(&read(RUN)?).map_err(|_| lacking())?;
-    let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
-    let from = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
-    Ok((from, from.saturating_add(run.duration_ns)))
+/// When a cell measured, in ns after its first process began.
+struct Measured {
+    run: Run,
+    began_ns: u64,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl Measured {
+    fn of(cell: &StoredCell) -> Result<Self, ScopeFailure> {
+        let lacking = || ScopeFailure::Cell("it measured nothing".into());
+        let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
+        let run = Run::from_json(&read(RUN)?).map_err(|_| lacking())?;
+        let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
+        let from_ns = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
+        let to_ns = from_ns.saturating_add(run.duration_ns);
+        Ok(Self { run, began_ns: facts.began_ns, from_ns, to_ns })
+    }
+
+    /// Its late wakeups, if it explained them.
+    fn late(&self, cell: &StoredCell) -> Option<Late> {
+        let episodes = cell.read(EPISODES, LARGEST_MAP).unwrap_or_default();
+        Late::of(&self.run, self.began_ns, &episodes)
+    }
 }
 
 /// What is known of the cell's kernel; if nothing is, it is booted up to its first process.

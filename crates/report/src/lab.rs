@@ -22,6 +22,7 @@ mod markdown;
 mod matrix;
 mod names;
 mod notes;
+mod sections;
 mod text;
 mod verdicts;
 
@@ -60,6 +61,7 @@ fn explained(lab: &Lab) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let mut lists = vec![
         ("culprits", "Causes of the worst wakeups", culprits::lines(lab)),
         ("bounds", "Bounds from the longest observed parts", bounds::lines(lab)),
+        ("sections", "Longest sections with interrupts or preemption off", sections::lines(lab)),
     ];
     lists.retain(|(_, _, lines)| !lines.is_empty());
     lists

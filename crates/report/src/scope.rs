@@ -10,6 +10,8 @@ use crate::findings::wrapped;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
+mod explained;
+
 /// The widest line of a sentence, in characters.
 const WIDTH: usize = 100;
 
@@ -28,6 +30,9 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     let _ = writeln!(out, "{}", style.strong(&headline));
     for kind in Kind::ALL {
         let _ = write!(out, "\n{}", table(scope, kind, most, style));
+    }
+    if let Some(explained) = &scope.explained {
+        let _ = write!(out, "\n{}", explained::table(explained, style));
     }
     for warning in warnings(scope) {
         let _ = writeln!(out, "\n {} {}", style.warn("!"), wrapped(&warning, WIDTH - 4, "   "));
@@ -48,7 +53,7 @@ fn rows(scope: &Scope, kind: Kind) -> impl Iterator<Item = &Row> {
     scope.rows.iter().filter(move |row| row.kind == kind)
 }
 
-fn name(kind: Kind) -> &'static str {
+pub(crate) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::IrqsOff => "interrupts off",
         Kind::PreemptOff => "preemption off",
@@ -101,7 +106,7 @@ fn figures(row: &Row) -> Vec<String> {
 }
 
 /// `_raw_spin_lock_irqsave, called by crng_make_state`
-fn place(place: &Place) -> String {
+pub(crate) fn place(place: &Place) -> String {
     let function = place.function.as_deref().unwrap_or("a module");
     let function = clean(function, NAME);
     match &place.caller {
@@ -123,6 +128,12 @@ fn warnings(scope: &Scope) -> Vec<String> {
     if scope.sections_lost > 0 {
         let lost = counted(scope.sections_lost, "section");
         all.push(format!("{lost} are in no row: there are too many different ones."));
+    }
+    if let Some(why) = &scope.not_compared {
+        all.push(format!(
+            "What explain said is not compared with the sections: {}.",
+            clean(why, 300)
+        ));
     }
     if scope.callers_lost > 0 {
         let lost = counted(scope.callers_lost, "caller");

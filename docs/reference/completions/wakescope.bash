@@ -607,7 +607,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --scope --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

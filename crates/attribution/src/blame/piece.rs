@@ -194,6 +194,21 @@ impl Pieces {
         }
     }
 
+    /// Each share of [`Self::decisions`], in their order, with where its pieces lie.
+    pub(super) fn placed(self) -> Vec<(Share, Vec<(u64, u64)>)> {
+        let pieces = self.0.clone();
+        let shares = self.decisions().into_iter().map(|decision| decision.share);
+        let is_of = |piece: &&Piece, share: &Share| {
+            piece.from < piece.to && identity(&piece.label) == identity(share)
+        };
+        let placed = shares.map(|share| {
+            let own = pieces.iter().filter(|piece| is_of(piece, &share));
+            let places = own.map(|piece| (piece.from, piece.to)).collect();
+            (share, places)
+        });
+        placed.collect()
+    }
+
     /// The shares: pieces with the same cause, culprit and place as one, the largest first. A share
     /// is known as well as the least known of its pieces, and has the rule that gave most of it.
     pub(super) fn decisions(self) -> Vec<Decision> {

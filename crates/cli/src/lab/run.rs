@@ -16,6 +16,7 @@ use wakescope_sys::clock;
 
 use super::asking::{Asking, failure_of_plan};
 use super::equipping::{Equipping, site};
+use super::scoped;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_archive, failure_of_cache, failure_of_store};
@@ -38,6 +39,12 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     equipping: Equipping,
 
+    /// Then run the cell with the latest wakeup of each kernel and model once more with `wakescope scope`,
+    /// and show its longest sections with interrupts or preemption off. Takes about as long as these cells
+    /// took, and a boot per kernel
+    #[arg(long)]
+    scope: bool,
+
     /// Show p99.9 and p50 beside the maximum, even if the table is wider than the screen
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     all_figures: bool,
@@ -59,7 +66,8 @@ impl RunArgs {
 
     /// The command that asks the same.
     fn repeat(&self) -> String {
-        self.asking.repeat() + &self.equipping.repeat()
+        let scope = if self.scope { " --scope" } else { "" };
+        self.asking.repeat() + &self.equipping.repeat() + scope
     }
 }
 
@@ -77,7 +85,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let done = matrix::run(&plan, &kernels, args.repeat(), &equipment, &mut watch);
     drop(watch);
     drop(showing);
-    let done = done.map_err(|e| failure_of_lab(&e))?;
+    let mut done = done.map_err(|e| failure_of_lab(&e))?;
+    if args.scope && !done.stopped {
+        done.stopped = scoped::look(&mut done.lab, &equipment)?;
+    }
     show(&done.lab, args, clock::now().since(began))?;
     if done.stopped {
         output::tell("ended before its last cell; run the same command again to resume");

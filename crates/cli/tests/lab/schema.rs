@@ -11,11 +11,12 @@ use wakescope_core::explain::{
 };
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::{
-    ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
-    Status, Verdict,
+    ALPHA, Arm, Cell, CellBound, CellLimit, CellScope, CellSections, Comparison, Effect, Lab,
+    LabKernel, SCHEMA, Settings, Status, Verdict,
 };
 use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
+use wakescope_core::scope::{Kind, Place};
 use wakescope_report::lab::Extent;
 use wakescope_report::overlay::Overlay;
 use wakescope_report::style::Style;
@@ -236,6 +237,19 @@ fn fuzz_records_of_labs() {
 }
 
 /// A lab in which every field is set.
+fn scope() -> CellScope {
+    let place = || Place { function: Some("lock".into()), caller: Some("free".into()) };
+    let sections = CellSections {
+        kind: Kind::IrqsOff,
+        began: place(),
+        ended: place(),
+        count: 3,
+        longest_ns: 9_000,
+        total_ns: 11_000,
+    };
+    CellScope { failed: "there is no C compiler".into(), sections: vec![sections] }
+}
+
 fn full() -> Lab {
     let sha256 = "0123456789abcdef".repeat(4);
     let arm = |asked: &str| Arm { kernel: "6.1-cloud".into(), asked: asked.into() };
@@ -281,6 +295,7 @@ fn full() -> Lab {
             message: "find stopped".into(),
             hint: "look at its errors".into(),
         }],
+        scope: Some(scope()),
         histogram_sha256: Some(sha256.clone()),
         run: Some("cells/ab/cdef".into()),
         cached: true,

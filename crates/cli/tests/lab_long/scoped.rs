@@ -1,11 +1,12 @@
-//! What `wakescope scope` says of sections that the project's kernel module makes.
+//! What `wakescope scope` says of sections that the project's kernel module makes, and of what explain says.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use wakescope_core::lab::Status;
+use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::run::Run;
+use wakescope_core::scope::Scope;
 
 use crate::common::bench::{Running, skip};
 use crate::common::lab::{Bench, KERNEL};
@@ -79,4 +80,46 @@ fn sections_that_a_module_makes_are_seen_to_the_nanosecond() {
         let around: Vec<u64> = made.iter().zip(&seen).map(|(m, s)| s.1 - m.1).collect();
         assert!(around.iter().all(|ns| *ns == around[0] && *ns < AROUND_NS), "{load}: {around:?}");
     }
+}
+
+/// The first blame of explain is a section's or something else's as the emulator saw it, and lengths differ by
+/// no more than what lies between a section's ends and the tracer's events.
+#[test]
+fn what_explain_says_of_sections_is_what_the_emulator_sees() {
+    let name = "what_explain_says_of_sections_is_what_the_emulator_sees";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    let bench = Bench::new(stock, "scoped-explained");
+    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "file-move", "--seeds", "1"];
+    let how = ["--explain", "--above", "p98", "--samples", "1000", "--scope"];
+    let ran = bench.run(&[&what[..], &how].concat());
+    let cell = ran.lab.cells.iter().find(|cell| cell.load == "file-move").unwrap();
+    let seen = cell.scope.as_ref().unwrap();
+    assert_eq!(seen.failed, "");
+    assert!(!seen.sections.is_empty(), "{}", ran.json);
+
+    let mut command = bench.test.command(&["scope", cell.run.as_ref().unwrap(), "--json"]);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
+    assert_eq!(*seen, CellScope::of(&scope));
+    let explained = scope.explained.unwrap();
+    assert!(explained.late >= 20 && explained.compared == explained.late, "{explained:#?}");
+    // The timer's interrupt and its end, and the switch.
+    assert!(explained.matched_times >= 3 * explained.compared, "{explained:#?}");
+    assert_eq!(
+        (explained.section_not_first, explained.first_not_section),
+        (0, 0),
+        "{explained:#?}"
+    );
+    let [irqs, preempt] = &explained.kinds[..] else { panic!("{explained:#?}") };
+    assert!(irqs.in_section > 0 && preempt.in_section > 0, "{explained:#?}");
+    // What an interrupt takes to arrive is not told from a section so short.
+    assert!(irqs.longest_beside_ns.unwrap_or(0) < 50, "{irqs:?}");
+    assert_eq!((preempt.longest_beside_ns, irqs.named), (None, irqs.in_section), "{preempt:?}");
+    let irqs = irqs.longer_ns.unwrap();
+    assert!(irqs.min > -200 && irqs.max < 200, "{irqs:?}");
+    // 6.1 has no tracepoint where the scheduler begins: its way to the switch counts as the section's.
+    let preempt = preempt.longer_ns.unwrap();
+    assert!(preempt.min > 0 && preempt.max < 3_000, "{preempt:?}");
 }

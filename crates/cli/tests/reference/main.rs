@@ -28,6 +28,7 @@ mod common;
 mod episodes;
 mod free_text;
 mod scenario;
+mod scope;
 
 #[test]
 fn a_run_with_everything_fits_the_schema() {

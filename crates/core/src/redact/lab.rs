@@ -2,7 +2,8 @@
 
 use super::names::{redact_name_of_load, remove};
 use super::{explained, redact_finding};
-use crate::lab::{Arm, Cell, CellLimit, Comparison, Lab, LabKernel};
+use crate::lab::{Arm, Cell, CellLimit, CellScope, CellSections, Comparison, Lab, LabKernel};
+use crate::scope::Place;
 
 /// Removes from a lab what tells whose it is: paths of kernels and runs, the plan's name, the command
 /// that repeats it, and lines of logs. Kernels that were given by file are numbered. It can be done
@@ -94,6 +95,7 @@ fn redact_cell(cell: &mut Cell, names: &[(String, String)]) {
         findings,
         culprit,
         bound: _,
+        scope,
         histogram_sha256: _,
         run,
         cached: _,
@@ -105,8 +107,21 @@ fn redact_cell(cell: &mut Cell, names: &[(String, String)]) {
     evidence.clear();
     findings.iter_mut().for_each(redact_finding);
     culprit.iter_mut().for_each(explained::redact_share);
+    scope.iter_mut().for_each(redact_scope);
     *run = None;
     other.clear();
+}
+
+/// Functions are those of the kernel itself.
+fn redact_scope(scope: &mut CellScope) {
+    let CellScope { failed, sections } = scope;
+    remove(failed);
+    for section in sections {
+        let CellSections { kind: _, began, ended, count: _, longest_ns: _, total_ns: _ } = section;
+        for place in [began, ended] {
+            let Place { function: _, caller: _ } = place;
+        }
+    }
 }
 
 fn redact_comparison(comparison: &mut Comparison, names: &[(String, String)]) {
@@ -176,6 +191,7 @@ mod tests {
                 culprit: Culprit::Task(NamedTask { comm: "secret".into(), ..NamedTask::default() }),
                 ..Share::default()
             }),
+            scope: Some(CellScope::failed("/home/me/secret is full".into())),
             run: Some("/home/me/secret/run".into()),
             other: Unknown::of("secret", "1"),
             ..Cell::default()

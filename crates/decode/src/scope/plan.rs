@@ -18,12 +18,15 @@ pub struct Plan<'a> {
     pub to_ns: u64,
     /// From which length on single sections are kept, ns.
     pub above_ns: u64,
+    /// Times of which each section and each reading of the clock is written: from and to, since the first
+    /// process began, ns. In order, without overlap.
+    pub looks: &'a [(u64, u64)],
 }
 
 impl Plan<'_> {
     /// As the plugin reads it.
     pub fn bytes(&self) -> Vec<u8> {
-        let Self { kernel, shift, from_ns, to_ns, above_ns } = *self;
+        let Self { kernel, shift, from_ns, to_ns, above_ns, looks } = *self;
         let start = kernel.unwinds.first().map_or(0, |unwind| unwind.from);
         let near = |from: u64| u32::try_from(from.wrapping_sub(start)).ok();
         let unwinds: Vec<[u8; 8]> = kernel
@@ -46,10 +49,12 @@ impl Plan<'_> {
             kernel.entries.len() as u64,
             unwinds.len() as u64,
             start,
+            looks.len() as u64,
         ];
         let entries = kernel.entries.iter();
         let entries = entries.flat_map(|way| [way.start, way.end, u64::from(way.is_exception)]);
         let words = head.into_iter().chain(entries).flat_map(u64::to_le_bytes);
-        words.chain(unwinds.into_iter().flatten()).collect()
+        let looks = looks.iter().flat_map(|&(from, to)| [from, to]).flat_map(u64::to_le_bytes);
+        words.chain(unwinds.into_iter().flatten()).chain(looks).collect()
     }
 }

@@ -18,6 +18,8 @@ const IDLE: u64 = 2;
 const SECTION: u64 = 3;
 const SITE: u64 = 4;
 const END: u64 = 5;
+const LOOKED: u64 = 6;
+const READING: u64 = 7;
 
 /// Words of the header: magic, format, and how the plan was understood.
 const HEAD: usize = 5;
@@ -27,12 +29,25 @@ const LONGEST: usize = 1_000;
 
 const PART: Entry = Entry { name: "sections", bytes: 512 };
 
+/// What was seen in the times that the plan looks at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Looked {
+    /// When the first process began, since the machine was turned on, ns.
+    pub process_ns: u64,
+    /// Each section that overlaps one of these times, in order of their ends.
+    pub sections: Vec<Section>,
+    /// Each reading of the clock by the kernel, in order: ns since the machine was turned on.
+    pub readings: Vec<u64>,
+    /// Sections and readings that are missing, for there were too many.
+    pub lost: u64,
+}
+
 /// Makes sense of what the plugin wrote of a guest with this kernel: all but what the caller knows of
 /// the cell.
 ///
 /// # Errors
 /// If it is cut short or damaged, or says that the plugin missed something.
-pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Scope, ScopeError> {
+pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<(Scope, Looked), ScopeError> {
     let budget = Budget::of(bytes.len() as u64);
     let head: Vec<u64> = (0..HEAD).map_while(|number| word(bytes, 8 * number)).collect();
     let [MAGIC, FORMAT, shift @ 0..=10, from, to] = head[..] else {
@@ -49,6 +64,10 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Scope, ScopeError> {
             (SECTION, &[kind, begin, end, ref ends @ ..]) if ends.len() == 4 => {
                 stream.sections.push((of_number(kind)?, begin, end, ends_of(ends, kernel)));
             }
+            (LOOKED, &[kind, begin, end, ref ends @ ..]) if ends.len() == 4 => {
+                stream.looked.push((of_number(kind)?, begin, end, ends_of(ends, kernel)));
+            }
+            (READING, &[now]) => stream.readings.push(now),
             (SITE, [kind, ends @ ..]) if ends.len() >= 9 => {
                 stream.site(of_number(*kind)?, ends_of(&ends[..4], kernel), &ends[4..])?;
             }
@@ -79,6 +98,8 @@ impl Records<'_> {
 }
 
 type Ends = (Place, Place);
+/// A section from one count of instructions to another.
+type Counted = (Kind, u64, u64, Ends);
 
 struct Stream<'a> {
     kernel: &'a Kernel,
@@ -87,14 +108,24 @@ struct Stream<'a> {
     times: Vec<(u64, u64)>,
     /// Instructions so far where the CPU was halted, in order.
     idles: Vec<u64>,
-    sections: Vec<(Kind, u64, u64, Ends)>,
+    sections: Vec<Counted>,
+    looked: Vec<Counted>,
+    readings: Vec<u64>,
     rows: BTreeMap<(Kind, Place, Place), (Distribution, Vec<Bucket>)>,
 }
 
 impl<'a> Stream<'a> {
     fn empty(kernel: &'a Kernel) -> Self {
-        let (times, idles, sections) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kernel, shift: 0, times, idles, sections, rows: BTreeMap::new() }
+        Self {
+            kernel,
+            shift: 0,
+            times: Vec::new(),
+            idles: Vec::new(),
+            sections: Vec::new(),
+            looked: Vec::new(),
+            readings: Vec::new(),
+            rows: BTreeMap::new(),
+        }
     }
 
     fn time(&mut self, count: u64, now: u64) {
@@ -153,6 +184,16 @@ impl<'a> Stream<'a> {
         }
     }
 
+    fn section(&self, (kind, begin, end, (began, ended)): &Counted) -> Section {
+        Section {
+            kind: *kind,
+            began: began.clone(),
+            ended: ended.clone(),
+            begin_ns: self.ns_at(*begin),
+            length_ns: end.saturating_sub(*begin) << self.shift,
+        }
+    }
+
     /// The largest difference between clock and instructions, between two readings without idle time in
     /// between, of those in `window`.
     fn drift_ns(&self, window: &std::ops::Range<u64>) -> u64 {
@@ -172,7 +213,7 @@ impl<'a> Stream<'a> {
         words: &[u64],
         window_ns: u64,
         since_process: std::ops::Range<u64>,
-    ) -> Result<Scope, ScopeError> {
+    ) -> Result<(Scope, Looked), ScopeError> {
         let [
             _,
             has_process,
@@ -187,6 +228,7 @@ impl<'a> Stream<'a> {
             odd,
             _,
             unread,
+            looked_lost,
         ] = words[..]
         else {
             return Err(ScopeError::Foreign);
@@ -209,17 +251,8 @@ impl<'a> Stream<'a> {
         let window = process_ns.saturating_add(since_process.start)
             ..process_ns.saturating_add(since_process.end);
         let drift_ns = self.drift_ns(&window);
-        let mut longest: Vec<Section> = self
-            .sections
-            .iter()
-            .map(|(kind, begin, end, (began, ended))| Section {
-                kind: *kind,
-                began: began.clone(),
-                ended: ended.clone(),
-                begin_ns: self.ns_at(*begin),
-                length_ns: end.saturating_sub(*begin) << self.shift,
-            })
-            .collect();
+        let mut longest: Vec<Section> =
+            self.sections.iter().map(|counted| self.section(counted)).collect();
         longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));
         let unkept = longest.len().saturating_sub(LONGEST) as u64;
         longest.truncate(LONGEST);
@@ -237,7 +270,13 @@ impl<'a> Stream<'a> {
             })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.lengths.max_ns));
-        Ok(Scope {
+        let looked = Looked {
+            process_ns,
+            sections: self.looked.iter().map(|counted| self.section(counted)).collect(),
+            readings: self.readings,
+            lost: looked_lost,
+        };
+        let scope = Scope {
             schema: SCHEMA.into(),
             window_ns,
             sections: sections.saturating_sub(lost),
@@ -249,7 +288,8 @@ impl<'a> Stream<'a> {
             rows,
             longest,
             ..Scope::default()
-        })
+        };
+        Ok((scope, looked))
     }
 }
 

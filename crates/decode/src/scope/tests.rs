@@ -3,7 +3,7 @@
 use wakescope_core::scope::Kind;
 use wakescope_testing::fuzz;
 
-use super::{Kernel, Plan, ScopeError, decode};
+use super::{Kernel, Looked, Plan, ScopeError, decode};
 
 const BASE: u64 = 0xffff_ffff_8100_0000;
 const PAGE: usize = 4096;
@@ -75,7 +75,7 @@ fn memory(form: Form) -> Vec<u8> {
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 1_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", 2_u64.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -194,16 +194,24 @@ fn what_is_no_kernel_is_refused() {
 #[test]
 fn a_plan_holds_what_the_plugin_reads() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
-    let plan = Plan { kernel: &kernel, shift: 3, from_ns: 10, to_ns: 20, above_ns: 30 };
+    let plan = Plan {
+        kernel: &kernel,
+        shift: 3,
+        from_ns: 10,
+        to_ns: 20,
+        above_ns: 30,
+        looks: &[(40, 50), (60, 70)],
+    };
     let bytes = plan.bytes();
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [1, 0x1fb40, 3, 10, 20, 30, 4, 2]);
-    assert_eq!(words[9..13], [CODE, ENTRIES, ENTRIES + 0x900, 0]);
-    assert_eq!(words[13..16], [ENTRIES + 0x900, ENTRIES + 0x901, 1]);
+    assert_eq!(words[1..9], [2, 0x1fb40, 3, 10, 20, 30, 4, 2]);
+    assert_eq!(words[9..14], [CODE, 2, ENTRIES, ENTRIES + 0x900, 0]);
+    assert_eq!(words[14..17], [ENTRIES + 0x900, ENTRIES + 0x901, 1]);
     // Distance, offset, base.
-    assert_eq!(words[22..], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[23..25], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[25..], [40, 50, 60, 70]);
 }
 
 fn record(kind: u64, words: &[u64]) -> Vec<u64> {
@@ -217,7 +225,7 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 1, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), 2, 0, 100, 1_000];
     let records = [
         record(1, &[100, 100]),
         record(3, &[0, 150, 190, LOCK, CALLER, UNLOCK, 0]),
@@ -230,19 +238,23 @@ fn stream(end: &[u64]) -> Vec<u8> {
         record(4, &[0, LOCK, CALLER, UNLOCK, 0, 2, 50, 10, 40, 150, 10 << 32 | 1, 36 << 32 | 1]),
         record(4, &[0, LOCK + 1, CALLER, UNLOCK, 0, 1, 41, 41, 41, 160, 36 << 32 | 1]),
         record(4, &[1, LOCK, 0, 0xffff_ffff_c000_0010, 0, 1, 90, 90, 90, 310, 54 << 32 | 1]),
+        record(7, &[100]),
+        record(6, &[0, 150, 190, LOCK, CALLER, UNLOCK, 0]),
+        record(6, &[1, 310, 400, LOCK, 0, 0xffff_ffff_c000_0010, 0]),
+        record(7, &[817]),
         end.to_vec(),
     ];
     head.into_iter().chain(records.concat()).flat_map(u64::to_le_bytes).collect()
 }
 
 /// Executed, a process ran, since then, its time, sections, outside, lost, not listed, times lost,
-/// disagreements, odd writes, corrected, unread.
-const WELL: [u64; 13] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2];
+/// disagreements, odd writes, corrected, unread, and of what is looked at lost.
+const WELL: [u64; 14] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6];
 
 #[test]
 fn sections_are_read_with_their_times_and_names() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
-    let scope = decode(&stream(&record(5, &WELL)), &kernel).unwrap();
+    let (scope, looked) = decode(&stream(&record(5, &WELL)), &kernel).unwrap();
     let counts = (scope.window_ns, scope.sections, scope.sections_lost, scope.callers_lost);
     assert_eq!((counts, scope.sections_unlisted), ((900, 4, 0, 2), 5));
     // Only readings of the clock within the window count, and none across idle time.
@@ -268,6 +280,14 @@ fn sections_are_read_with_their_times_and_names() {
     let longest: Vec<_> = scope.longest.iter().map(|s| (s.begin_ns, s.length_ns)).collect();
     // The second one began before the clock was read again, after idle time.
     assert_eq!(longest, [(807, 90), (150, 40)]);
+    let [second, first] = &scope.longest[..] else { panic!("{:?}", scope.longest) };
+    let want = Looked {
+        process_ns: 50,
+        sections: vec![first.clone(), second.clone()],
+        readings: vec![100, 817],
+        lost: 6,
+    };
+    assert_eq!(looked, want);
 }
 
 #[test]
@@ -303,7 +323,7 @@ fn drift_in_the_window_is_stated() {
     let mut well = WELL;
     // The first process began earlier, so that the window begins at 100 ns.
     well[3] = 0;
-    let scope = decode(&stream(&record(5, &well)), &kernel).unwrap();
+    let (scope, _) = decode(&stream(&record(5, &well)), &kernel).unwrap();
     assert_eq!(scope.drift_ns, 3);
 }
 
@@ -311,7 +331,7 @@ fn drift_in_the_window_is_stated() {
 fn fuzz_streams_of_the_emulator() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
     fuzz("scope", &[stream(&record(5, &WELL))], |bytes| {
-        if let Ok(scope) = decode(bytes, &kernel) {
+        if let Ok((scope, _)) = decode(bytes, &kernel) {
             assert!(scope.rows.iter().all(|row| row.lengths.histogram.fault().is_none()));
         }
     });

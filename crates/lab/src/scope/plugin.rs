@@ -1,6 +1,7 @@
 //! The emulator's plugin, built by the compiler of this machine.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use wakescope_store::write_new;
 
@@ -9,7 +10,7 @@ use crate::archive::ArchiveError;
 use crate::archive::tool::{self, Tool};
 use crate::cache::{Cache, CacheError};
 use crate::sum;
-use crate::watch::Watch;
+use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
 const SOURCES: [(&str, &str); 8] = [
@@ -42,21 +43,47 @@ const FLAGS: [&str; 9] = [
 
 const FILE: &str = "scope.so";
 
+/// Characters of the name of its folder.
+const KEY_LENGTH: usize = 16;
+
 /// It has some 30 kB.
 const LARGEST: u64 = 1 << 20;
 
 /// How many lines of a failed build are shown.
 const LINES: usize = 12;
 
-/// Where the plugin is: in the cache, built now unless the same compiler has built it before.
-pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, ScopeFailure> {
+/// The compiler of this machine, and the folder for what it makes of these sources.
+fn place(cache: &Cache, watch: &mut dyn Watch) -> Result<(PathBuf, PathBuf), ScopeFailure> {
     let compiler = COMPILERS.into_iter().find_map(tool::find).ok_or(ScopeFailure::NoCompiler)?;
     let version = Tool::new(&compiler).arg("--version");
     let version = tool::run(&version, tool::text(4096), watch, |_| Ok(())).map_err(of_tool)?;
     let sources: Vec<String> =
         SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes()))).into();
     let made_of = format!("{}{}\n{}", sources.concat(), FLAGS.join(" "), version.output);
-    let place = cache.plugins().join(&sum::of_bytes(made_of.as_bytes())[..16]);
+    let place = cache.plugins().join(&sum::of_bytes(made_of.as_bytes())[..KEY_LENGTH]);
+    Ok((compiler, place))
+}
+
+/// The folder of the plugin that this build would use; `None` without a compiler.
+pub(crate) fn current(cache: &Cache) -> Option<PathBuf> {
+    Some(place(cache, &mut Unwatched).ok()?.1)
+}
+
+/// Whether a folder has the name and the files of a plugin.
+pub(crate) fn is_plugin(name: &str, folder: &Path) -> bool {
+    let is_named = name.len() == KEY_LENGTH && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_own = |path: &Path| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| ["c", "h"].contains(&ending)) || path.ends_with(FILE)
+    };
+    let mut entries = fs::read_dir(folder).into_iter().flatten();
+    let only_own = entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.path())));
+    is_named && only_own && folder.join(FILE).is_file()
+}
+
+/// Where the plugin is: in the cache, built now unless the same compiler has built it before.
+pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, ScopeFailure> {
+    let (compiler, place) = place(cache, watch)?;
     let path = place.join(FILE);
     if path.is_file() {
         return Ok(path);
@@ -91,7 +118,6 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
 mod tests {
     use super::*;
     use crate::testing::Folder;
-    use crate::watch::Unwatched;
 
     #[test]
     fn the_plugin_is_built_once_by_the_compiler_of_this_machine() {
@@ -112,5 +138,11 @@ mod tests {
         std::fs::write(&path, "kept").unwrap();
         assert_eq!(build(&cache, &mut Unwatched).unwrap(), path);
         assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+        let folder = path.parent().unwrap();
+        assert_eq!(current(&cache).as_deref(), Some(folder));
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        assert!(is_plugin(name, folder) && !is_plugin("plugin", folder));
+        std::fs::write(folder.join("notes.txt"), "mine").unwrap();
+        assert!(!is_plugin(name, folder));
     }
 }

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::blame::pieces;
+use crate::blame::{pieces, placed_blame};
 use crate::tuning::Tuning;
 use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
@@ -292,6 +292,19 @@ proptest! {
     }
 
     #[test]
+    fn shares_lie_side_by_side_in_the_wakeup(wakeup in wakeups(false), known in knowns()) {
+        let placed = placed_blame(&wakeup, &known);
+        let shares: Vec<Share> = placed.iter().map(|(share, _)| share.clone()).collect();
+        prop_assert_eq!(&shares, &blame(&wakeup, &known));
+        for (share, places) in &placed {
+            prop_assert_eq!(places.iter().map(|(from, to)| to - from).sum::<u64>(), share.ns);
+        }
+        let mut all: Vec<(u64, u64)> = placed.into_iter().flat_map(|(_, places)| places).collect();
+        all.sort_unstable();
+        prop_assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].0), "{:?}", all);
+    }
+
+    #[test]
     fn shares_add_up_where_times_are_in_order(wakeup in wakeups(true), known in knowns()) {
         prop_assert!(adds_up(&wakeup, &known), "{:?}", blame(&wakeup, &known));
     }
@@ -353,6 +366,7 @@ proptest! {
         seen.chain([due, response]).for_each(later);
         late.events.iter_mut().for_each(|event| later(&mut event.at));
         late.irqs_off.iter_mut().for_each(|(off, on)| [off, on].into_iter().for_each(later));
+        late.known_switches.iter_mut().for_each(|known| later(&mut known.from));
         prop_assert_eq!(blame(&late, &known), blame(&wakeup, &known));
     }
 

@@ -1,0 +1,115 @@
+//! docs/reference/scope.schema.json says what the record of `wakescope scope` holds.
+
+use serde_json::Value;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
+use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section};
+
+use crate::common::schema::{
+    assert_described, assert_keys_may_be_added, assert_what_fits_is_read, unused_keys,
+};
+use crate::common::{Checker, read};
+
+fn schema() -> Value {
+    serde_json::from_str(&read("docs/reference/scope.schema.json")).unwrap()
+}
+
+fn full() -> Scope {
+    let place = || Place { function: Some("lock".into()), caller: Some("free".into()) };
+    let (began, ended) = (place(), place());
+    let share = ComparedShare {
+        kind: Kind::IrqsOff,
+        expiry_ns: 1,
+        ns: 2,
+        function: Some("free".into()),
+        first: true,
+        section: Some(Held { began: place(), ended: place(), ns: 3, length_ns: 4 }),
+    };
+    let of_kind = SharesOfKind {
+        kind: Kind::PreemptOff,
+        shares: 3,
+        in_section: 2,
+        longest_beside_ns: Some(35),
+        named: 1,
+        longer_ns: Some(Spread { min: -112, p50: -55, max: 9 }),
+    };
+    Scope {
+        schema: SCHEMA.into(),
+        cell: "0a".repeat(32),
+        label: "6.1-cloud full find seed 1".into(),
+        window_ns: 500_000_000,
+        sections: 2,
+        has_callers: true,
+        rows: vec![Row {
+            kind: Kind::IrqsOff,
+            began: began.clone(),
+            ended: ended.clone(),
+            lengths: Distribution::of([7, 900]),
+        }],
+        longest: vec![Section { kind: Kind::PreemptOff, began, ended, begin_ns: 5, length_ns: 6 }],
+        explained: Some(Explained {
+            late: 21,
+            compared: 20,
+            matched_times: 126,
+            kinds: vec![of_kind],
+            shares: vec![share],
+            ..Explained::default()
+        }),
+        not_compared: Some("no events of them are stored".into()),
+        ..Scope::default()
+    }
+}
+
+/// Fails unless `scope` can be read again as it is, fits the schema, and has no key that is not documented.
+#[track_caller]
+fn assert_documented(scope: &Scope) {
+    let json = scope.to_json();
+    assert_eq!(Scope::from_json(json.as_bytes()).as_ref(), Ok(scope));
+    let fault = Checker::closed(schema()).fault(&serde_json::from_str(&json).unwrap());
+    assert_eq!(fault, None, "{json}");
+}
+
+#[test]
+fn a_scope_with_everything_fits_the_schema() {
+    assert_documented(&full());
+    let unused = unused_keys(&schema(), &serde_json::to_value(full()).unwrap());
+    assert!(unused.is_empty(), "the schema documents keys that no scope has: {unused:?}");
+}
+
+#[test]
+fn a_scope_with_nothing_fits_the_schema() {
+    let nothing = || Place::default();
+    let (began, ended, lengths) = (nothing(), nothing(), Distribution::default());
+    let rows = vec![Row { kind: Kind::PreemptOff, began, ended, lengths }];
+    assert_documented(&Scope { schema: SCHEMA.into(), rows, ..Scope::default() });
+    let mut scope = full();
+    let explained = scope.explained.as_mut().unwrap();
+    explained.kinds[0].longest_beside_ns = None;
+    explained.kinds[0].longer_ns = None;
+    (explained.shares[0].function, explained.shares[0].section) = (None, None);
+    assert_documented(&scope);
+}
+
+#[test]
+fn a_scope_that_fits_the_schema_can_be_read() {
+    let whole = serde_json::to_value(full()).unwrap();
+    assert_what_fits_is_read(schema(), &whole, |json| Scope::from_json(json.as_bytes()).is_ok());
+}
+
+#[test]
+fn keys_may_be_added_to_a_scope_but_not_written_unannounced() {
+    assert_keys_may_be_added(&schema(), &serde_json::to_value(full()).unwrap(), &[]);
+}
+
+#[test]
+fn every_key_of_a_scope_is_described_with_its_unit() {
+    assert_described(&schema(), "virtual ns");
+}
+
+#[test]
+fn the_page_of_scope_names_what_the_record_holds() {
+    let page = read("docs/scope.md");
+    for key in schema()["properties"].as_object().unwrap().keys().filter(|key| *key != "schema") {
+        assert!(page.contains(&format!("`{key}`")), "docs/scope.md says nothing of {key}");
+    }
+}

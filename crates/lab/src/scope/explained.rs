@@ -1,0 +1,333 @@
+//! What `explain` said in a guest, against the sections that the emulator's plugin saw there.
+//!
+//! The tracer's times are the guest's `CLOCK_MONOTONIC`, the plugin's count from when the machine was
+//! turned on. Both count the same nanoseconds, so one distance leads from the ones to the others. It is
+//! looked for, not assumed: each time of the tracer must be, to the nanosecond, a reading of the clock that
+//! the plugin saw, and exactly one distance may do so.
+
+use std::cmp::Reverse;
+use std::ops::{Range, RangeInclusive};
+
+use wakescope_attribution::placed_blame;
+use wakescope_core::budget::Exceeded;
+use wakescope_core::episodes;
+use wakescope_core::explain::{Cause, Culprit, Known, Marks, Phase, Share, Wakeup, What};
+use wakescope_core::run::Run;
+use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
+use wakescope_core::scope::{Kind, Section};
+use wakescope_core::units::grouped;
+use wakescope_decode::scope::Looked;
+
+/// The first process reads the clock at most this long after its first instruction; and the plugin's time
+/// can be behind by less, ns.
+const ROOM_NS: u64 = 1_000_000;
+
+/// Shares that are listed.
+const LISTED: usize = 1_000;
+
+/// The late wakeups of a cell, as its run recorded them.
+pub(super) struct Late {
+    origin_ns: u64,
+    /// `CLOCK_MONOTONIC` when the first process began.
+    began_ns: u64,
+    count: u64,
+    wakeups: Vec<(Wakeup, Known)>,
+}
+
+impl Late {
+    /// Of a `run` whose first process began then, with its episodes; `None` if it explained nothing.
+    pub(super) fn of(run: &Run, began_ns: u64, stored: &[u8]) -> Option<Self> {
+        let explanation = run.explanation.as_ref()?;
+        let mut wakeups = Vec::new();
+        // From memory all can be read. What is damaged is not compared, and missing from the count.
+        let _ = episodes::read(stored, |_, line| {
+            if let Ok((head, episode)) = line {
+                if episode.wakeup_latency_ns() >= explanation.above_ns {
+                    wakeups.push((episode.wakeup, head.known));
+                }
+            }
+            Ok::<(), Exceeded>(())
+        });
+        Some(Self { origin_ns: run.origin_ns, began_ns, count: explanation.late, wakeups })
+    }
+
+    /// The times to look at, since the first process began, ns: in order, without overlap.
+    pub(super) fn looks(&self) -> Vec<(u64, u64)> {
+        let look = |(wakeup, _): &(Wakeup, Known)| {
+            let Marks { due, response, .. } = wakeup.marks;
+            let since = |at: u64| at.saturating_sub(self.began_ns);
+            let (from, to) = (since(due.0), since(response.0));
+            (from.saturating_sub(ROOM_NS), to.saturating_add(2 * ROOM_NS))
+        };
+        let mut all: Vec<(u64, u64)> = self.wakeups.iter().map(look).collect();
+        all.sort_unstable();
+        let mut looks: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in all {
+            match looks.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => looks.push((from, to)),
+            }
+        }
+        looks
+    }
+
+    /// What was said of them, against what was seen.
+    ///
+    /// # Errors
+    /// Why nothing of it is certain.
+    pub(super) fn compare(&self, looked: &Looked) -> Result<Explained, String> {
+        if looked.lost > 0 {
+            return Err(format!(
+                "too much happened in them: {} sections and readings of the clock are missing",
+                grouped(looked.lost)
+            ));
+        }
+        let mut times: Vec<u64> = self.wakeups.iter().flat_map(|(w, _)| times_of(w)).collect();
+        times.sort_unstable();
+        times.dedup();
+        if self.wakeups.is_empty() {
+            return Err("no events of them are stored".into());
+        }
+        // The clock stands at `began_ns` at most that long after the first instruction.
+        let least = looked.process_ns.saturating_sub(self.began_ns);
+        let distance_ns = distance(&times, &looked.readings, least..=least + ROOM_NS)?;
+        let sections = Kind::ALL.map(|kind| {
+            let mut own: Vec<&Section> =
+                looked.sections.iter().filter(|section| section.kind == kind).collect();
+            own.sort_by_key(|section| section.begin_ns);
+            own
+        });
+        let mut explained = Explained {
+            late: self.count,
+            compared: self.wakeups.len() as u64,
+            matched_times: times.len() as u64,
+            ..Explained::default()
+        };
+        for (wakeup, known) in &self.wakeups {
+            let seen = Seen { wakeup, distance_ns, sections: &sections };
+            seen.compare(known, self.origin_ns, &mut explained);
+        }
+        explained.kinds = Kind::ALL.map(|kind| of_kind(kind, &explained.shares)).into();
+        explained
+            .shares
+            .sort_by_key(|share| Reverse(longer_ns(share).map_or(share.ns, i64::unsigned_abs)));
+        explained.shares_unlisted = explained.shares.len().saturating_sub(LISTED) as u64;
+        explained.shares.truncate(LISTED);
+        Ok(explained)
+    }
+}
+
+/// The times within a wakeup at which the tracer read the clock. When it was due was set before, its
+/// response is the program's own, and readings of stolen time are not events.
+fn times_of(wakeup: &Wakeup) -> impl Iterator<Item = u64> + '_ {
+    let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } = wakeup.marks;
+    let marks = [irq_entry, irq_exit, sched_entry, switch_in].into_iter().flatten();
+    let events = wakeup.events.iter().filter(|event| !matches!(event.what, What::Steal(_)));
+    let all = marks.chain(events.map(|event| event.at));
+    all.filter(move |at| (due..response).contains(at)).map(|at| at.0)
+}
+
+/// The only distance, of those that are `possible`, at which each of `times` is among `readings`. Both are
+/// in order.
+fn distance(times: &[u64], readings: &[u64], possible: RangeInclusive<u64>) -> Result<u64, String> {
+    let Some(first) = times.first() else { return Err("the tracer read no clock in them".into()) };
+    let from = readings.partition_point(|now| *now < first.saturating_add(*possible.start()));
+    let candidates = readings[from..].iter().map(|now| now - first);
+    let mut candidates: Vec<u64> = candidates.take_while(|d| possible.contains(d)).collect();
+    candidates.dedup();
+    let is_read =
+        |time: u64, distance: u64| readings.binary_search(&time.saturating_add(distance)).is_ok();
+    let fits = |distance: &&u64| times.iter().all(|time| is_read(*time, **distance));
+    let mut fitting = candidates.iter().filter(fits);
+    match (fitting.next(), fitting.next()) {
+        (Some(distance), None) => Ok(*distance),
+        (Some(_), Some(_)) => {
+            Err("the tracer's clock fits the emulator's in more than one way".into())
+        }
+        (None, _) => {
+            let matched = |d: &u64| times.iter().filter(|time| is_read(**time, *d)).count();
+            let most = candidates.iter().map(matched).max().unwrap_or(0);
+            Err(format!(
+                "the tracer's clock is not the emulator's: only {} of its {} times are readings of \
+                 the clock that the emulator saw",
+                grouped(most as u64),
+                grouped(times.len() as u64)
+            ))
+        }
+    }
+}
+
+/// A wakeup, and all sections around it, by kind and in order.
+struct Seen<'a> {
+    wakeup: &'a Wakeup,
+    distance_ns: u64,
+    sections: &'a [Vec<&'a Section>; 2],
+}
+
+impl Seen<'_> {
+    fn compare(&self, known: &Known, origin_ns: u64, into: &mut Explained) {
+        let shares = placed_blame(self.wakeup, known);
+        let above: Vec<Range<u64>> = shares
+            .iter()
+            .filter(|(share, _)| lies_above(share))
+            .flat_map(|(_, places)| places.iter().map(|&(from, to)| from..to))
+            .collect();
+        let latency_ns = self.wakeup.marks.response.since(self.wakeup.marks.due).0;
+        let mut longest_ns = [0; 2];
+        for (longest_ns, kind) in longest_ns.iter_mut().zip(Kind::ALL) {
+            let held = self.around(kind).map(|section| self.held_ns(section, &above));
+            *longest_ns = held.max().unwrap_or(0);
+        }
+        let first = shares.first().map(|(share, _)| share);
+        let kinds = Kind::ALL.into_iter().zip(longest_ns);
+        let mut holders = kinds.filter(|(_, ns)| *ns > latency_ns / 2);
+        if holders.any(|(kind, _)| first.is_none_or(|share| !speaks_of(share, kind))) {
+            into.section_not_first += 1;
+        }
+        for (number, (share, _)) in shares.iter().enumerate() {
+            let Some(kind) = kind_of(share.cause) else { continue };
+            let own = self.own(kind);
+            let held_ns = own.map_or(0, |section| self.held_ns(section, &above));
+            if number == 0 && held_ns < share.ns / 2 {
+                into.first_not_section += 1;
+            }
+            into.shares.push(ComparedShare {
+                kind,
+                expiry_ns: self.wakeup.marks.due.0.saturating_sub(origin_ns),
+                ns: share.ns,
+                function: match &share.culprit {
+                    Culprit::Function(function) => Some(function.name.clone()),
+                    _ => None,
+                },
+                first: number == 0,
+                section: own.map(|section| Held {
+                    began: section.began.clone(),
+                    ended: section.ended.clone(),
+                    ns: held_ns,
+                    length_ns: section.length_ns,
+                }),
+            });
+        }
+    }
+
+    /// The time in which sections of this kind hold the wakeup up: interrupts off until its own interrupt
+    /// comes, preemption off from then on until the scheduler runs.
+    fn window(&self, kind: Kind) -> Range<u64> {
+        let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } =
+            self.wakeup.marks.consistent();
+        match kind {
+            Kind::IrqsOff => due.0..irq_entry.unwrap_or(due).0,
+            Kind::PreemptOff => {
+                let from = irq_exit.or(irq_entry).unwrap_or(due);
+                from.0..sched_entry.or(switch_in).unwrap_or(response).0
+            }
+        }
+    }
+
+    /// The section of this kind that it waits for first: the one that was there when it was due, or when its
+    /// interrupt came.
+    fn own(&self, kind: Kind) -> Option<&Section> {
+        let begin = self.window(kind).start;
+        self.around(kind).find(|section| self.span(section).start <= begin)
+    }
+
+    /// The sections of this kind that hold it up. Those that its own interrupt begins do not.
+    fn around(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+        let window = self.window(kind);
+        // The interrupt can come right behind the instruction that turns preemption off.
+        let own = u64::from(kind == Kind::PreemptOff);
+        let from = self.taken().map_or(window.end, |taken| taken.saturating_add(own));
+        let begins_in_interrupt = from..=window.start.max(from);
+        self.between(kind, window)
+            .filter(move |section| !begins_in_interrupt.contains(&self.span(section).start))
+    }
+
+    /// When the processor took its interrupt: it turned interrupts off then.
+    fn taken(&self) -> Option<u64> {
+        let entry = self.wakeup.marks.consistent().irq_entry?.0;
+        let own = self.between(Kind::IrqsOff, entry..entry + 1).next();
+        Some(own.map_or(entry, |section| self.span(section).start))
+    }
+
+    /// The sections of this kind that overlap a time, in order.
+    fn between(&self, kind: Kind, time: Range<u64>) -> impl Iterator<Item = &Section> {
+        let all = self.sections.iter().zip(Kind::ALL).find(|(_, of)| *of == kind);
+        let all: &[&Section] = all.map_or(&[], |(sections, _)| sections);
+        let first = all.partition_point(|section| self.span(section).end <= time.start);
+        let near = all[first..].iter().copied();
+        near.take_while(move |section| self.span(section).start < time.end)
+    }
+
+    /// When it was, on the tracer's clock.
+    fn span(&self, section: &Section) -> Range<u64> {
+        let begin = section.begin_ns.saturating_sub(self.distance_ns);
+        begin..begin.saturating_add(section.length_ns)
+    }
+
+    /// How long it held the wakeup up, without what lies `above` it.
+    fn held_ns(&self, section: &Section, above: &[Range<u64>]) -> u64 {
+        let (span, window) = (self.span(section), self.window(section.kind));
+        let held = span.start.max(window.start)..span.end.min(window.end);
+        let taken = above.iter().map(|above| shared_ns(&held, above)).sum();
+        (held.end.saturating_sub(held.start)).saturating_sub(taken)
+    }
+}
+
+fn shared_ns(one: &Range<u64>, other: &Range<u64>) -> u64 {
+    one.end.min(other.end).saturating_sub(one.start.max(other.start))
+}
+
+/// What comes on top of a section, and has both its ends in the tracer's events.
+fn lies_above(share: &Share) -> bool {
+    match share.cause {
+        Cause::Irq => share.phase.is_none(),
+        Cause::Softirq | Cause::Nmi | Cause::Tracer => true,
+        _ => false,
+    }
+}
+
+fn kind_of(cause: Cause) -> Option<Kind> {
+    match cause {
+        Cause::IrqOff => Some(Kind::IrqsOff),
+        Cause::PreemptOff => Some(Kind::PreemptOff),
+        _ => None,
+    }
+}
+
+/// Whether a share says that a section of this kind held the wakeup up. Where kernel code is not left
+/// anyway, it does not matter that preemption was off in it, and the scheduler turns it off itself.
+fn speaks_of(share: &Share, kind: Kind) -> bool {
+    let is_scheduler = share.cause == Cause::Scheduler && share.phase == Some(Phase::Switch);
+    let is_same = kind_of(share.cause) == Some(kind);
+    match kind {
+        Kind::IrqsOff => is_same,
+        Kind::PreemptOff => is_same || is_scheduler || share.cause == Cause::NoPreemptionPoint,
+    }
+}
+
+fn longer_ns(share: &ComparedShare) -> Option<i64> {
+    let held_ns = share.section.as_ref()?.ns;
+    let [said, held] = [share.ns, held_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+    Some(said - held)
+}
+
+fn of_kind(kind: Kind, all: &[ComparedShare]) -> SharesOfKind {
+    let own = || all.iter().filter(move |share| share.kind == kind);
+    let beside = own().filter(|share| share.section.is_none());
+    let is_named = |share: &&ComparedShare| {
+        let Some(Held { began, ended, .. }) = &share.section else { return false };
+        let mut named = [began, ended].into_iter().flat_map(|at| [&at.function, &at.caller]);
+        share.function.is_some() && named.any(|name| *name == share.function)
+    };
+    SharesOfKind {
+        kind,
+        shares: own().count() as u64,
+        in_section: own().filter(|share| share.section.is_some()).count() as u64,
+        longest_beside_ns: beside.map(|share| share.ns).max(),
+        named: own().filter(is_named).count() as u64,
+        longer_ns: Spread::of(own().filter_map(longer_ns).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
