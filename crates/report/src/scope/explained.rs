@@ -98,7 +98,9 @@ mod tests {
             first_not_section: 1,
             ..Explained::default()
         };
+        // The first line is there for the margin of the others.
         expect![[r#"
+            explained:
              explain against the sections: 296 of 297 late wakeups compared
              blamed on       shares  in one        beside  named  too long: min     p50      max
              interrupts off     197      97  100, ≤ 35 ns     90        −112 ns  −55 ns    −9 ns
@@ -106,6 +108,7 @@ mod tests {
              preemption off       0       0             0      0              –       –        –
              A section took more than half of the wakeup latency, and explain blames something else first: 0
              wakeups. Explain blames a section first, which took less than half of that: 1 wakeup.
-        "#]].assert_eq(&table(&explained, Style::default()));
+        "#]]
+        .assert_eq(&format!("explained:\n{}", table(&explained, Style::default())));
     }
 }
