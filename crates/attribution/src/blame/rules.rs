@@ -6,7 +6,9 @@ use super::piece::{
     with_stack, with_user_stack,
 };
 use super::standstill::{quietly_waits, stalled, stood_still};
-use crate::function::{culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within};
+use crate::function::{
+    culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, who_had_interrupts_off, within,
+};
 use crate::rule::Rule;
 use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
@@ -507,7 +509,11 @@ fn section(rule: Rule, case: &Case, cause: Cause, context: &Context) -> Label {
         true => Evidence::Stack,
         false => Evidence::Bound,
     };
-    let bare = in_place(&label(rule, cause, culprit(stack), evidence), within(context, stack));
+    let who = match cause {
+        Cause::IrqOff => who_had_interrupts_off(stack),
+        _ => culprit(stack),
+    };
+    let bare = in_place(&label(rule, cause, who, evidence), within(context, stack));
     let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
     with_user_stack(&with_stacks, case.user_stack(&context.task))
 }

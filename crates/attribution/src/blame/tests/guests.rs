@@ -346,14 +346,14 @@ fn a_short_way_with_interrupts_off_that_seems_long_stood_still() {
     let switched = ["finish_task_switch.isra.0", "__schedule", "schedule", "do_sigtimedwait"];
     let back = ["exit_to_user_mode_prepare", "irqentry_exit_to_user_mode", "asm_sysvec_x"];
     let stood = "steal 19000 hypervisor";
-    text(of(&switched, true, as_it_is), &[stood, "irq_off 1000 do_sigtimedwait"]);
+    text(of(&switched, true, as_it_is), &[stood, "irq_off 1000 __schedule"]);
     text(of(&back, true, as_it_is), &[stood, "irq_off 1000 exit_to_user_mode_prepare"]);
-    text(of(&switched, false, as_it_is), &["irq_off 20000 do_sigtimedwait"]);
+    text(of(&switched, false, as_it_is), &["irq_off 20000 __schedule"]);
     // Whose way back it is may take any time; and where a stack is of later, nobody knows.
     text(of(&["evict", "finish_task_switch"], true, as_it_is), &["irq_off 20000 evict"]);
     let later = of(&switched, true, |w| w.interrupted.as_mut().unwrap().stack_is_later = true);
     assert!(!later.iter().any(|share| share.starts_with("steal")), "{later:?}");
-    text(of(&switched, true, |w| w.lost = 1), &["irq_off 20000 do_sigtimedwait"]);
+    text(of(&switched, true, |w| w.lost = 1), &["irq_off 20000 __schedule"]);
 }
 
 /// The task slept for something else before it set its timer, which had been due by then.
