@@ -76,6 +76,8 @@ struct memory_value {
 enum { NO_REGISTERS, READS_REGISTERS };
 enum { LOADS = 1, STORES = 2 };
 enum { ADD_U64, STORE_U64 };
+/* When a callback with a condition is called: if the counter is another number. */
+enum { IF_OTHER = 3 };
 enum { MEMORY_U32 = 2, MEMORY_U64 = 3 };
 
 typedef void (*on_plugin)(plugin_id id);
@@ -91,6 +93,9 @@ void qemu_plugin_register_flush_cb(plugin_id id, on_plugin call);
 void qemu_plugin_register_atexit_cb(plugin_id id, on_exit call, void *data);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct tb *tb, on_execution call, int registers,
 					  void *data);
+void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct tb *tb, on_execution call, int registers,
+					       int condition, struct counter counter,
+					       uint64_t number, void *data);
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct tb *tb, int operation,
 						       struct counter counter, uint64_t value);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, on_execution call, int registers,

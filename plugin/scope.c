@@ -35,9 +35,11 @@ struct block {
 struct running {
 	uint64_t count;
 	uint64_t block;
+	/* How many open sections are followed block by block. */
+	uint64_t followed;
 };
 static struct running *running;
-static struct counter count_of, block_of;
+static struct counter count_of, block_of, followed_of;
 
 static bool irqs_off;
 static bool knows_irqs;
@@ -272,6 +274,25 @@ static void correct(void)
 	}
 }
 
+uint64_t running_block(void)
+{
+	const struct block *block = (const void *)running->block;
+
+	return block ? block->address : 0;
+}
+
+void call_back_if_followed(void)
+{
+	running->followed = followed_sections();
+}
+
+static void at_block(unsigned int cpu, void *data)
+{
+	const struct block *block = data;
+
+	enter_block(block->address, running->count);
+}
+
 /* The first instruction of a way into the kernel, before its block is counted. */
 static void at_entry(unsigned int cpu, void *data)
 {
@@ -455,6 +476,9 @@ static void translate(plugin_id id, struct tb *tb)
 	block->jump = jump_of(bytes, size, qemu_plugin_insn_vaddr(last));
 	for (i = 0; i < count; i++)
 		block->offsets[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i)) - address;
+	if (plan.functions && address >> 63)
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, at_block, NO_REGISTERS, IF_OTHER,
+							  followed_of, 0, block);
 	/* After the callbacks, which still see the block before. */
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, ADD_U64, count_of, count);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, STORE_U64, block_of,
@@ -534,12 +558,14 @@ EXPORT int qemu_plugin_install(plugin_id id, const struct machine_info *info, in
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translate_for_memory);
 		return 0;
 	}
-	if (!make_room_for_sections() || !read_plan(plan_fd)) {
+	if (!make_room_for_sections() || !read_plan(plan_fd) ||
+	    (plan.functions && !make_room_for_times())) {
 		qemu_plugin_outs("scope: there is no plan to read\n");
 		return 1;
 	}
 	count_of = (struct counter){ qemu_plugin_scoreboard_new(sizeof(struct running)), 0 };
 	block_of = (struct counter){ count_of.score, offsetof(struct running, block) };
+	followed_of = (struct counter){ count_of.score, offsetof(struct running, followed) };
 	{
 		const uint64_t head[] = { SCOPE_MAGIC, FORMAT, plan.shift, plan.from, plan.to };
 

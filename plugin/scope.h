@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 2
+#define FORMAT 3
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -28,6 +28,8 @@ struct plan {
 	uint64_t unwind_start;
 	/* Times of which everything is written. */
 	uint64_t looks;
+	/* Whether to follow in which blocks of code the time of those single sections goes. */
+	uint64_t functions;
 };
 extern struct plan plan;
 
@@ -72,7 +74,7 @@ void find_unwind(struct place *place);
 bool is_looked_at(uint64_t from, uint64_t to);
 
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
-enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING };
+enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT };
 void write_to(int fd);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
@@ -96,6 +98,15 @@ void begin_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t c
 void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t count);
 void put_sections(void);
 
+/* functions.c: where the time of an open section goes. */
+bool make_room_for_times(void);
+void begin_times(enum kind kind, uint64_t block, uint64_t count);
+void enter_block(uint64_t block, uint64_t count);
+bool end_times(enum kind kind, uint64_t count);
+unsigned int followed_sections(void);
+void keep_times(enum kind kind, unsigned int site);
+void put_times(void);
+
 /* instructions.c */
 struct jump {
 	/* The address, or 0. */
@@ -108,6 +119,10 @@ struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 
 /* scope.c: whether a section that begins there is one of those that count. */
 bool is_in_window(uint64_t count);
+/* The block that runs. */
+uint64_t running_block(void);
+/* Has blocks call back when they begin if a section is followed. */
+void call_back_if_followed(void);
 /* Whether everything is written of a time between these two. */
 bool is_in_look(uint64_t begin, uint64_t end);
 

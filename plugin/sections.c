@@ -20,6 +20,8 @@ struct open {
 struct site {
 	struct ends ends;
 	uint64_t count, total, shortest, longest, longest_at;
+	/* Those of which it is known where their time went, and how long they are together. */
+	uint64_t followed, followed_total;
 	uint32_t *buckets;
 };
 static struct site *sites;
@@ -74,6 +76,10 @@ static struct site *site_of(const struct ends *ends)
 void begin_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t count)
 {
 	open[kind] = (struct open){ true, address, caller, count };
+	if (plan.functions && is_in_window(count)) {
+		begin_times(kind, running_block(), count);
+		call_back_if_followed();
+	}
 }
 
 void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t count)
@@ -82,10 +88,13 @@ void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t cou
 	struct ends ends = { kind, was->begin, was->begin_caller, address, caller };
 	uint64_t ns = (count - was->count) << plan.shift;
 	struct site *site;
+	bool was_followed;
 
 	if (!was->is_open)
 		return;
 	was->is_open = false;
+	was_followed = end_times(kind, count);
+	call_back_if_followed();
 	if (is_in_look(was->count, count)) {
 		const uint64_t words[] = { kind, was->count, count, ends.begin, ends.begin_caller,
 					   ends.end, ends.end_caller };
@@ -114,24 +123,31 @@ void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t cou
 		site->longest = ns;
 		site->longest_at = was->count;
 	}
+	if (was_followed && ns >= plan.above) {
+		site->followed++;
+		site->followed_total += ns;
+		keep_times(kind, site - sites);
+	}
 }
 
 void put_sections(void)
 {
-	static uint64_t words[10 + BUCKETS];
+	static uint64_t words[13 + BUCKETS];
 	unsigned int i, j;
 
 	for (i = 0; i < SITES; i++) {
 		const struct site *site = &sites[i];
-		size_t count = 10;
+		size_t count = 13;
 
 		if (!site->count)
 			continue;
 		memcpy(words, &site->ends, sizeof(site->ends));
-		memcpy(words + 5, &site->count, 5 * sizeof(*words));
+		memcpy(words + 5, &site->count, 7 * sizeof(*words));
+		words[12] = i;
 		for (j = 0; j < BUCKETS; j++)
 			if (site->buckets[j])
 				words[count++] = (uint64_t)j << 32 | site->buckets[j];
 		put_record(SITE, words, count);
 	}
+	put_times();
 }

@@ -83,6 +83,28 @@ pub struct Row {
     pub ended: Place,
     /// How long they were. The edges of the buckets are a sixteenth of a power of two apart.
     pub lengths: Distribution,
+    /// Where the time of the long ones among them went; `null` if that was not followed, or none was long.
+    pub spent: Option<Spent>,
+}
+
+/// In which functions the time of sections went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// How many sections were long enough to be followed.
+    pub sections: u64,
+    /// How long they were together, ns: the sum of [`Self::functions`].
+    pub total_ns: u64,
+    /// The most time first, each without what it called.
+    pub functions: Vec<TimeIn>,
+}
+
+/// The time in a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeIn {
+    /// The function; `null` for all whose names are not known: those of modules.
+    pub function: Option<String>,
+    /// How long, ns.
+    pub ns: u64,
 }
 
 /// One section.

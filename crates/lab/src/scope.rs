@@ -90,15 +90,23 @@ pub enum ScopeFailure {
     Stopped,
 }
 
+/// How closely to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// From this length on sections are listed one by one, ns.
+    pub above_ns: u64,
+    /// Whether to say of these in which functions their time went.
+    pub functions: bool,
+}
+
 /// Runs the cell `key` of `store` once more, in `cache`, and says which sections it had in the time in
-/// which it measured. Single sections are listed from `above_ns` on. `watch` hears of what has to be
-/// built, `running` of the guest.
+/// which it measured. `watch` hears of what has to be built, `running` of the guest.
 ///
 /// # Errors
 /// If the cell cannot be run again or looked into, and if its result is then another one.
 pub fn scope(
     key: &Key,
-    above_ns: u64,
+    detail: Detail,
     store: &CellStore,
     again: &Again,
     cache: &Cache,
@@ -122,7 +130,8 @@ pub fn scope(
     let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch)?;
     let looks = late.as_ref().map(Late::looks).unwrap_or_default();
     let Measured { from_ns, to_ns, .. } = measured;
-    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks: &looks };
+    let Detail { above_ns, functions } = detail;
+    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks: &looks, functions };
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };

@@ -1116,7 +1116,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__scope)
-            opts="-o -h --rows --above --json --output --qemu --timeout --help"
+            opts="-o -h --rows --above --functions --json --output --qemu --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

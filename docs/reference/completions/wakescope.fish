@@ -452,6 +452,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l above -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s o -l output -d 'Write to a file instead of standard output; the record to .json' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l timeout -d 'Host time after which the guest is stopped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l functions -d 'Also show in which functions the time of these sections went'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l json -d 'Print JSON: the record of all sections'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -s h -l help -d 'Print help (see more with \'--help\')'

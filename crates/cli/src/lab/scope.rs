@@ -10,7 +10,7 @@ use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::qemu::Qemu;
-use wakescope_lab::scope::{ScopeFailure, scope};
+use wakescope_lab::scope::{Detail, ScopeFailure, scope};
 use wakescope_lab::store::{CellStore, Key};
 use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
@@ -36,6 +36,7 @@ Examples:
   wakescope lab run --kernel 6.1-cloud --preempt full --load find --seeds 1 --json
   wakescope scope 3f6ef534
   wakescope scope 3f6ef534 --rows 50
+  wakescope scope 3f6ef534 --functions --above 100us
   wakescope scope 3f6ef534 -o sections.json")]
 pub(crate) struct ScopeArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
@@ -50,6 +51,10 @@ pub(crate) struct ScopeArgs {
     /// Length from which on the record lists single sections, in virtual time
     #[arg(long, value_name = "TIME", default_value = "10us")]
     above: SpanNs,
+
+    /// Also show in which functions the time of these sections went
+    #[arg(long)]
+    functions: bool,
 
     /// Print JSON: the record of all sections
     #[arg(long)]
@@ -100,8 +105,8 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             ControlFlow::Continue(())
         }
     };
-    let above = args.above.0;
-    let seen = scope(&key, above, &store, &again, &cache, &mut waiting, &mut running);
+    let detail = Detail { above_ns: args.above.0, functions: args.functions };
+    let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked.
     drop(showing);
     drop(waiting);

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wakescope_core::lab::{CellScope, Lab};
-use wakescope_core::units::SpanNs;
 use wakescope_lab::cell::Again;
 use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::matrix::{Equipment, Phase};
-use wakescope_lab::scope::{ScopeFailure, scope};
+use wakescope_lab::scope::{Detail, ScopeFailure, scope};
 use wakescope_lab::store::Key;
 use wakescope_lab::watch::{Step, Watch};
 use wakescope_report::style::clean;
@@ -20,7 +19,7 @@ use super::waiting::Waiting;
 use crate::Failure;
 
 /// Single sections are not kept.
-const ABOVE: SpanNs = SpanNs(u64::MAX);
+const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false };
 
 /// Looks into the cell with the latest wakeup of each kernel and model, and puts into the record what was
 /// seen, or why nothing was. Returns whether the user ended it.
@@ -72,7 +71,7 @@ fn look_into(
             ControlFlow::Continue(())
         }
     };
-    let seen = scope(key, ABOVE.0, store, &again, cache, &mut waiting, &mut running);
+    let seen = scope(key, DETAIL, store, &again, cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked, the last one first.
     drop(showing);
     drop(waiting);

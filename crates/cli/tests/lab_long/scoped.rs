@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::run::Run;
-use wakescope_core::scope::Scope;
+use wakescope_core::scope::{Row, Scope};
 
 use crate::common::bench::{Running, skip};
 use crate::common::lab::{Bench, KERNEL};
@@ -82,6 +82,23 @@ fn sections_that_a_module_makes_are_seen_to_the_nanosecond() {
     }
 }
 
+/// 6.1 frees pages of a truncated file with interrupts off, most of the time in one function.
+#[track_caller]
+fn assert_time_is_in_functions(scope: &Scope) {
+    const LONG_NS: u64 = 10_000;
+    for row in &scope.rows {
+        let spent = row.spent.as_ref();
+        assert_eq!(spent.is_some(), row.lengths.max_ns >= Some(LONG_NS), "{row:?}");
+        let all = spent.map_or(0, |spent| spent.functions.iter().map(|time| time.ns).sum());
+        assert_eq!(all, spent.map_or(0, |spent| spent.total_ns), "{row:?}");
+    }
+    let frees = |row: &&Row| row.began.caller.as_deref() == Some("free_pcppages_bulk");
+    let spent = scope.rows.iter().find(frees).and_then(|row| row.spent.as_ref()).unwrap();
+    let most = &spent.functions[0];
+    assert_eq!(most.function.as_deref(), Some("__free_one_page"), "{spent:?}");
+    assert!((spent.total_ns / 2..spent.total_ns * 3 / 4).contains(&most.ns), "{spent:?}");
+}
+
 /// The first blame of explain is a section's or something else's as the emulator saw it, and lengths differ by
 /// no more than what lies between a section's ends and the tracer's events.
 #[test]
@@ -97,12 +114,14 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     assert_eq!(seen.failed, "");
     assert!(!seen.sections.is_empty(), "{}", ran.json);
 
-    let mut command = bench.test.command(&["scope", cell.run.as_ref().unwrap(), "--json"]);
+    let again = ["scope", cell.run.as_ref().unwrap(), "--functions", "--json"];
+    let mut command = bench.test.command(&again);
     bench.prepare(&mut command);
     let ended = Running::start(&mut command).output();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
     assert_eq!(*seen, CellScope::of(&scope));
+    assert_time_is_in_functions(&scope);
     let explained = scope.explained.unwrap();
     assert!(explained.late >= 20 && explained.compared == explained.late, "{explained:#?}");
     // The timer's interrupt and its end, and the switch.

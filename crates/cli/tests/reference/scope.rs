@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
-use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section};
+use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use crate::common::schema::{
     assert_described, assert_keys_may_be_added, assert_what_fits_is_read, unused_keys,
@@ -45,6 +45,11 @@ fn full() -> Scope {
             began: began.clone(),
             ended: ended.clone(),
             lengths: Distribution::of([7, 900]),
+            spent: Some(Spent {
+                sections: 1,
+                total_ns: 900,
+                functions: vec![TimeIn { function: Some("free".into()), ns: 900 }],
+            }),
         }],
         longest: vec![Section { kind: Kind::PreemptOff, began, ended, begin_ns: 5, length_ns: 6 }],
         explained: Some(Explained {
@@ -80,9 +85,10 @@ fn a_scope_with_everything_fits_the_schema() {
 fn a_scope_with_nothing_fits_the_schema() {
     let nothing = || Place::default();
     let (began, ended, lengths) = (nothing(), nothing(), Distribution::default());
-    let rows = vec![Row { kind: Kind::PreemptOff, began, ended, lengths }];
+    let rows = vec![Row { kind: Kind::PreemptOff, began, ended, lengths, spent: None }];
     assert_documented(&Scope { schema: SCHEMA.into(), rows, ..Scope::default() });
     let mut scope = full();
+    scope.rows[0].spent.as_mut().unwrap().functions[0].function = None;
     let explained = scope.explained.as_mut().unwrap();
     explained.kinds[0].longest_beside_ns = None;
     explained.kinds[0].longer_ns = None;

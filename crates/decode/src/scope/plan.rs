@@ -21,12 +21,14 @@ pub struct Plan<'a> {
     /// Times of which each section and each reading of the clock is written: from and to, since the first
     /// process began, ns. In order, without overlap.
     pub looks: &'a [(u64, u64)],
+    /// Whether to follow in which functions the time of the single sections goes that are kept.
+    pub functions: bool,
 }
 
 impl Plan<'_> {
     /// As the plugin reads it.
     pub fn bytes(&self) -> Vec<u8> {
-        let Self { kernel, shift, from_ns, to_ns, above_ns, looks } = *self;
+        let Self { kernel, shift, from_ns, to_ns, above_ns, looks, functions } = *self;
         let start = kernel.unwinds.first().map_or(0, |unwind| unwind.from);
         let near = |from: u64| u32::try_from(from.wrapping_sub(start)).ok();
         let unwinds: Vec<[u8; 8]> = kernel
@@ -50,6 +52,7 @@ impl Plan<'_> {
             unwinds.len() as u64,
             start,
             looks.len() as u64,
+            functions.into(),
         ];
         let entries = kernel.entries.iter();
         let entries = entries.flat_map(|way| [way.start, way.end, u64::from(way.is_exception)]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
-use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section};
+use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use super::kernel::Kernel;
 use super::{FORMAT, ScopeError, word};
@@ -20,6 +20,7 @@ const SITE: u64 = 4;
 const END: u64 = 5;
 const LOOKED: u64 = 6;
 const READING: u64 = 7;
+const SPENT: u64 = 8;
 
 /// Words of the header: magic, format, and how the plan was understood.
 const HEAD: usize = 5;
@@ -68,7 +69,8 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<(Scope, Looked), ScopeErr
                 stream.looked.push((of_number(kind)?, begin, end, ends_of(ends, kernel)));
             }
             (READING, &[now]) => stream.readings.push(now),
-            (SITE, [kind, ends @ ..]) if ends.len() >= 9 => {
+            (SPENT, &[site, block, count]) => stream.spent(site, block, count)?,
+            (SITE, [kind, ends @ ..]) if ends.len() >= 12 => {
                 stream.site(of_number(*kind)?, ends_of(&ends[..4], kernel), &ends[4..])?;
             }
             (END, words) => return stream.end(words, to.saturating_sub(from), from..to),
@@ -111,7 +113,43 @@ struct Stream<'a> {
     sections: Vec<Counted>,
     looked: Vec<Counted>,
     readings: Vec<u64>,
-    rows: BTreeMap<(Kind, Place, Place), (Distribution, Vec<Bucket>)>,
+    rows: BTreeMap<Between, Sum>,
+    /// What the plugin's numbers of places mean.
+    sites: BTreeMap<u64, Between>,
+}
+
+/// Sections of a kind, where they began and where they ended.
+type Between = (Kind, Place, Place);
+
+/// All sections between two places.
+#[derive(Default)]
+struct Sum {
+    lengths: Distribution,
+    buckets: Vec<Bucket>,
+    /// Those whose time was followed: how many, and how long together.
+    followed: u64,
+    followed_ns: u64,
+    functions: BTreeMap<Option<String>, u64>,
+}
+
+impl Sum {
+    /// Where their time went. What has no name, or found no room, is one entry.
+    fn spent(&self) -> Result<Option<Spent>, ScopeError> {
+        let known = self.functions.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+        let total_ns = self.followed_ns;
+        if self.followed > self.lengths.count || total_ns > self.lengths.sum_ns || known > total_ns
+        {
+            return Err(ScopeError::Foreign);
+        }
+        let mut functions = self.functions.clone();
+        if known < total_ns {
+            *functions.entry(None).or_default() += total_ns - known;
+        }
+        let mut functions: Vec<TimeIn> =
+            functions.into_iter().map(|(function, ns)| TimeIn { function, ns }).collect();
+        functions.sort_by_key(|time| std::cmp::Reverse(time.ns));
+        Ok((self.followed > 0).then_some(Spent { sections: self.followed, total_ns, functions }))
+    }
 }
 
 impl<'a> Stream<'a> {
@@ -125,6 +163,7 @@ impl<'a> Stream<'a> {
             looked: Vec::new(),
             readings: Vec::new(),
             rows: BTreeMap::new(),
+            sites: BTreeMap::new(),
         }
     }
 
@@ -134,7 +173,10 @@ impl<'a> Stream<'a> {
 
     /// Sections between two places; the same functions can have several.
     fn site(&mut self, kind: Kind, ends: Ends, words: &[u64]) -> Result<(), ScopeError> {
-        let [count, total, shortest, longest, longest_at, ref buckets @ ..] = words[..] else {
+        let [count, total, shortest, longest, longest_at, ref rest @ ..] = words[..] else {
+            return Err(ScopeError::Foreign);
+        };
+        let [followed, followed_ns, number, ref buckets @ ..] = rest[..] else {
             return Err(ScopeError::Foreign);
         };
         let part = Distribution {
@@ -155,14 +197,28 @@ impl<'a> Stream<'a> {
         if counted != count || count == 0 || buckets.iter().any(|bucket| bucket.count == 0) {
             return Err(ScopeError::Foreign);
         }
-        let row = self.rows.entry((kind, ends.0, ends.1)).or_default();
+        let between = (kind, ends.0, ends.1);
+        self.sites.insert(number, between.clone());
+        let row = self.rows.entry(between).or_default();
         // A merge keeps what stands for the larger maximum; buckets are added up at the end.
-        row.0 = Distribution {
-            count: row.0.count.saturating_add(part.count),
+        row.lengths = Distribution {
+            count: row.lengths.count.saturating_add(part.count),
             histogram: Histogram::default(),
-            ..row.0.merged(&part)
+            ..row.lengths.merged(&part)
         };
-        row.1.extend(buckets);
+        row.buckets.extend(buckets);
+        row.followed = row.followed.saturating_add(followed);
+        row.followed_ns = row.followed_ns.saturating_add(followed_ns);
+        Ok(())
+    }
+
+    /// So many instructions of the sections of a site were executed in a block of code.
+    fn spent(&mut self, site: u64, block: u64, count: u64) -> Result<(), ScopeError> {
+        let row = self.sites.get(&site).and_then(|between| self.rows.get_mut(between));
+        let row = row.ok_or(ScopeError::Foreign)?;
+        let function = self.kernel.function(block).map(str::to_owned);
+        let ns = row.functions.entry(function).or_default();
+        *ns = ns.saturating_add(count.saturating_mul(1 << self.shift));
         Ok(())
     }
 
@@ -257,18 +313,16 @@ impl<'a> Stream<'a> {
         let unkept = longest.len().saturating_sub(LONGEST) as u64;
         longest.truncate(LONGEST);
         let times = |at: u64| self.ns_at(at);
-        let mut rows: Vec<Row> = self
-            .rows
-            .iter()
-            .map(|((kind, began, ended), (lengths, buckets))| {
-                let lengths = Distribution {
-                    histogram: Histogram::from_unordered(buckets.clone()),
-                    max_at_ns: lengths.max_at_ns.map(times),
-                    ..lengths.clone()
-                };
-                Row { kind: *kind, began: began.clone(), ended: ended.clone(), lengths }
-            })
-            .collect();
+        let rows = self.rows.iter().map(|((kind, began, ended), row)| {
+            let lengths = Distribution {
+                histogram: Histogram::from_unordered(row.buckets.clone()),
+                max_at_ns: row.lengths.max_at_ns.map(times),
+                ..row.lengths.clone()
+            };
+            let (began, ended) = (began.clone(), ended.clone());
+            Ok(Row { kind: *kind, began, ended, lengths, spent: row.spent()? })
+        });
+        let mut rows = rows.collect::<Result<Vec<Row>, ScopeError>>()?;
         rows.sort_by_key(|row| std::cmp::Reverse(row.lengths.max_ns));
         let looked = Looked {
             process_ns,

@@ -75,7 +75,7 @@ fn memory(form: Form) -> Vec<u8> {
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 2_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", 3_u64.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -201,17 +201,18 @@ fn a_plan_holds_what_the_plugin_reads() {
         to_ns: 20,
         above_ns: 30,
         looks: &[(40, 50), (60, 70)],
+        functions: true,
     };
     let bytes = plan.bytes();
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [2, 0x1fb40, 3, 10, 20, 30, 4, 2]);
-    assert_eq!(words[9..14], [CODE, 2, ENTRIES, ENTRIES + 0x900, 0]);
-    assert_eq!(words[14..17], [ENTRIES + 0x900, ENTRIES + 0x901, 1]);
+    assert_eq!(words[1..9], [3, 0x1fb40, 3, 10, 20, 30, 4, 2]);
+    assert_eq!(words[9..15], [CODE, 2, 1, ENTRIES, ENTRIES + 0x900, 0]);
+    assert_eq!(words[15..18], [ENTRIES + 0x900, ENTRIES + 0x901, 1]);
     // Distance, offset, base.
-    assert_eq!(words[23..25], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
-    assert_eq!(words[25..], [40, 50, 60, 70]);
+    assert_eq!(words[24..26], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[26..], [40, 50, 60, 70]);
 }
 
 fn record(kind: u64, words: &[u64]) -> Vec<u64> {
@@ -225,7 +226,11 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 2, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), 3, 0, 100, 1_000];
+    // Where sections began and ended; count, total, shortest, longest, when; followed, their total; number.
+    let site = |ends: [u64; 5], sums: [u64; 8], buckets: &[u64]| {
+        record(4, &[&ends[..], &sums, buckets].concat())
+    };
     let records = [
         record(1, &[100, 100]),
         record(3, &[0, 150, 190, LOCK, CALLER, UNLOCK, 0]),
@@ -235,9 +240,21 @@ fn stream(end: &[u64]) -> Vec<u8> {
         record(3, &[1, 310, 400, LOCK, 0, 0xffff_ffff_c000_0010, 0]),
         // Idle for 500 ns.
         record(1, &[320, 817]),
-        record(4, &[0, LOCK, CALLER, UNLOCK, 0, 2, 50, 10, 40, 150, 10 << 32 | 1, 36 << 32 | 1]),
-        record(4, &[0, LOCK + 1, CALLER, UNLOCK, 0, 1, 41, 41, 41, 160, 36 << 32 | 1]),
-        record(4, &[1, LOCK, 0, 0xffff_ffff_c000_0010, 0, 1, 90, 90, 90, 310, 54 << 32 | 1]),
+        site(
+            [0, LOCK, CALLER, UNLOCK, 0],
+            [2, 50, 10, 40, 150, 1, 40, 7],
+            &[10 << 32 | 1, 36 << 32 | 1],
+        ),
+        site([0, LOCK + 1, CALLER, UNLOCK, 0], [1, 41, 41, 41, 160, 1, 41, 3], &[36 << 32 | 1]),
+        site(
+            [1, LOCK, 0, 0xffff_ffff_c000_0010, 0],
+            [1, 90, 90, 90, 310, 0, 0, 5],
+            &[54 << 32 | 1],
+        ),
+        record(8, &[7, LOCK, 30]),
+        record(8, &[7, UNLOCK, 8]),
+        record(8, &[3, LOCK + 4, 40]),
+        record(8, &[3, 0xffff_ffff_c000_0010, 1]),
         record(7, &[100]),
         record(6, &[0, 150, 190, LOCK, CALLER, UNLOCK, 0]),
         record(6, &[1, 310, 400, LOCK, 0, 0xffff_ffff_c000_0010, 0]),
@@ -277,6 +294,13 @@ fn sections_are_read_with_their_times_and_names() {
         (3, 91, Some(10), Some(41))
     );
     assert_eq!((lengths.fault(), lengths.max_at_ns), (None, Some(160)));
+    // Both sites are of the same functions. Of two instructions there is no block, so no name.
+    let spent = short.spent.as_ref().unwrap();
+    let functions: Vec<_> =
+        spent.functions.iter().map(|time| (time.function.as_deref(), time.ns)).collect();
+    assert_eq!((spent.sections, spent.total_ns), (2, 81));
+    assert_eq!(functions, [(Some("lock"), 70), (Some("unlock"), 8), (None, 3)]);
+    assert_eq!(long.spent, None);
     let longest: Vec<_> = scope.longest.iter().map(|s| (s.begin_ns, s.length_ns)).collect();
     // The second one began before the clock was read again, after idle time.
     assert_eq!(longest, [(807, 90), (150, 40)]);
@@ -313,8 +337,14 @@ fn a_stream_that_is_not_certain_is_refused() {
     assert_eq!(refused(&stream(&record(6, &[]))), ScopeError::Foreign);
     assert_eq!(refused(&stream(&record(5, &[1]))), ScopeError::Foreign);
     // A row whose buckets do not hold what it counts.
-    let row = [0, LOCK, 0, UNLOCK, 0, 2, 50, 10, 40, 150, 10 << 32 | 1];
+    let row = [0, LOCK, 0, UNLOCK, 0, 2, 50, 10, 40, 150, 0, 0, 9, 10 << 32 | 1];
     assert_eq!(refused(&stream(&record(4, &row))), ScopeError::Foreign);
+    // Time in functions that is longer than the sections, and of sections that there are not.
+    let end = record(5, &WELL);
+    for (site, count) in [(3, 3), (5, 1), (4, 0)] {
+        let words = [record(8, &[site, LOCK, count]), end.clone()].concat();
+        assert_eq!(refused(&stream(&words)), ScopeError::Foreign, "{site}");
+    }
 }
 
 #[test]

@@ -13,10 +13,11 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
     ("scope.c", include_str!("../../../../plugin/scope.c")),
+    ("functions.c", include_str!("../../../../plugin/functions.c")),
     ("guest.c", include_str!("../../../../plugin/guest.c")),
     ("instructions.c", include_str!("../../../../plugin/instructions.c")),
     ("output.c", include_str!("../../../../plugin/output.c")),
