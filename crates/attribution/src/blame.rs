@@ -38,25 +38,21 @@ pub fn blame_with(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Share>
     decide(tuning, wakeup, known).into_iter().map(|decision| decision.share).collect()
 }
 
-/// A share of blame, and the rule that gave it: of several the one that gave most.
+/// A share of blame, and what it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The share.
     pub share: Share,
-    /// The rule.
+    /// The rule that gave it: of several the one that gave most.
     pub rule: Rule,
+    /// The stretches of time that it is made of, by `CLOCK_MONOTONIC`, nanoseconds. What was taken at an
+    /// unknown time within a longer one, as stolen time, is placed anywhere in that.
+    pub stretches: Vec<(u64, u64)>,
 }
 
-/// The shares of [`blame_with`], each with its rule.
+/// The shares of [`blame_with`], each with its rule and where it lies.
 pub fn decide(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Decision> {
     pieces(tuning, wakeup, known).decisions()
-}
-
-/// The shares of [`blame`], each with the stretches of time that it is made of, by `CLOCK_MONOTONIC`,
-/// nanoseconds. What was taken at an unknown time within a longer one, as stolen time, is placed
-/// anywhere in that.
-pub fn placed_blame(wakeup: &Wakeup, known: &Known) -> Vec<(Share, Vec<(u64, u64)>)> {
-    pieces(&Tuning::default(), wakeup, known).placed()
 }
 
 fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {

@@ -42,6 +42,9 @@ pub trait Environment {
     /// Where a CPU is, just before [`Transition::Taken`], [`Transition::IrqsOn`] and
     /// [`Transition::Switch`], and where softirqs are enabled; of a switch where the task is that is left.
     fn place(&mut self, _cpu: CpuId, _at: Running) {}
+
+    /// A task that sleeps, or is about to, is to be made ready by what runs on this CPU, which is there.
+    fn wakes(&mut self, _cpu: CpuId, _task: TaskId, _at: Running) {}
     /// A task is about to be taken from the run queue of another CPU, which is at this and hears nothing
     /// of it.
     fn pulls_from(&mut self, _other: CpuId, _at: impl FnOnce() -> Running) {}

@@ -8,9 +8,9 @@ use std::fmt::{Debug, Display};
 
 use wakescope_attribution::Rule;
 use wakescope_model::Rules;
-use wakescope_oracle::Score;
 use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
 use wakescope_oracle::score::{Class, Said};
+use wakescope_oracle::{Followed, Score};
 
 /// Wakeups of each scenario.
 const WAKEUPS: u64 = 500;
@@ -19,6 +19,8 @@ fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let bound = words.next_if_eq("bound").is_some();
     let budgets = words.next_if_eq("budgets").is_some();
+    let threads = words.next_if_eq("threads").is_some();
+    let followed = if threads { Followed::Threads } else { Followed::Probes };
     let mut numbers = words.map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
@@ -32,7 +34,7 @@ fn main() {
             let any = scenario(seed);
             let one = if bound { with_bound_probes(any) } else { any };
             let one = if budgets { with_budgets(one, seed) } else { one };
-            of_model.merge(score_of(&one, seed, rules, WAKEUPS));
+            of_model.merge(score_of(&one, seed, rules, WAKEUPS, followed));
         }
         line(rules.name, scenarios, &of_model);
         all.merge(of_model);

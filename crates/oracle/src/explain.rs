@@ -19,7 +19,7 @@ use wakescope_model::trace::Transition;
 
 use crate::score::{Verdict, score};
 use crate::shares::true_shares;
-use crate::tracepoints::{Shown, Tracepoints};
+use crate::tracepoints::{Followed, Shown, Tracepoints};
 use crate::truth::{Truth, Witness};
 
 /// About so many of the latest wakeups are explained.
@@ -43,8 +43,8 @@ const AFTER_NS: u64 = 1_000_000_000;
 pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Result<bool, Broken> {
     let woken = run.woken();
     let shown = Shown::default();
-    let mut tracer = Tracepoints::new(image, shown);
-    let mut witness = Witness::new(image, shown.sched_entry);
+    let mut tracer = Tracepoints::new(image, shown, Followed::Probes);
+    let mut witness = Witness::new(image, shown.sched_entry, Followed::Probes);
     tracer.keep_ns = late_from_ns(&woken.histogram);
     witness.keep_ns = tracer.keep_ns;
     let late = Above::Time(SpanNs(tracer.keep_ns));

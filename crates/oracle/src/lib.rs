@@ -17,6 +17,6 @@ pub mod truth;
 
 pub use explain::explain;
 pub use score::Score;
-pub use tracepoints::{Shown, Tracepoints};
+pub use tracepoints::{Followed, Shown, Tracepoints};
 pub use trial::{Trial, trial};
 pub use truth::{Truth, Witness};

@@ -8,7 +8,7 @@ use wakescope_model::scenario::{
 use wakescope_model::{Image, Rules};
 
 use crate::score::Score;
-use crate::tracepoints::Shown;
+use crate::tracepoints::{Followed, Shown};
 use crate::trial::{Trial, trial};
 
 /// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
@@ -57,7 +57,13 @@ pub fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
 /// # Panics
 ///
 /// If the scenario cannot be compiled: its generator is wrong then.
-pub fn score_of(scenario: &Scenario, seed: u64, rules: Rules, wakeups: u64) -> Score {
+pub fn score_of(
+    scenario: &Scenario,
+    seed: u64,
+    rules: Rules,
+    wakeups: u64,
+    followed: Followed,
+) -> Score {
     let mut random = Random::new(!seed);
     let usual = Shown {
         sched_entry: random.below(2) == 0,
@@ -70,7 +76,7 @@ pub fn score_of(scenario: &Scenario, seed: u64, rules: Rules, wakeups: u64) -> S
         _ => usual,
     };
     let image = Image::new(scenario, rules).expect("random scenarios can be compiled");
-    let how = Trial { seed, wakeups, shown, least_late_ns: LEAST_LATE_NS };
+    let how = Trial { seed, wakeups, shown, followed, least_late_ns: LEAST_LATE_NS };
     trial(&image, &how).unwrap_or(Score { broken: 1, ..Score::default() })
 }
 
@@ -479,7 +485,9 @@ impl Maker {
         }
         // Whoever waits is woken at last: by an interrupt, or on RT by its thread.
         for number in 0..self.events {
-            let steps = vec![Step::Wake(event(number))];
+            let way = [self.length(300), self.length(300)];
+            let [before, after] = way.map(Step::Compute);
+            let steps = vec![before, Step::Wake(event(number)), after];
             self.arrives(scenario, &format!("sd{number}"), InterruptKind::Device, steps, 100_000);
         }
         for number in 0..self.random.below(3) {

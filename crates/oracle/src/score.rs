@@ -16,6 +16,7 @@ use wakescope_core::explain::{Cause, Culprit, Evidence, Phase, Share};
 use wakescope_model::Image;
 use wakescope_model::image::StackId;
 
+use crate::tracepoints::places;
 use crate::truth::{Answer, Stretch, Truth, Who};
 
 /// What came of comparing many wakeups.
@@ -131,29 +132,34 @@ pub enum Verdict {
 }
 
 /// Compares the shares of a wakeup, the largest first, with its truth.
+///
+/// A share is right where it lies on time of which it says what is true. One that is only a bound may have been
+/// placed anywhere in a longer time: it is also right about as much of what is left as was truly of its kind. So
+/// are the others, up to the amount that was taken from them at an unknown time.
 pub fn score(image: &Image, truth: &Truth, decisions: &[Decision]) -> Compared {
     let mut matching = Matching::new(image, truth, decisions);
-    matching
-        .take(|image, truth, share| is_answer(image, truth.answers[0], share), |g| &mut g.right);
-    matching.take(
-        |image, truth, share| truth.answers.iter().any(|&answer| is_answer(image, answer, share)),
-        |g| &mut g.right,
-    );
+    let is_right = |image: &Image, answers: &[Answer], share: &Share| {
+        answers.iter().any(|&answer| is_answer(image, answer, share))
+    };
+    let is_first =
+        |image: &Image, answers: &[Answer], share: &Share| is_answer(image, answers[0], share);
     let sections = matching.stacks_by_cause();
-    matching.take(
-        |image, same, share| {
-            let stacks = sections.get(&same.answers[0].0).into_iter().flatten();
-            same.answers.iter().any(|answer| answer.0 == share.cause)
-                && is_of_section(image, stacks.chain(&truth.places), share)
-        },
-        |g| &mut g.elsewhere,
-    );
+    let is_elsewhere = |image: &Image, answers: &[Answer], share: &Share| {
+        let stacks = sections.get(&answers[0].0).into_iter().flatten();
+        answers.iter().any(|answer| answer.0 == share.cause)
+            && is_of_section(image, stacks.chain(&truth.places), share)
+    };
+    matching.take_in_time(is_right, |g| &mut g.right);
+    matching.take_in_time(is_elsewhere, |g| &mut g.elsewhere);
+    matching.take_anywhere(is_first, |g| &mut g.right);
+    matching.take_anywhere(is_right, |g| &mut g.right);
+    matching.take_anywhere(is_elsewhere, |g| &mut g.elsewhere);
     matching.compared()
 }
 
 /// Time with the same answers.
-struct True {
-    answers: Vec<Answer>,
+struct True<'a> {
+    answers: &'a [Answer],
     all_ns: u64,
     /// What of it was not found in any share.
     ns: u64,
@@ -162,6 +168,7 @@ struct True {
 /// A share, and what of it was found to be true.
 struct Given<'s> {
     share: &'s Share,
+    stretches: &'s [(u64, u64)],
     rule: Rule,
     left: u64,
     right: u64,
@@ -171,39 +178,35 @@ struct Given<'s> {
 struct Matching<'a> {
     image: &'a Image,
     truth: &'a Truth,
-    truths: Vec<True>,
+    truths: Vec<True<'a>>,
     given: Vec<Given<'a>>,
+    /// How much was taken from shares at an unknown time, and is not found elsewhere, nanoseconds.
+    displaced_ns: u64,
 }
 
 impl<'a> Matching<'a> {
     fn new(image: &'a Image, truth: &'a Truth, decisions: &'a [Decision]) -> Self {
-        let mut truths: Vec<True> = Vec::new();
+        let mut truths: BTreeMap<&[Answer], u64> = BTreeMap::new();
         for stretch in &truth.stretches {
-            match truths.iter_mut().find(|known| known.answers == stretch.answers) {
-                Some(known) => {
-                    known.all_ns += stretch.ns;
-                    known.ns += stretch.ns;
-                }
-                None => truths.push(True {
-                    answers: stretch.answers.clone(),
-                    all_ns: stretch.ns,
-                    ns: stretch.ns,
-                }),
-            }
+            *truths.entry(&stretch.answers).or_default() += stretch.ns;
         }
+        let group = |(answers, ns)| True { answers, all_ns: ns, ns };
+        let mut truths: Vec<True> = truths.into_iter().map(group).collect();
         // What has fewer right answers chooses first.
         truths.sort_by_key(|truth| truth.answers.len());
-        let given = |Decision { share, rule }: &'a Decision| {
+        let given = |Decision { share, rule, stretches }: &'a Decision| {
             let (left, rule) = (share.ns, *rule);
-            Given { share, rule, left, right: 0, elsewhere: 0 }
+            Given { share, stretches, rule, left, right: 0, elsewhere: 0 }
         };
-        Self { image, truth, truths, given: decisions.iter().map(given).collect() }
+        let amounts = decisions.iter().filter(|d| matches!(d.rule, Rule::StealClock | Rule::Quota));
+        let displaced_ns = amounts.map(|decision| decision.share.ns).sum();
+        Self { image, truth, truths, given: decisions.iter().map(given).collect(), displaced_ns }
     }
 
     /// The stacks that were there in this wakeup, for each cause.
     fn stacks_by_cause(&self) -> BTreeMap<Cause, BTreeSet<StackId>> {
         let mut stacks: BTreeMap<Cause, BTreeSet<StackId>> = BTreeMap::new();
-        for &answer in self.truths.iter().flat_map(|truth| &truth.answers) {
+        for &answer in self.truths.iter().flat_map(|truth| truth.answers) {
             if let Some(stack) = stack(answer) {
                 stacks.entry(answer.0).or_default().insert(stack);
             }
@@ -211,19 +214,49 @@ impl<'a> Matching<'a> {
         stacks
     }
 
-    /// Gives shares as much of the time that they are right about as is left.
-    fn take(
+    /// Gives shares the time that they lie on and are right about, unless they have it.
+    fn take_in_time(
         &mut self,
-        is_right: impl Fn(&Image, &True, &Share) -> bool,
+        is_right: impl Fn(&Image, &[Answer], &Share) -> bool,
         count: impl for<'g> Fn(&'g mut Given<'a>) -> &'g mut u64,
     ) {
         for truth in &mut self.truths {
             for given in &mut self.given {
-                let both = truth.ns.min(given.left);
-                if both > 0 && is_right(self.image, truth, given.share) {
+                if truth.ns == 0
+                    || given.left == 0
+                    || !is_right(self.image, truth.answers, given.share)
+                {
+                    continue;
+                }
+                let of_it = self.truth.stretches.iter().filter(|s| s.answers == truth.answers);
+                let both: u64 = of_it.map(|stretch| overlap(stretch, given.stretches)).sum();
+                let both = both.min(truth.ns).min(given.left);
+                truth.ns -= both;
+                given.left -= both;
+                *count(given) += both;
+            }
+        }
+    }
+
+    /// Gives shares time that they are right about wherever it lies: bounds as much as is left, the others as
+    /// much as was displaced.
+    fn take_anywhere(
+        &mut self,
+        is_right: impl Fn(&Image, &[Answer], &Share) -> bool,
+        count: impl for<'g> Fn(&'g mut Given<'a>) -> &'g mut u64,
+    ) {
+        for truth in &mut self.truths {
+            for given in &mut self.given {
+                let is_bound = given.share.evidence == Evidence::Bound;
+                let most_ns = if is_bound { u64::MAX } else { self.displaced_ns };
+                let both = truth.ns.min(given.left).min(most_ns);
+                if both > 0 && is_right(self.image, truth.answers, given.share) {
                     truth.ns -= both;
                     given.left -= both;
                     *count(given) += both;
+                    if !is_bound {
+                        self.displaced_ns -= both;
+                    }
                 }
             }
         }
@@ -415,6 +448,14 @@ impl Nanoseconds {
     }
 }
 
+/// How much of `stretch` these cover, nanoseconds. They are in order of time.
+fn overlap(stretch: &Stretch, covers: &[(u64, u64)]) -> u64 {
+    let (from, to) = (stretch.from, stretch.from + stretch.ns);
+    let first = covers.partition_point(|cover| cover.1 <= from);
+    let inside = covers[first..].iter().take_while(|cover| cover.0 < to);
+    inside.map(|cover| cover.1.min(to) - cover.0.max(from)).sum()
+}
+
 /// What all stacks of tasks begin with.
 const COMMON: [&str; 2] = ["do_syscall_64", "kthread"];
 
@@ -444,6 +485,10 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,
+        // Of a task that was only switched away from, the kernel's events have no name.
+        (Who::Task(task), Culprit::Task(known)) if known.comm.is_empty() => {
+            known.pid == Some(places::pid(Some(task)))
+        }
         (who, culprit) => name_of(image, who) == culprit.name(),
     }
 }

@@ -1,24 +1,24 @@
 //! What the tracer sees of a simulated kernel: the events of a stock kernel's tracepoints, and no truth.
 //!
-//! The programs are `crates/trace/bpf`; what they write and when is done here in the same way. On x86-64,
-//! and for threads that the tracer names, which sleep by timers of their own.
+//! The programs are `crates/trace/bpf`; what they write and when is done here in the same way, on x86-64.
 
+mod beginnings;
 mod cpu;
 pub(crate) mod places;
 mod switches;
 mod wakeup;
 
-use wakescope_core::explain::{Components, Marks};
+use wakescope_core::explain::Components;
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{Decoder, Irq, KernelWakeup, Payload, Vector};
 use wakescope_model::Image;
-use wakescope_model::image::{BudgetId, BudgetOf, CpuId, SourceId, SourceKind, TaskId};
+use wakescope_model::image::{BudgetOf, CpuId, SourceId, SourceKind, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::addresses::Addresses;
-use cpu::{Cpu, FIRST_FAIR_PRIO, RING};
+use cpu::{Cpu, RING};
 use places::{Broken, comm, pid};
 use wakeup::{Begun, State};
 
@@ -41,17 +41,32 @@ impl Default for Shown {
     }
 }
 
+/// Whose wakeups the tracer follows, and with that how it sees them begin and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Followed {
+    /// Those of probes, which it has named. They sleep by timers of their own, and say when they have answered.
+    #[default]
+    Probes,
+    /// Those of all tasks, whatever wakes them, as threads of others: up to the switch to each.
+    Threads,
+}
+
 /// The tracer. It is told what happens in the simulated kernel, and keeps what its programs would have seen.
 #[derive(Clone, Debug)]
 pub struct Tracepoints<'i> {
     image: &'i Image,
     addresses: Addresses,
     shown: Shown,
+    followed: Followed,
     cpus: Vec<Cpu>,
-    /// One for each task; used of probes.
+    /// One for each task; used of those that are followed.
     wakeups: Vec<Begun>,
     /// Priorities as they were last seen.
     prios: Vec<i32>,
+    /// The CPU that each task was on last.
+    home: Vec<CpuId>,
+    /// How often each task was preempted.
+    preempted: Vec<u64>,
     /// Wakeups at least so late are kept, nanoseconds.
     pub keep_ns: u64,
     /// One more than the least depth of disabled preemption seen; 0 if none was.
@@ -66,16 +81,19 @@ pub struct Tracepoints<'i> {
 
 impl<'i> Tracepoints<'i> {
     /// Of a kernel that shows this much.
-    pub fn new(image: &'i Image, shown: Shown) -> Self {
+    pub fn new(image: &'i Image, shown: Shown, followed: Followed) -> Self {
         Self {
             image,
             addresses: Addresses::of(image),
             shown,
+            followed,
             cpus: (0..image.cpus)
                 .map(|_| Cpu::new(shown.events.max(1), shown.steal_clock))
                 .collect(),
             wakeups: vec![Begun::default(); image.tasks.len()],
             prios: image.tasks.iter().map(|task| task.policy.prio().into()).collect(),
+            home: image.tasks.iter().map(|task| task.cpu.unwrap_or(CpuId(0))).collect(),
+            preempted: vec![0; image.tasks.len()],
             keep_ns: 0,
             least_depth: 0,
             late: Vec::new(),
@@ -112,7 +130,7 @@ impl<'i> Tracepoints<'i> {
         all.map(str::to_owned).collect()
     }
 
-    /// A probe's timer was set.
+    /// A task's timer was set.
     pub fn armed(&mut self, task: TaskId, expiry_ns: u64) {
         self.wakeups[task.index()].expiry = expiry_ns;
     }
@@ -172,6 +190,7 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].throttles(self.image, budget, false, now);
             }
             Transition::TimerEnd(_) | Transition::TickEnd | Transition::PeriodEnd => {
+                self.cpus[number].timer_due = None;
                 self.cpus[number].event(now, Payload::TimerExit);
             }
             Transition::SoftirqBegin(softirq) => {
@@ -194,8 +213,14 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].contended = None;
                 self.cpus[number].event(now, Payload::ContentionEnd);
             }
-            Transition::Woken { task, on } => self.migrated(task, now, on, false),
-            Transition::Pulled(task) => self.migrated(task, now, cpu, true),
+            Transition::Woken { task, on } => {
+                self.home[task.index()] = on;
+                self.migrated(task, now, on, false);
+            }
+            Transition::Pulled(task) => {
+                self.home[task.index()] = cpu;
+                self.migrated(task, now, cpu, true);
+            }
             Transition::Boosted { owner, waiter } => {
                 let lent = self.prios[waiter.index()];
                 let prio = &mut self.prios[owner.index()];
@@ -206,11 +231,22 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].event(now, Payload::SchedEntry);
             }
             Transition::Switch { from, preempted, to } => {
+                self.runs(cpu, from.filter(|_| preempted), to);
                 self.switch(number, now, (from, preempted), to);
             }
             Transition::SchedExit => self.cpus[number].sched_exit = now,
             Transition::PageFault(task) => self.wakeups[task.index()].faults += 1,
             _ => {}
+        }
+    }
+
+    fn runs(&mut self, cpu: CpuId, preempted: Option<TaskId>, to: Option<TaskId>) {
+        self.cpus[cpu.index()].runs = to;
+        if let Some(to) = to {
+            self.home[to.index()] = cpu;
+        }
+        if let Some(preempted) = preempted {
+            self.preempted[preempted.index()] += 1;
         }
     }
 
@@ -241,7 +277,7 @@ impl<'i> Tracepoints<'i> {
         }
         let enabled = cpu.enabled.filter(|&(when, _)| when == now).map(|(_, at)| at);
         let in_switch = cpu.sched_exit == now && at.kind == FrameKind::Task;
-        cpu.broken = Some(Broken {
+        let broken = Broken {
             at: match enabled {
                 // It was in the kernel then, whatever comes next.
                 Some(enabled) => Running { is_user: false, ..enabled },
@@ -250,7 +286,11 @@ impl<'i> Tracepoints<'i> {
             enabled: enabled.is_some() || in_switch,
             in_switch,
             beneath: cpu.beneath.filter(|_| at.kind != FrameKind::Task),
-        });
+        };
+        cpu.broken = Some(broken);
+        if at.kind == FrameKind::Task {
+            cpu.registers = Some(broken);
+        }
     }
 
     fn irq(&self, source: SourceId) -> (Irq, [u8; 16]) {
@@ -332,85 +372,6 @@ impl<'i> Tracepoints<'i> {
         self.wakeups[task].look_again(task, stack);
     }
 
-    fn timer_begins(&mut self, number: usize, now: u64, task: TaskId) {
-        self.timer_function(number, now, "hrtimer_wakeup");
-        if self.image.tasks[task.index()].period_ps.is_some() {
-            self.begin(number, now, task);
-        }
-    }
-
-    fn begin(&mut self, number: usize, now: u64, task: TaskId) {
-        let index = task.index();
-        if self.wakeups[index].state != State::Idle && !self.answered(task) {
-            self.give_up(task);
-        }
-        let due = self.wakeups[index].expiry;
-        let cpu = &self.cpus[number];
-        let irq_entry = cpu.in_irq.then_some(MonoNs(cpu.irq_entry));
-        let is_idle = cpu.broken.is_some_and(|broken| broken.is_idle());
-        let runs = cpu.broken.and_then(|broken| broken.at.task);
-        let mut begun = Begun {
-            state: State::Woken,
-            expiry: due,
-            cpu: number,
-            stimulus_cpu: number,
-            woken: now,
-            marks: Marks { due: MonoNs(due), irq_entry, ..Marks::default() },
-            softirq: cpu.softirq.filter(|_| cpu.goes_on_with_softirq(self.image)),
-            idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
-            throttled: cpu.holds_back(runs.map(|task| self.prios[task.index()])),
-            events_before: cpu.seen,
-            faults: self.wakeups[index].faults,
-            faults_before: self.wakeups[index].faults,
-            ..Begun::default()
-        };
-        begun.begin_stolen(&mut self.cpus[number], now);
-        begun.begin_quota(self.quota(task), &self.cpus[number], due);
-        self.look_at_interrupted(number, now, task, &mut begun);
-        let look_at = due + self.keep_ns / 4;
-        let cpu = &mut self.cpus[number];
-        cpu.woken.push(index);
-        cpu.open += 1;
-        cpu.waiting = Some((index, look_at));
-        self.wakeups[index] = begun;
-    }
-
-    fn look_at_interrupted(&mut self, number: usize, now: u64, task: TaskId, begun: &mut Begun) {
-        let Some(broken) = self.cpus[number].broken else { return };
-        let mut seen = broken.seen(self.image);
-        if broken.is_idle() && begun.softirq.is_none() {
-            begun.interrupted = Some(seen);
-            return;
-        }
-        let depth = (seen.preempt_count & 0xff) + 1;
-        if self.least_depth == 0 || depth < self.least_depth {
-            self.least_depth = depth;
-        }
-        let is_user = broken.mode() == wakescope_core::explain::Mode::User;
-        let is_own = broken.at.task == Some(task) && begun.softirq.is_none();
-        if !is_user {
-            let stack = broken.stack(self.image, &self.addresses);
-            seen.ip = stack.first().copied().unwrap_or(seen.ip);
-            let late = now > begun.expiry && now - begun.expiry > self.keep_ns / 4;
-            if late && !is_own {
-                seen.code = broken.code();
-            }
-            let held = depth > self.least_depth
-                || seen.preempt_count & 0xff00 != 0
-                || !self.image.rules.interrupt_return_schedules;
-            if (late || held) && !is_own {
-                seen.stack = stack;
-            }
-        }
-        begun.interrupted = Some(seen);
-    }
-
-    /// The quota that may stop a task, with the priority that it has.
-    fn quota(&self, task: TaskId) -> Option<BudgetId> {
-        let is_ordinary = self.prios[task.index()] >= FIRST_FAIR_PRIO;
-        self.image.tasks[task.index()].budget.filter(|_| is_ordinary)
-    }
-
     /// The wakeup waits for another CPU from now on, and may have waited for the last one.
     fn migrated(&mut self, task: TaskId, now: u64, on: CpuId, has_waited: bool) {
         let quota = self.quota(task);
@@ -429,6 +390,10 @@ impl<'i> Tracepoints<'i> {
                 1 + self.cpus[from].seen.saturating_sub(wakeup.events_before);
         }
         (wakeup.cpu, wakeup.events_before) = (to, self.cpus[to].seen);
+        if wakeup.interrupted.is_none() {
+            let rt = self.image.rules.softirqs_are_threads;
+            wakeup.softirq = self.cpus[to].softirq.filter(|_| !rt);
+        }
         self.cpus[from].open -= 1;
         self.cpus[to].open += 1;
     }

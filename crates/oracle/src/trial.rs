@@ -10,7 +10,7 @@ use wakescope_model::trace::Transition;
 use wakescope_model::{Image, Simulation};
 
 use crate::score::{Score, score};
-use crate::tracepoints::{Shown, Tracepoints};
+use crate::tracepoints::{Followed, Shown, Tracepoints};
 use crate::truth::{Truth, Witness};
 
 /// Wakeups before it is known which are late.
@@ -27,6 +27,8 @@ pub struct Trial {
     pub wakeups: u64,
     /// What the kernel shows.
     pub shown: Shown,
+    /// Whose wakeups are followed.
+    pub followed: Followed,
     /// No wakeup is late below this, nanoseconds.
     pub least_late_ns: u64,
 }
@@ -35,6 +37,7 @@ pub struct Trial {
 struct Both<'i> {
     tracer: Tracepoints<'i>,
     witness: Witness<'i>,
+    followed: Followed,
     latencies: Vec<u64>,
     least_late_ns: u64,
 }
@@ -45,17 +48,8 @@ impl Watch for Both<'_> {
     fn sample(&mut self, sample: Sample) {
         self.tracer.responded(sample);
         self.witness.responded(sample);
-        if (self.latencies.len() as u64) < FIRST {
-            self.latencies.push(sample.latency_ns());
-            if self.latencies.len() as u64 == FIRST {
-                self.latencies.sort_unstable();
-                let late = self.latencies[self.latencies.len() * 9 / 10].max(self.least_late_ns);
-                (self.tracer.keep_ns, self.witness.keep_ns) = (late, late);
-                self.tracer.late.clear();
-                // The tracer hears of the end of some only now.
-                let tracer = &self.tracer;
-                self.witness.retain(|truth| tracer.is_open(truth.task, truth.due));
-            }
+        if self.followed == Followed::Probes {
+            self.ended(sample.latency_ns());
         }
     }
 
@@ -74,9 +68,39 @@ impl Watch for Both<'_> {
         self.witness.place(cpu, at_ns, at);
     }
 
+    fn wakes(&mut self, cpu: CpuId, at_ns: u64, task: TaskId, at: Running) {
+        self.tracer.wakes(cpu, at_ns, task, at);
+        self.witness.wakes(cpu, at_ns, task, at);
+    }
+
     fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
+        let before = self.tracer.components.len();
         self.tracer.happened(cpu, at_ns, what);
         self.witness.happened(cpu, at_ns, what);
+        if self.followed == Followed::Threads {
+            if let Some(components) = self.tracer.components.get(before) {
+                self.ended(components.total_ns());
+            }
+        }
+    }
+}
+
+impl Both<'_> {
+    /// A wakeup has taken so long. The first ones tell which are late.
+    fn ended(&mut self, latency_ns: u64) {
+        if self.latencies.len() as u64 >= FIRST {
+            return;
+        }
+        self.latencies.push(latency_ns);
+        if self.latencies.len() as u64 == FIRST {
+            self.latencies.sort_unstable();
+            let late = self.latencies[self.latencies.len() * 9 / 10].max(self.least_late_ns);
+            (self.tracer.keep_ns, self.witness.keep_ns) = (late, late);
+            self.tracer.late.clear();
+            // The tracer hears of the end of some only now.
+            let tracer = &self.tracer;
+            self.witness.retain(|truth| tracer.is_open(truth.task, truth.due));
+        }
     }
 }
 
@@ -87,15 +111,16 @@ impl Watch for Both<'_> {
 /// If the kernel broke a rule, which means that the scenario does.
 pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
     let both = Both {
-        tracer: Tracepoints::new(image, trial.shown),
-        witness: Witness::new(image, trial.shown.sched_entry),
+        tracer: Tracepoints::new(image, trial.shown, trial.followed),
+        witness: Witness::new(image, trial.shown.sched_entry, trial.followed),
+        followed: trial.followed,
         latencies: Vec::new(),
         least_late_ns: trial.least_late_ns,
     };
     let mut simulation = Simulation::new(image, trial.seed, both);
     simulation.run_until(Until { samples: trial.wakeups, ns: LONGEST_NS })?;
-    let wakeups = simulation.samples();
     let Both { tracer, mut witness, .. } = simulation.into_watch();
+    let wakeups = tracer.components.len() as u64;
     // Too few say nothing of what is usual.
     let enough = tracer.components.len() as u64 >= FIRST;
     let known = calibrated(image, trial, &tracer.components);
@@ -148,5 +173,5 @@ fn calibrated(image: &Image, trial: &Trial, components: &[Components]) -> Known 
         guest: image.sources.iter().any(|source| source.kind == SourceKind::Steal),
         ticks: image.tick_ns != 0,
     };
-    calibrate(&table, machine, true)
+    calibrate(&table, machine, trial.followed == Followed::Probes)
 }

@@ -55,7 +55,7 @@ use wakescope_model::kernel::{FrameKind, NeedResched, Running, Stage};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
-use crate::tracepoints::places;
+use crate::tracepoints::{Followed, places};
 use waiting::{Call, Room, Waiting};
 
 /// Who took a stretch.
@@ -145,10 +145,21 @@ impl Truth {
 pub struct Witness<'i> {
     image: &'i Image,
     shows_sched_entry: bool,
+    followed: Followed,
     /// One for each task.
     waiting: Vec<Option<Waiting>>,
     /// For each CPU, the last place in a task.
     beneath: Vec<StackId>,
+    /// For each task, the priority that it has, as far as it was seen.
+    prios: Vec<i16>,
+    /// For each task, the CPU that it was on last.
+    home: Vec<CpuId>,
+    /// For each CPU, whether the function of a timer goes on that wakes a task.
+    in_timer: Vec<bool>,
+    /// For each CPU, how far a call to reschedule is that another one has sent it.
+    calls: Vec<Call>,
+    /// The CPU into whose queue another one has put a task last, and when.
+    called_for: Option<(CpuId, u64)>,
     /// For each CPU, the budgets that are used up there: a bit for each.
     throttled: Vec<u32>,
     /// Wakeups that were answered so late are kept, nanoseconds.
@@ -162,14 +173,20 @@ pub struct Witness<'i> {
 
 impl<'i> Witness<'i> {
     /// Of a kernel that shows the scheduler's entry or does not: that decides what can be known.
-    pub fn new(image: &'i Image, shows_sched_entry: bool) -> Self {
+    pub fn new(image: &'i Image, shows_sched_entry: bool, followed: Followed) -> Self {
         let waiting = vec![None; image.tasks.len()];
         let beneath = vec![StackId(0); usize::from(image.cpus)];
         Self {
             image,
             shows_sched_entry,
+            followed,
             waiting,
             beneath,
+            prios: image.tasks.iter().map(|task| task.policy.prio()).collect(),
+            home: image.tasks.iter().map(|task| task.cpu.unwrap_or(CpuId(0))).collect(),
+            in_timer: vec![false; usize::from(image.cpus)],
+            calls: vec![Call::None; usize::from(image.cpus)],
+            called_for: None,
             throttled: vec![0; usize::from(image.cpus)],
             keep_ns: 0,
             truths: Vec::new(),
@@ -178,17 +195,43 @@ impl<'i> Witness<'i> {
         }
     }
 
-    /// A probe's timer was set.
+    /// A task's timer was set.
     pub fn armed(&mut self, task: TaskId, on: CpuId, due: u64) {
-        let before = self.waiting[task.index()].replace(Waiting::new(due, on));
+        let is_probe = self.image.tasks[task.index()].period_ps.is_some();
+        if is_probe || self.followed == Followed::Threads {
+            self.waits(task, Some(Waiting::new(due, on)));
+        }
+    }
+
+    fn waits(&mut self, task: TaskId, waiting: Option<Waiting>) {
+        let before = std::mem::replace(&mut self.waiting[task.index()], waiting);
         self.room.left += before.map_or(0, |before| before.kept());
+    }
+
+    /// A task is made ready by what this CPU is at. Who runs there is awake, and waits for nothing.
+    pub fn wakes(&mut self, cpu: CpuId, now: u64, task: TaskId, at: Running) {
+        if self.followed == Followed::Probes {
+            return;
+        }
+        if at.task == Some(task) {
+            return self.waits(task, None);
+        }
+        let home = self.home[task.index()];
+        if self.in_timer[cpu.index()] {
+            self.moved(task, now, cpu, home);
+        } else {
+            let mut waiting = Waiting::new(now, home);
+            (waiting.is_woken, waiting.since) = (true, now);
+            self.waits(task, Some(waiting));
+        }
+        if home == cpu {
+            self.goes_on_after_waking(task, at);
+        }
     }
 
     /// A CPU was at this.
     pub fn ran(&mut self, cpu: CpuId, from: u64, to: u64, at: Running) {
-        if at.kind == FrameKind::Task {
-            self.beneath[cpu.index()] = at.stack;
-        }
+        self.is_at(cpu, &at);
         let (image, shown) = (self.image, self.shows_sched_entry);
         for (index, waiting) in self.waiting.iter_mut().enumerate() {
             let is_here = |waiting: &&mut Waiting| waiting.on == cpu && !waiting.is_lost;
@@ -196,18 +239,32 @@ impl<'i> Witness<'i> {
             let from = from.max(waiting.due).max(waiting.since);
             if from < to {
                 let throttled = self.throttled[cpu.index()];
-                let probe = Probe { image, task: TaskId::at(index), shown, throttled, waiting };
+                let probe = Probe {
+                    image,
+                    task: TaskId::at(index),
+                    prio: self.prios[index],
+                    shown,
+                    throttled,
+                    waiting,
+                };
                 let (answers, edge) = probe.classified(&at);
                 waiting.ran(Stretch { from, ns: to - from, answers, edge }, &mut self.room);
             }
         }
     }
 
-    /// Where a CPU is when it takes an interrupt, enables them, or switches.
-    pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
+    fn is_at(&mut self, cpu: CpuId, at: &Running) {
         if at.kind == FrameKind::Task {
             self.beneath[cpu.index()] = at.stack;
         }
+        if let Some(task) = at.task {
+            self.prios[task.index()] = at.prio;
+        }
+    }
+
+    /// Where a CPU is when it takes an interrupt, enables them, or switches.
+    pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
+        self.is_at(cpu, &at);
         for waiting in self.waiting.iter_mut().flatten() {
             if waiting.on == cpu && waiting.due <= now {
                 waiting.seen_at(at.stack, &mut self.room);
@@ -215,22 +272,44 @@ impl<'i> Witness<'i> {
         }
     }
 
+    /// What woke a task goes on where that waits, up to an edge that may not be seen.
+    fn goes_on_after_waking(&mut self, task: TaskId, at: Running) {
+        let (image, shown) = (self.image, self.shows_sched_entry);
+        let throttled = self.throttled[self.home[task.index()].index()];
+        let prio = self.prios[task.index()];
+        let Some(waiting) = self.waiting[task.index()].as_mut() else { return };
+        let opening = Probe { image, task, prio, shown, throttled, waiting }.classified(&at).0;
+        waiting.opening = opening;
+        waiting.seen_at(at.stack, &mut self.room);
+        // The handler of an interrupt is not what goes on: what that broke into is.
+        let beneath = self.beneath[self.home[task.index()].index()];
+        waiting.seen_at(beneath, &mut self.room);
+    }
+
     /// Something happens on a CPU.
     pub fn happened(&mut self, cpu: CpuId, now: u64, what: Transition) {
         match what {
             Transition::TimerBegin(task) => {
+                self.in_timer[cpu.index()] = true;
                 if let Some(waiting) = &mut self.waiting[task.index()] {
                     waiting.is_woken = true;
                     waiting.seen_at(self.beneath[cpu.index()], &mut self.room);
                 }
             }
-            Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
-            Transition::Pulled(task) => self.moved(task, now, cpu, Call::None),
+            Transition::TimerEnd(_) => self.in_timer[cpu.index()] = false,
+            Transition::Woken { task, on } => self.moved(task, now, cpu, on),
+            Transition::Pulled(task) => self.moved(task, now, cpu, cpu),
+            Transition::NeedResched { lazy: false } if self.called_for == Some((cpu, now)) => {
+                self.called(cpu, Call::IfNeeded(now), Call::OnItsWay);
+                self.calls[cpu.index()] = Call::OnItsWay;
+            }
+            Transition::Switch { to: Some(to), .. } => self.runs(cpu, now, to),
             Transition::Throttled(budget) => self.throttled[cpu.index()] |= 1 << budget.0,
             Transition::Unthrottled(budget) => {
                 self.throttled[cpu.index()] &= !(1 << budget.0);
                 self.runs_again(cpu, budget);
             }
+            Transition::Boosted { owner, waiter } => self.lent(cpu, now, owner, waiter),
             Transition::Raised(source) if source == RESCHEDULE => {
                 self.called(cpu, Call::OnItsWay, Call::Arrived);
             }
@@ -245,13 +324,55 @@ impl<'i> Witness<'i> {
         }
     }
 
-    fn moved(&mut self, task: TaskId, now: u64, on: CpuId, call: Call) {
-        if let Some(waiting) = &mut self.waiting[task.index()] {
-            if waiting.on != on && waiting.due <= now {
-                (waiting.on, waiting.since, waiting.call) = (on, now, call);
-                waiting.moves += 1;
+    /// `by` puts a task into the run queue of the CPU `on`, which it has to call if that is another one.
+    fn moved(&mut self, task: TaskId, now: u64, by: CpuId, on: CpuId) {
+        self.home[task.index()] = on;
+        let Some(waiting) = &mut self.waiting[task.index()] else { return };
+        if waiting.due > now {
+            return;
+        }
+        if waiting.on != on {
+            (waiting.on, waiting.since) = (on, now);
+            waiting.moves += 1;
+        }
+        waiting.call = match self.calls[on.index()] {
+            _ if by == on => Call::None,
+            Call::None => Call::IfNeeded(now),
+            // Whoever was woken before it has had that CPU called.
+            on_its_way => on_its_way,
+        };
+        if by != on {
+            self.called_for = Some((on, now));
+        }
+    }
+
+    /// A task is lent the priority of another one, by this CPU. It may have to call that of the first.
+    fn lent(&mut self, by: CpuId, now: u64, owner: TaskId, waiter: TaskId) {
+        let lent = self.prios[waiter.index()];
+        let prio = &mut self.prios[owner.index()];
+        *prio = lent.min(*prio);
+        if let Some(waiting) = self.waiting[owner.index()].as_mut().filter(|w| w.is_woken) {
+            if waiting.on != by && waiting.call == Call::None {
+                waiting.call = Call::IfNeeded(now);
+                self.called_for = Some((waiting.on, now));
             }
         }
+    }
+
+    /// A task runs from now on: where it says nothing of itself, that is its response.
+    fn runs(&mut self, cpu: CpuId, now: u64, task: TaskId) {
+        self.home[task.index()] = cpu;
+        if self.followed == Followed::Probes {
+            return;
+        }
+        let Some(waiting) = self.waiting[task.index()].take_if(|waiting| waiting.is_woken) else {
+            return;
+        };
+        let (due, response) = (waiting.due, now);
+        self.answered(
+            waiting,
+            Sample { task, expiry_ns: due, response_ns: response, missed: 0, cpu },
+        );
     }
 
     /// Another CPU may have to tell this one of it.
@@ -267,6 +388,9 @@ impl<'i> Witness<'i> {
     }
 
     fn called(&mut self, cpu: CpuId, from: Call, to: Call) {
+        if self.calls[cpu.index()] == from {
+            self.calls[cpu.index()] = to;
+        }
         for waiting in self.waiting.iter_mut().flatten() {
             if waiting.on == cpu && waiting.call == from {
                 waiting.call = to;
@@ -276,7 +400,14 @@ impl<'i> Witness<'i> {
 
     /// A probe has responded.
     pub fn responded(&mut self, sample: Sample) {
-        let Some(waiting) = self.waiting[sample.task.index()].take() else { return };
+        if self.followed == Followed::Probes {
+            if let Some(waiting) = self.waiting[sample.task.index()].take() {
+                self.answered(waiting, sample);
+            }
+        }
+    }
+
+    fn answered(&mut self, waiting: Waiting, sample: Sample) {
         let kept = waiting.kept();
         let truth =
             if sample.latency_ns() < self.keep_ns { None } else { self.truth(sample, waiting) };
@@ -298,7 +429,7 @@ impl<'i> Witness<'i> {
             self.faults += 1;
             return None;
         }
-        accept_neighbours(&mut stretches);
+        accept_neighbours(waiting.opening, &mut stretches);
         stretches.shrink_to_fit();
         Some(Truth {
             task: sample.task,
@@ -323,13 +454,14 @@ impl<'i> Witness<'i> {
     }
 }
 
-/// Adds the answers of what is on the other side of an edge that nobody sees.
-fn accept_neighbours(stretches: &mut [Stretch]) {
-    let mut before: Option<Answer> = None;
+/// Adds the answers of what is on the other side of an edge that nobody sees. `opening` is what was there
+/// before the first stretch.
+fn accept_neighbours(opening: Vec<Answer>, stretches: &mut [Stretch]) {
+    let mut before = opening;
     for stretch in stretches.iter_mut() {
         match stretch.edge {
-            Edge::Begin => stretch.answers.extend(before),
-            _ => before = stretch.answers.first().copied(),
+            Edge::Begin => stretch.answers.extend(&before),
+            _ => before.clone_from(&stretch.answers),
         }
     }
     let mut after: Option<Answer> = None;
@@ -357,6 +489,8 @@ fn budget_of(image: &Image, task: TaskId) -> Option<BudgetId> {
 struct Probe<'a> {
     image: &'a Image,
     task: TaskId,
+    /// With what was lent to it.
+    prio: i16,
     shown: bool,
     /// Budgets that are used up on its CPU.
     throttled: u32,
@@ -371,7 +505,7 @@ impl Probe<'_> {
         match self.waiting.call {
             Call::OnItsWay if !is_force => ([vec![on_the_way], local].concat(), edge),
             Call::OnItsWay | Call::Arrived => ([local, vec![on_the_way]].concat(), edge),
-            Call::None => (local, edge),
+            Call::None | Call::IfNeeded(_) => (local, edge),
         }
     }
 
@@ -384,8 +518,11 @@ impl Probe<'_> {
             }
             FrameKind::Softirq { .. } => (vec![self.irq_off(at)], Edge::Seen),
             FrameKind::Scheduler { .. } if self.waiting.is_woken => {
-                let edge = if self.shown { Edge::Seen } else { Edge::Begin };
-                (vec![(Cause::Scheduler, Who::Any)], edge)
+                let scheduler = std::iter::once((Cause::Scheduler, Who::Any));
+                match self.shown {
+                    true => (scheduler.collect(), Edge::Seen),
+                    false => (scheduler.chain(self.of_task(at)).collect(), Edge::Begin),
+                }
             }
             FrameKind::Scheduler { .. } => {
                 let mut answers = vec![(Cause::IrqOff, Who::Scheduler(at.stack))];
@@ -394,12 +531,15 @@ impl Probe<'_> {
                 }
                 (answers, Edge::Seen)
             }
-            FrameKind::Task => {
-                let softirq = at.softirq.filter(|_| self.waiting.is_woken);
-                let softirq = softirq.map(|number| (Cause::Softirq, Who::Softirq(number)));
-                (softirq.into_iter().chain(self.task(at)).collect(), Edge::Seen)
-            }
+            FrameKind::Task => (self.of_task(at), Edge::Seen),
         }
+    }
+
+    /// The task, or the softirq that it executes.
+    fn of_task(&self, at: &Running) -> Vec<Answer> {
+        let softirq = at.softirq.filter(|_| self.waiting.is_woken);
+        let softirq = softirq.map(|number| (Cause::Softirq, Who::Softirq(number)));
+        softirq.into_iter().chain(self.task(at)).collect()
     }
 
     fn interrupt(&self, at: &Running, source: SourceId) -> (Vec<Answer>, Edge) {
@@ -457,7 +597,7 @@ impl Probe<'_> {
     fn task(&self, at: &Running) -> Vec<Answer> {
         let throttled = (Cause::Throttled, Who::Task(self.task));
         let is_stopped = self.waiting.is_woken && at.task != Some(self.task) && self.is_stopped(at);
-        let own = self.image.tasks[self.task.index()].policy.prio();
+        let own = self.prio;
         match at.task {
             // Whoever else runs is not the reason, unless it comes first anyway.
             Some(runs) if is_stopped && at.prio < own.min(FIRST_FAIR_PRIO) => {
@@ -471,8 +611,10 @@ impl Probe<'_> {
             _ => {}
         }
         let Some(runs) = at.task else {
-            // Nobody runs: the task is on its way here.
-            return vec![(Cause::RemoteWakeup, Who::Any)];
+            // Nobody runs: the task is on its way here, or the idle task is about to be left.
+            let is_awake = self.waiting.call == Call::None;
+            let idle = is_awake.then_some((Cause::IdleExit, Who::Any));
+            return std::iter::once((Cause::RemoteWakeup, Who::Any)).chain(idle).collect();
         };
         if runs == self.task {
             let own = (Cause::Scheduler, Who::Any);

@@ -194,51 +194,59 @@ impl Pieces {
         }
     }
 
-    /// Each share of [`Self::decisions`], in their order, with where its pieces lie.
-    pub(super) fn placed(self) -> Vec<(Share, Vec<(u64, u64)>)> {
-        let pieces = self.0.clone();
-        let shares = self.decisions().into_iter().map(|decision| decision.share);
-        let is_of = |piece: &&Piece, share: &Share| {
-            piece.from < piece.to && identity(&piece.label) == identity(share)
-        };
-        let placed = shares.map(|share| {
-            let own = pieces.iter().filter(|piece| is_of(piece, &share));
-            let places = own.map(|piece| (piece.from, piece.to)).collect();
-            (share, places)
-        });
-        placed.collect()
-    }
-
     /// The shares: pieces with the same cause, culprit and place as one, the largest first. A share
     /// is known as well as the least known of its pieces, and has the rule that gave most of it.
     pub(super) fn decisions(self) -> Vec<Decision> {
-        let mut shares: Vec<(Share, BTreeMap<Rule, u64>)> = Vec::new();
+        let mut shares: Vec<Gathered> = Vec::new();
         let mut places = HashMap::new();
         for piece in self.0.iter().filter(|piece| piece.from < piece.to) {
-            let label = &*piece.label;
-            let place = *places.entry(identity(label)).or_insert_with(|| {
-                shares.push((Share { ns: 0, ..label.clone() }, BTreeMap::new()));
+            let place = *places.entry(identity(&piece.label)).or_insert_with(|| {
+                let share = Share { ns: 0, ..(*piece.label).clone() };
+                shares.push(Gathered { share, rules: BTreeMap::new(), stretches: Vec::new() });
                 shares.len() - 1
             });
-            let (share, rules) = &mut shares[place];
-            *rules.entry(piece.label.rule).or_default() += piece.ns();
-            share.ns += piece.ns();
-            share.evidence = share.evidence.max(label.evidence);
-            if share.frames.is_empty() {
-                share.frames.clone_from(&label.frames);
-            }
-            if share.given_up_at.is_empty() {
-                share.given_up_at.clone_from(&label.given_up_at);
-            }
-            if share.user_stack.is_empty() {
-                share.user_stack.clone_from(&label.user_stack);
-            }
+            shares[place].add(piece);
         }
-        shares
-            .sort_by(|(a, _), (b, _)| b.ns.cmp(&a.ns).then_with(|| identity(a).cmp(&identity(b))));
-        let most = |rules: BTreeMap<Rule, u64>| rules.into_iter().max_by_key(|&(_, ns)| ns);
-        let decided = |(share, rules)| Some(Decision { share, rule: most(rules)?.0 });
-        shares.into_iter().filter_map(decided).collect()
+        shares.sort_by(|Gathered { share: a, .. }, Gathered { share: b, .. }| {
+            b.ns.cmp(&a.ns).then_with(|| identity(a).cmp(&identity(b)))
+        });
+        shares.into_iter().filter_map(Gathered::decision).collect()
+    }
+}
+
+/// Pieces of one share.
+struct Gathered {
+    share: Share,
+    /// How much each rule gave, nanoseconds.
+    rules: BTreeMap<Rule, u64>,
+    stretches: Vec<(u64, u64)>,
+}
+
+impl Gathered {
+    fn add(&mut self, piece: &Piece) {
+        let (share, label) = (&mut self.share, &*piece.label);
+        *self.rules.entry(piece.label.rule).or_default() += piece.ns();
+        match self.stretches.last_mut().filter(|last| last.1 == piece.from) {
+            Some(last) => last.1 = piece.to,
+            None => self.stretches.push((piece.from, piece.to)),
+        }
+        share.ns += piece.ns();
+        share.evidence = share.evidence.max(label.evidence);
+        if share.frames.is_empty() {
+            share.frames.clone_from(&label.frames);
+        }
+        if share.given_up_at.is_empty() {
+            share.given_up_at.clone_from(&label.given_up_at);
+        }
+        if share.user_stack.is_empty() {
+            share.user_stack.clone_from(&label.user_stack);
+        }
+    }
+
+    fn decision(self) -> Option<Decision> {
+        let Self { share, rules, stretches } = self;
+        let most = rules.into_iter().max_by_key(|&(_, ns)| ns);
+        Some(Decision { share, rule: most?.0, stretches })
     }
 }
 

@@ -196,6 +196,9 @@ impl Kernel {
             return;
         }
         self.task(task).state = TaskState::Running;
+        if env.wants_places() {
+            env.wakes(cpu, task, self.running(image, cpu));
+        }
         // It has not left its CPU yet, or was preempted on its way to sleep: it simply goes on.
         if self.tasks[task.index()].is_queued {
             return;

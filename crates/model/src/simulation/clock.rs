@@ -473,6 +473,10 @@ impl<W: Watch> Environment for Clock<'_, W> {
         self.watch.place(cpu, self.now, at);
     }
 
+    fn wakes(&mut self, cpu: CpuId, task: TaskId, at: Running) {
+        self.watch.wakes(cpu, self.now, task, at);
+    }
+
     /// A watch is to know what a task waited for on a CPU before it hears that it waits there no more.
     fn pulls_from(&mut self, other: CpuId, at: impl FnOnce() -> Running) {
         self.was_at(other, at);
@@ -505,7 +509,13 @@ impl<W: Watch> Environment for Clock<'_, W> {
                 self.watch.armed(task, cpu, expiry);
                 (expiry, LOCAL_TIMER)
             }
-            Sleep::For(length, source) => (self.now.saturating_add(self.draw(length)), source),
+            Sleep::For(length, source) => {
+                let until = self.now.saturating_add(self.draw(length));
+                if source == LOCAL_TIMER {
+                    self.watch.armed(task, cpu, until);
+                }
+                (until, source)
+            }
         };
         self.tasks[task.index()].sleeps_until = (cpu, source);
         self.slots.set(self.task_slot(task), until.max(self.now));

@@ -34,7 +34,7 @@ pub trait Watch {
     /// A probe has responded.
     fn sample(&mut self, sample: Sample);
 
-    /// A probe's timer was set: it expires at `expiry_ns` on this CPU.
+    /// A task's timer was set: it expires at `expiry_ns` on this CPU.
     fn armed(&mut self, _task: TaskId, _cpu: CpuId, _expiry_ns: u64) {}
 
     /// A CPU was at this all the time between two points, nanoseconds from the start.
@@ -42,6 +42,9 @@ pub trait Watch {
 
     /// Where a CPU is just before it takes an interrupt, enables interrupts or softirqs, or switches.
     fn place(&mut self, _cpu: CpuId, _at_ns: u64, _at: Running) {}
+
+    /// What a CPU is at makes a task ready that sleeps, or is about to.
+    fn wakes(&mut self, _cpu: CpuId, _at_ns: u64, _task: TaskId, _at: Running) {}
 
     /// Something has happened on a CPU at this time.
     fn happened(&mut self, _cpu: CpuId, _at_ns: u64, _what: Transition) {}

@@ -2,7 +2,7 @@
 
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{KernelEvent, Payload};
-use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId};
+use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
 
 use super::places::Broken;
@@ -50,6 +50,12 @@ pub(super) struct Cpu {
     pub(super) idle_kept: Option<Option<u64>>,
     /// What the interrupt that goes on broke into.
     pub(super) broken: Option<Broken>,
+    /// What the last interrupt of a task broke into: its softirqs find the registers of that.
+    pub(super) registers: Option<Broken>,
+    /// When the timer was due whose function goes on.
+    pub(super) timer_due: Option<u64>,
+    /// Who runs.
+    pub(super) runs: Option<TaskId>,
     /// Where it was just before the transition that comes next.
     pub(super) place: Option<Running>,
     /// When interrupts were enabled last, and where.
@@ -97,6 +103,9 @@ impl Cpu {
             steal_began: 0,
             idle_kept: None,
             broken: None,
+            registers: None,
+            timer_due: None,
+            runs: None,
             place: None,
             enabled: None,
             sched_exit: u64::MAX,
@@ -218,5 +227,10 @@ impl Cpu {
         let mut all = states.map(|state| state.exit_ns);
         let at = all.position(|exit_ns| exit_ns == self.leaving_idle_ns)?;
         u32::try_from(at).ok()
+    }
+
+    /// The idle state that it is in, seen from another CPU: only that it is one is known here, so the first.
+    pub(super) fn sleeps_elsewhere(&self, image: &Image) -> Option<u32> {
+        (self.runs.is_none() && !image.idle_states.is_empty()).then_some(0)
     }
 }

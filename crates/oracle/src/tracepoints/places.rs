@@ -10,7 +10,7 @@ use wakescope_model::scenario::Policy;
 use crate::addresses::Addresses;
 
 /// What tracing adds to the preempt count.
-const TRACING: u32 = 1;
+pub(super) const TRACING: u32 = 1;
 /// The scheduler has preemption off, and the lock of its run queue.
 const IN_SWITCH: u32 = 2;
 /// Somewhere in a program.

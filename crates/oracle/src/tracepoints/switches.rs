@@ -4,9 +4,9 @@ use wakescope_core::units::MonoNs;
 use wakescope_decode::{GivenUpAt, KernelTask, Payload, Switch, SwitchedFrom};
 use wakescope_model::image::TaskId;
 
-use super::Tracepoints;
 use super::places::{self, comm, pid, policy};
 use super::wakeup::State;
+use super::{Followed, Tracepoints};
 
 /// The stack of a task that went to sleep by itself is taken only if the wakeup is so late, nanoseconds:
 /// such a task hardly ever held the wakeup up.
@@ -24,7 +24,7 @@ impl Tracepoints<'_> {
         if self.cpus[number].open == 0 {
             return;
         }
-        match from {
+        match from.filter(|_| self.followed == Followed::Probes) {
             Some(from) if preempted => {
                 let quota = self.quota(from);
                 let wakeup = &mut self.wakeups[from.index()];
@@ -72,24 +72,49 @@ impl Tracepoints<'_> {
         if wakeup.state != State::Woken {
             return;
         }
+        if self.followed == Followed::Threads
+            && wakeup.preempted_before != self.preempted[to.index()]
+        {
+            // It was awake when it was woken, and had to give way since.
+            return self.give_up(to);
+        }
         wakeup.state = State::Running;
         wakeup.marks.switch_in = Some(MonoNs(now));
         wakeup.faults_before = wakeup.faults;
         wakeup.add_stolen(cpu.steal_ns(), now);
         wakeup.marks.sched_entry =
             Some(MonoNs(cpu.sched_entry)).filter(|entry| entry.0 >= wakeup.woken && entry.0 != 0);
+        if let Some(from) = from {
+            self.look_at_last(number, now, (from, preempted), to);
+        }
+        if self.followed == Followed::Threads {
+            self.end(to, now);
+        }
+    }
+
+    /// Who gave the CPU up, and where.
+    fn look_at_last(
+        &mut self,
+        number: usize,
+        now: u64,
+        (from, preempted): (TaskId, bool),
+        to: TaskId,
+    ) {
+        let cpu = &self.cpus[number];
+        let wakeup = &mut self.wakeups[to.index()];
         let late_ns = now.saturating_sub(wakeup.expiry);
-        let Some(from) = from.filter(|_| late_ns >= self.keep_ns) else { return };
-        if !preempted && late_ns < LONG_SINCE {
+        if late_ns < self.keep_ns || (!preempted && late_ns < LONG_SINCE) {
             return;
         }
         let stack = match cpu.place.filter(|place| place.task == Some(from)) {
             Some(place) => places::switched_stack(self.image, &self.addresses, &place),
             None => Vec::new(),
         };
-        // A task that was preempted still has the same stack when it goes on, so the tracer takes it then.
+        // A task that was preempted still has the same stack when it goes on, so the tracer takes it then; not
+        // of threads that it has not named, whose sleep it does not see.
         let given_up = GivenUpAt { pid: pid(Some(from)), stack, user_stack: Vec::new() };
-        wakeup.given_up = Some((given_up, preempted));
+        let is_later = preempted && self.followed == Followed::Probes;
+        wakeup.given_up = Some((given_up, is_later));
     }
 
     fn switched_out(&mut self, task: TaskId, next: Option<TaskId>) {
@@ -112,7 +137,13 @@ impl Tracepoints<'_> {
         else {
             return false;
         };
-        let number = wakeup.cpu;
+        self.end(task, response);
+        true
+    }
+
+    /// Ends a wakeup with this response.
+    fn end(&mut self, task: TaskId, response: u64) {
+        let number = self.wakeups[task.index()].cpu;
         self.cpus[number].open -= 1;
         let steal_after = self.cpus[number].steal_ns();
         let wakeup = &mut self.wakeups[task.index()];
@@ -131,7 +162,6 @@ impl Tracepoints<'_> {
             };
             self.late.push(wakeup.record(kernel_task, &self.cpus[number]));
         }
-        true
     }
 
     /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.

@@ -24,6 +24,7 @@ pub(super) enum State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Begun {
     pub(super) state: State,
+    pub(super) source: WakeupSource,
     /// When the timer is due that is set, or was.
     pub(super) expiry: u64,
     /// When the probe was due and has answered, the last time.
@@ -45,6 +46,8 @@ pub(super) struct Begun {
     pub(super) faults: u64,
     pub(super) faults_before: u64,
     pub(super) events_elsewhere: usize,
+    /// How often the task had been preempted when it was woken.
+    pub(super) preempted_before: u64,
     pub(super) steal_after: u64,
     pub(super) stolen: u64,
     pub(super) steal_read: u64,
@@ -131,7 +134,7 @@ impl Begun {
         KernelWakeup {
             cpu: number(self.cpu),
             task,
-            stimulus: WakeupSource::Timer,
+            stimulus: self.source,
             stimulus_cpu: number(self.stimulus_cpu),
             marks: self.marks,
             woken: MonoNs(self.woken),

@@ -51,7 +51,8 @@ impl Watch for Witness<'_> {
 fn witnessed(room: Room, look: impl FnOnce(Witness<'_>)) {
     let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
     let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
-    let witness = Witness { room, keep_ns: 1_000_000, ..Witness::new(&image, true) };
+    let witness =
+        Witness { room, keep_ns: 1_000_000, ..Witness::new(&image, true, Followed::Probes) };
     let mut simulation = Simulation::new(&image, 1, witness);
     simulation.run_until(Until { samples: u64::MAX, ns: 200_000_000 }).unwrap();
     look(simulation.into_watch());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wakescope_model::image::{CpuId, StackId};
 
-use super::Stretch;
+use super::{Answer, Stretch};
 
 /// How many stretches and places are kept. A wakeup that needs more room loses its truth, and is missing
 /// in [`super::Witness::truths`]: a probe that hardly ever runs waits through any number of them.
@@ -38,6 +38,8 @@ pub(super) struct Waiting {
     pub(super) call: Call,
     /// It was stopped for its budget, and may run again.
     pub(super) runs_again: bool,
+    /// What woke it, if that was at its CPU.
+    pub(super) opening: Vec<Answer>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) places: BTreeSet<StackId>,
     /// There was no room for all of them, and none is kept.
@@ -55,6 +57,7 @@ impl Waiting {
             is_woken: false,
             call: Call::None,
             runs_again: false,
+            opening: Vec::new(),
             stretches: Vec::new(),
             places: BTreeSet::new(),
             is_lost: false,
@@ -99,6 +102,8 @@ impl Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     None,
+    /// It was put into the other's queue then: that one is called if it is to reschedule.
+    IfNeeded(u64),
     OnItsWay,
     Arrived,
 }
