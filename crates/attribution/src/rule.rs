@@ -53,6 +53,8 @@ rules! {
     Softirq,
     /// Another CPU's call was on its way.
     RemoteCall,
+    /// Another CPU's call came, and was not on its way yet when another interrupt did.
+    AskedLate,
     /// The way back from an interrupt takes as long as it may.
     ReturnPath,
     /// Kernel code that was interrupted went on.

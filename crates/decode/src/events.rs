@@ -132,7 +132,9 @@ fn went_on(begun: &KernelEvent, seen: &KernelWakeup) -> bool {
     let edges = [Payload::SoftirqEntry(number), Payload::SoftirqExit(number)];
     let mut after = seen.events.iter().filter(|event| event.at >= seen.marks.due);
     let next = after.find(|event| edges.contains(&event.payload));
-    seen.softirq == Some(number)
+    // Where somebody looked at what was interrupted, the softirq is that of its CPU, which may be another.
+    let is_of_here = seen.interrupted.is_none() || seen.stimulus_cpu == seen.cpu;
+    (is_of_here && seen.softirq == Some(number))
         || next.is_some_and(|next| next.payload == Payload::SoftirqExit(number))
 }
 

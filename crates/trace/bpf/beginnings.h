@@ -112,18 +112,6 @@ INLINE void give_up(struct wakeup *wakeup)
 	__sync_fetch_and_add(counts_now(asked, wakeup->due) ? &all->broken : &all->uncounted, 1);
 }
 
-/*
- * The softirq that goes on where the wakeup waits. With PREEMPT_RT its thread may have had to give
- * way, and another runs: those that run one count it.
- */
-INLINE u32 going_softirq(struct cpu *waits, int is_here)
-{
-	struct task_struct *current = (void *)bpf_get_current_task();
-	if (HOT(!waits->softirq) || !FIELD_EXISTS(current->softirq_disable_cnt))
-		return waits->softirq;
-	return is_here && READ(current, softirq_disable_cnt) ? waits->softirq : 0;
-}
-
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
 		  u32 stimulus)
 {

@@ -44,6 +44,18 @@ INLINE int close_wakeup(struct wakeup *wakeup, struct counts *all)
 }
 
 /*
+ * The softirq that goes on where the wakeup waits. With PREEMPT_RT its thread may have had to give
+ * way, and another runs: those that run one count it.
+ */
+INLINE u32 going_softirq(struct cpu *waits, int is_here)
+{
+	struct task_struct *current = (void *)bpf_get_current_task();
+	if (HOT(!waits->softirq) || !FIELD_EXISTS(current->softirq_disable_cnt))
+		return waits->softirq;
+	return is_here && READ(current, softirq_disable_cnt) ? waits->softirq : 0;
+}
+
+/*
  * It waits for another CPU, and `has_waited` for the last one. 0 if somebody else ends it.
  *
  * A record has the events of one CPU. What the last one did meanwhile is missing, and what the new one
@@ -66,6 +78,9 @@ INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to, int ha
 	wakeup->switches_before = to->switches;
 	wakeup->interrupts_before = to->interrupts;
 	wakeup->cpu = number;
+	/* Where somebody looked at what was interrupted, the softirq belongs to that. */
+	if (!wakeup->looked)
+		wakeup->softirq = going_softirq(to, 0);
 	open_on(wakeup, number, to);
 	return 1;
 }

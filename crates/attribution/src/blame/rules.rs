@@ -220,6 +220,11 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return Split::all_of_task(Rule::SamePriority, case, Cause::EqualOrLowerTask, runs);
     }
     let beneath = if softirq_over { beneath_softirq(context) } else { Some(context.clone()) };
+    if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
+        let task = among_ordinary(Rule::OrdinaryTask, case, runs, beneath.as_ref());
+        let goes_on = beneath.is_some_and(|context| held(&context).is_some());
+        return if goes_on { Split::all(task) } else { return_path(case, task) };
+    }
     match beneath.and_then(|context| Some((held(&context)?, context))) {
         Some((Cause::PreemptOff, context)) if softirq_over => {
             let rule = Rule::BeneathSoftirq;
@@ -231,12 +236,6 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         }
         None => {}
     }
-    if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
-        // Among ordinary tasks one goes when the scheduler finds it fair.
-        let culprit = Culprit::Task(runs.named());
-        let bare = label(Rule::OrdinaryTask, Cause::EqualOrLowerTask, culprit, Evidence::Bound);
-        return return_path(case, with_user_stack(&bare, case.user_stack(runs)));
-    }
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
     match !softirq_over && !case.remote && is_left_at_once(context) {
         true => {
@@ -245,6 +244,21 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         }
         false => return_path(case, unexplained(Rule::NotLeft)),
     }
+}
+
+/// An ordinary task that an ordinary one waits for. It goes when the scheduler finds that fair, and no event
+/// says when that was: so where it was in the kernel is told, but is not the reason. (Simulated: of 10,700 such
+/// waits 9,900 were blamed on code that did not have to be left.)
+fn among_ordinary(rule: Rule, case: &Case, runs: &Task, context: Option<&Context>) -> Label {
+    let culprit = Culprit::Task(runs.named());
+    let bare = label(rule, Cause::EqualOrLowerTask, culprit, Evidence::Bound);
+    let in_kernel = context.filter(|context| context.mode == Mode::Kernel);
+    let (stack, given_up_at) = match in_kernel {
+        Some(context) => stacks(case, Cause::NoPreemptionPoint, context),
+        None => (&[][..], &[][..]),
+    };
+    let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
+    with_user_stack(&with_stacks, case.user_stack(runs))
 }
 
 /// What the softirq broke into that was interrupted itself, and has ended: the stack leads there. Where
@@ -281,12 +295,24 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
     if case.wakeup.throttled {
         return throttled(case);
     }
+    if waker.is_idle() {
+        // What it did for others is over: it has only to be left.
+        return awake(case, case.context().unwrap_or(&Context::default()));
+    }
     let context = case.context().filter(|context| context.task.pid == waker.pid);
+    if context.and_then(held).is_some() && !case.task().is_urgent() && !waker.is_urgent() {
+        return Split::all(among_ordinary(Rule::Waker, case, waker, context));
+    }
     let held = context.and_then(|context| Some((context, held(context)?)));
     let is_seen =
         |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
     match held.filter(is_seen) {
         Some((context, cause)) => Split::all(section(Rule::WakersCode, case, cause, context)),
+        None if case.task().comes_before(waker) => {
+            // It had to be left at once, unless interrupts were off.
+            let split = Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker);
+            Split::all(known_by(Rule::Waker, &split.then, Evidence::Bound))
+        }
         None => Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker),
     }
 }
@@ -389,11 +415,12 @@ pub(super) fn own_too_early(case: &Case) -> Split {
     }
 }
 
-/// The interrupt that wakes the task. The clock of stolen time is read at events: where some of those
-/// are missing, a guest may have stood still in it. (Simulated: 276 us of 278, on the first of two CPUs.)
+/// The interrupt that wakes the task. The clock of stolen time is read at events: where some of those are
+/// missing, as all of another CPU are, a guest may have stood still in it. (Simulated: 276 us of 278, on the
+/// first of two CPUs.)
 pub(super) fn handler(case: &Case) -> Split {
     let name = case.interrupt.as_deref().unwrap_or_default();
-    let evidence = match case.doubtful && case.known.guest {
+    let evidence = match (case.doubtful || case.remote) && case.known.guest {
         true => Evidence::Bound,
         false => Evidence::Edge,
     };

@@ -12,7 +12,7 @@ use super::piece::{
 use super::rules::{self, Split};
 use crate::function::of_softirq;
 use crate::rule::Rule;
-use wakescope_core::explain::{Cause, Event, Evidence, Frame, Interrupt, Task, What, Within};
+use wakescope_core::explain::{Cause, Evidence, Frame, Interrupt, Task, What, Within};
 
 /// What a piece rests on, and falls with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,8 @@ enum Turn {
 
 enum Moment<'a> {
     Turn(Turn),
-    Event(&'a What),
+    /// The event with this number among all.
+    Event(usize, &'a What),
 }
 
 /// Parts the wakeup into pieces.
@@ -60,7 +61,10 @@ pub(super) fn pieces(case: &Case) -> Pieces {
         sweep.advance(at);
         match moment {
             Moment::Turn(turn) => sweep.turn(turn),
-            Moment::Event(what) => sweep.event(at, what),
+            Moment::Event(number, what) => {
+                sweep.next_event = number + 1;
+                sweep.event(at, what);
+            }
         }
     }
     sweep.advance(case.marks.response.0);
@@ -79,13 +83,14 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
         (marks.switch_in, Turn::Switched),
     ];
     let turns = turns.into_iter().filter_map(|(at, turn)| Some((at?.0, Moment::Turn(turn))));
-    let events = case.wakeup.events.iter().filter(|event| event.at <= marks.response);
-    let events = events.map(|Event { at, what }| (at.0, Moment::Event(what)));
+    let events = case.wakeup.events.iter().enumerate();
+    let events = events.filter(|(_, event)| event.at <= marks.response);
+    let events = events.map(|(number, event)| (event.at.0, Moment::Event(number, &event.what)));
     let mut moments: Vec<_> = turns.chain(events).collect();
     let comes = |moment: &Moment| match moment {
-        Moment::Event(What::TimerExit) => 0,
+        Moment::Event(_, What::TimerExit) => 0,
         Moment::Turn(_) => 1,
-        Moment::Event(_) => 2,
+        Moment::Event(..) => 2,
     };
     moments.sort_by_key(|(at, moment)| (*at, comes(moment)));
     moments
@@ -94,6 +99,8 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
 struct Sweep<'c, 'a> {
     case: &'c Case<'a>,
     done_to: u64,
+    /// The number of the first event that it has not come to.
+    next_event: usize,
     pieces: Vec<(Piece, Basis)>,
     refuted: HashSet<Basis>,
     nesting: Nesting,
@@ -119,6 +126,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         Self {
             case,
             done_to: case.marks.due.0,
+            next_event: 0,
             pieces: Vec::new(),
             refuted: HashSet::new(),
             nesting: Nesting::default(),

@@ -5,6 +5,7 @@ mod edges;
 mod guests;
 mod moved;
 mod random;
+mod remote;
 mod stacks;
 mod switched;
 
@@ -348,7 +349,7 @@ fn other_tasks_that_are_switched_to_are_named() {
     };
     let held = "no_preemption_point 10 shmem_undo_range (exit_mmap in rm[412]) stack";
     let want = |first: &'static str| [first, SWITCH, WAIT, TIMER, held];
-    let bound = "no_preemption_point 10 shmem_undo_range (exit_mmap in rm[412]) bound";
+    let bound = "equal_or_lower_task 10 rm[412] other bound";
     let ordinary = |first: &'static str| [first, SWITCH, WAIT, TIMER, bound];
     check(timer(), to(spin()), &want("higher_priority_task 50 spin[7] fifo 95 edge"));
     check(
@@ -577,7 +578,7 @@ fn the_wait_for_a_lock_is_told() {
 #[test]
 fn a_waker_goes_on_or_is_in_an_interrupt() {
     let user = |w: &mut Wakeup| w.interrupted = None;
-    check(woken(0, false), user, &["equal_or_lower_task 80 rm[412] other edge", SWITCH]);
+    check(woken(0, false), user, &["equal_or_lower_task 80 rm[412] other bound", SWITCH]);
     check(
         woken(0, false),
         |_| {},
@@ -610,6 +611,7 @@ fn a_waker_goes_on_or_is_in_an_interrupt() {
 fn another_cpu_calls_with_an_interrupt() {
     let called = |w: &mut Wakeup| {
         w.events = vec![event(30, entry("reschedule")), event(35, exit("reschedule"))];
+        w.events.push(event(90, switch(idle(), probe())));
         w.interrupted = Some(Context { task: idle(), ..Context::default() });
     };
     check(

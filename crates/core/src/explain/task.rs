@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The kernel's priorities below this are real-time ones.
 const FIRST_FAIR_PRIO: i32 = 100;
 
+/// That of an ordinary task with a nice value of 0.
+const ORDINARY_PRIO: i32 = 120;
+
 /// A task as the scheduler sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
@@ -143,6 +146,12 @@ impl Task {
     /// Whether ordinary tasks come after it, by its policy or because it was lent a priority.
     pub fn is_urgent(&self) -> bool {
         self.policy.is_realtime() || self.prio < FIRST_FAIR_PRIO
+    }
+
+    /// The same without a priority that it was lent.
+    #[must_use]
+    pub fn as_ordinary(&self) -> Self {
+        Self { prio: self.prio.max(ORDINARY_PRIO), ..self.clone() }
     }
 
     /// Whether the scheduler would not run `other` while this one can run. Ordinary tasks share the CPU,

@@ -229,6 +229,14 @@ fn what_ended_unseen_does_not_go_on() {
     // Where it can be preempted, it is that of somebody else.
     let preempted = [begun, switch(900, 231, 5, "spin")];
     check_of(KernelWakeup { softirq: Some(3), ..seen() }, &preempted, &[]);
+    // Or of the other CPU whose interrupt was looked at.
+    let there = KernelWakeup {
+        softirq: Some(3),
+        stimulus_cpu: seen().cpu + 1,
+        interrupted: Some(Interrupted::default()),
+        ..seen()
+    };
+    check_of(there, &[begun], &[]);
     // Of locks that are waited for, the last of which in an interrupt, one end is seen.
     check(
         &[

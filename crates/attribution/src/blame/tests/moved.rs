@@ -63,6 +63,7 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
+          remote::a_call_for_another_task_is_not_waited_for
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
           switched::a_softirq_that_another_one_follows_has_ended
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
@@ -80,6 +81,7 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
+          remote::a_call_for_another_task_is_not_waited_for
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
           switched::a_softirq_that_another_one_follows_has_ended
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::blame::{pieces, placed_blame};
+use crate::blame::{Decision, decide, pieces};
 use crate::tuning::Tuning;
 use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
@@ -69,6 +69,7 @@ fn stimuli() -> impl Strategy<Value = WokenBy> {
         1 => Just(WokenBy::Awake),
         4 => Just(WokenBy::Timer { on: 0 }),
         1 => (0_u32..2).prop_map(|on| WokenBy::Timer { on }),
+        1 => tasks().prop_map(|task| WokenBy::Waker { task, on: 1, in_interrupt: false }),
         2 => (tasks(), 0_u32..2, any::<bool>()).prop_map(|(task, on, in_interrupt)| WokenBy::Waker {
             task,
             on,
@@ -293,13 +294,12 @@ proptest! {
 
     #[test]
     fn shares_lie_side_by_side_in_the_wakeup(wakeup in wakeups(false), known in knowns()) {
-        let placed = placed_blame(&wakeup, &known);
-        let shares: Vec<Share> = placed.iter().map(|(share, _)| share.clone()).collect();
-        prop_assert_eq!(&shares, &blame(&wakeup, &known));
-        for (share, places) in &placed {
-            prop_assert_eq!(places.iter().map(|(from, to)| to - from).sum::<u64>(), share.ns);
+        let decisions = decide(&Tuning::default(), &wakeup, &known);
+        for Decision { share, stretches, .. } in &decisions {
+            prop_assert_eq!(stretches.iter().map(|(from, to)| to - from).sum::<u64>(), share.ns);
         }
-        let mut all: Vec<(u64, u64)> = placed.into_iter().flat_map(|(_, places)| places).collect();
+        let all = decisions.into_iter().flat_map(|decision| decision.stretches);
+        let mut all: Vec<(u64, u64)> = all.collect();
         all.sort_unstable();
         prop_assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].0), "{:?}", all);
     }

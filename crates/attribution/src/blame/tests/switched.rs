@@ -296,7 +296,7 @@ fn a_cpu_that_was_not_told_yet_chooses_whom_it_likes() {
         },
         &[
             "higher_priority_task 49 spin[7] fifo 95 edge",
-            "remote_wakeup 30 rm[412] edge",
+            "idle_exit 30 bound",
             SWITCH,
             "irq 1 reschedule edge",
         ],
@@ -549,18 +549,21 @@ fn a_timers_function_may_end_with_its_interrupt() {
     assert!(got.iter().any(|share| share.starts_with("softirq 60 NET_RX")), "{got:?}");
 }
 
-/// Whether the scheduler wanted an ordinary task to go for another one is not seen: found by the same.
+/// Whether the scheduler wanted an ordinary task to go for another one is not seen: that it had the CPU is, and
+/// where it was then.
 #[test]
-fn among_ordinary_tasks_kernel_code_is_a_bound() {
+fn among_ordinary_tasks_the_other_one_is_blamed_and_not_its_kernel_code() {
     let ordinary = |w: &mut Wakeup| {
         w.task = task(10, "probe", Policy::Other, 120);
         w.interrupted.as_mut().unwrap().preempt_depth = Some(1);
     };
     let mut wakeup = timer();
     ordinary(&mut wakeup);
-    let got = super::shares(&wakeup);
-    let held = got.iter().find(|share| share.starts_with("no_preemption_point")).unwrap();
-    assert!(held.ends_with("bound"), "{got:?}");
+    let rm = "equal_or_lower_task 60 rm[412] other bound";
+    check(timer(), ordinary, &[rm, SWITCH, WAIT, TIMER]);
+    let shares = crate::blame(&wakeup, &Known::default());
+    let frames: Vec<_> = shares[0].frames.iter().filter_map(|f| f.function.as_deref()).collect();
+    assert_eq!(frames[..2], ["shmem_undo_range", "evict"]);
 }
 
 /// A lock lent it a priority. It gave both back at some time before it was switched away from.

@@ -235,6 +235,10 @@ pub(super) fn wakeups(most: usize) -> BoxedStrategy<Drawn> {
             let (past, ended, begun, gaps, tail) = before;
             if let Some(Kind::Softirq { number, .. }) = begun.first() {
                 head.softirq = u32::from(*number) + 1;
+                // What was looked at is in the softirq of its own CPU.
+                if head.looked {
+                    head.stimulus_cpu = head.cpu;
+                }
             }
             let mut gaps = gaps.into_iter().map(|(gap, stolen, _)| (gap, stolen));
             let switch = Kind::Switch { from: 1, to: 2, throttled: false };

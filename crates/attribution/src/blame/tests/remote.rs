@@ -1,0 +1,103 @@
+//! Wakeups from another CPU, and the one that was to wake.
+
+use super::*;
+
+/// A waker on another CPU; then the CPU's events, at so many µs.
+#[track_caller]
+fn check_called(own: Task, events: &[(u64, What)], want: &[&str]) {
+    let change = |w: &mut Wakeup| {
+        w.task = own;
+        w.interrupted = None;
+        w.events = events.iter().map(|(us, what)| event(*us, what.clone())).collect();
+    };
+    check(woken(1, false), change, want);
+}
+
+fn ordinary() -> Task {
+    task(10, "probe", Policy::Other, 120)
+}
+
+/// An interrupt that asks for rescheduling, and the switch to the task.
+fn called_at(us: u64, from: Task, to: Task) -> Vec<(u64, What)> {
+    let end = What::Switch { from, to };
+    vec![(us, entry("reschedule")), (us + 5, exit("reschedule")), (100, end)]
+}
+
+/// A CPU is called for a task that comes before the one that it runs, and for no other: for that, the call
+/// came. (6.18: a thread of an ordinary task waited 2.9 ms for another one, and the wakeup of a probe that came
+/// to this CPU then was taken for its own.)
+#[test]
+fn a_call_for_another_task_is_not_waited_for() {
+    let calls = |own: Task, runs: Task| called_at(40, runs, own);
+    let called = "remote_wakeup 40 rm[412] edge";
+    let (call, switched) = ("irq 5 reschedule edge", "scheduler 20 switch edge");
+    let sh = || task(9, "sh", Policy::Other, 120);
+    // It has to be called.
+    let way = "scheduler 3 return from interrupt bound";
+    check_called(probe(), &calls(probe(), sh()), &[called, call, way, "unexplained 32", switched]);
+    // Who runs comes first, or as early.
+    let runs = "higher_priority_task 75 spin[7] fifo 95 edge";
+    check_called(probe(), &calls(probe(), spin()), &[runs, call, switched]);
+    let same = || task(8, "same", Policy::Fifo, 9);
+    let runs = "equal_or_lower_task 75 same[8] fifo 90 edge";
+    check_called(probe(), &calls(probe(), same()), &[runs, call, switched]);
+    // Nobody knows.
+    let runs = "equal_or_lower_task 72 sh[9] other bound";
+    check_called(ordinary(), &calls(ordinary(), sh()), &[runs, way, call, switched]);
+}
+
+/// The call was not on its way while the CPU took other interrupts.
+#[test]
+fn a_call_that_was_not_on_its_way_is_not_waited_for() {
+    let mut events = vec![(10, entry("eth0")), (20, exit("eth0"))];
+    events.extend(called_at(40, idle(), probe()));
+    let rest = ["irq 10 eth0 edge", "irq 5 reschedule edge", SWITCH];
+    let want = ["unexplained 30", rest[0], rest[1], "idle_exit 35 bound", rest[2]];
+    check_called(probe(), &events, &want);
+}
+
+/// Another CPU's idle task, in whose softirq the timer's interrupt came, is not this one's.
+#[test]
+fn the_idle_task_of_another_cpu_is_not_this_cpus() {
+    let in_softirq = |w: &mut Wakeup| {
+        w.woken_by = WokenBy::Timer { on: 1 };
+        let stack = frames(&["net_rx_action", "handle_softirqs"]);
+        let seen = Context { task: idle(), mode: Mode::Kernel, stack, ..Context::default() };
+        w.interrupted = Some(Context { softirq: Some(3), ..seen });
+        w.events = vec![event(100, switch(idle(), probe()))];
+    };
+    let mut wakeup = timer();
+    in_softirq(&mut wakeup);
+    let got = shares(&wakeup);
+    assert!(got.contains(&"idle_exit 60 bound".to_owned()), "{got:?}");
+    assert!(!got.iter().any(|share| share.starts_with("softirq")), "{got:?}");
+}
+
+/// A real-time task waits for a lock that an ordinary one holds, which waits for the CPU. The record has the
+/// priority that was lent to it at the end, and not since when.
+#[test]
+fn a_task_that_was_lent_a_priority_was_an_ordinary_one() {
+    let lent = || task(10, "probe", Policy::Other, 4);
+    let runs = |rival: Task| {
+        move |w: &mut Wakeup| {
+            w.task = lent();
+            w.interrupted = None;
+            w.events =
+                vec![event(30, switch(rm(), rival.clone())), event(100, switch(rival, lent()))];
+        }
+    };
+    let waker = "equal_or_lower_task 30 rm[412] other edge";
+    let urgent = |prio| task(7, "spin", Policy::Fifo, prio);
+    let shares = |runs: &'static str| [waker, runs, SWITCH];
+    // More urgent than the one that lent it, or perhaps only for as long as nobody had.
+    check(
+        woken(0, false),
+        runs(urgent(3)),
+        &shares("higher_priority_task 50 spin[7] fifo 96 edge"),
+    );
+    check(
+        woken(0, false),
+        runs(urgent(4)),
+        &shares("higher_priority_task 50 spin[7] fifo 95 bound"),
+    );
+}
