@@ -63,5 +63,8 @@ fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     cover::cover_with_quota(&mut pieces, &case);
     cover::cover_with_arrivals(&mut pieces, &case);
     standstill::cover_with_standstills(&mut pieces, &case);
+    if case.may_have_been_stopped_unseen() {
+        pieces.are_bounds();
+    }
     pieces
 }

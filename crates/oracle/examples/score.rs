@@ -1,6 +1,5 @@
-//! Scores attribution against simulated kernels, and prints the table: `score [bound] [budgets]
-//! [SCENARIOS [FIRST_SEED]]`. With `bound` no probe moves to another CPU, with `budgets` throttling and
-//! quotas stop tasks often.
+//! Scores attribution against simulated kernels, and prints the table: `score [MIX] [SCENARIOS [FIRST_SEED]]`,
+//! with the name of a [`Mix`].
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -8,20 +7,22 @@ use std::fmt::{Debug, Display};
 
 use wakescope_attribution::Rule;
 use wakescope_model::Rules;
-use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
+use wakescope_oracle::Score;
+use wakescope_oracle::random::{Mix, score_of};
 use wakescope_oracle::score::{Class, Said};
-use wakescope_oracle::{Followed, Score};
 
 /// Wakeups of each scenario.
 const WAKEUPS: u64 = 500;
 
 fn main() {
     let mut words = std::env::args().skip(1).peekable();
-    let bound = words.next_if_eq("bound").is_some();
-    let budgets = words.next_if_eq("budgets").is_some();
-    let threads = words.next_if_eq("threads").is_some();
-    let followed = if threads { Followed::Threads } else { Followed::Probes };
-    let mut numbers = words.map(|text| text.parse::<u64>().expect("a number"));
+    let named = |word: &String| Mix::ALL.into_iter().find(|mix| mix.name() == word);
+    let mix = words.peek().and_then(named);
+    if mix.is_some() {
+        words.next();
+    }
+    let mix = mix.unwrap_or(Mix::Any);
+    let mut numbers = words.map(|text| text.parse::<u64>().expect("a mix or a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
         "| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong |"
@@ -31,10 +32,7 @@ fn main() {
     for rules in Rules::ALL {
         let mut of_model = Score::default();
         for seed in first..first + scenarios {
-            let any = scenario(seed);
-            let one = if bound { with_bound_probes(any) } else { any };
-            let one = if budgets { with_budgets(one, seed) } else { one };
-            of_model.merge(score_of(&one, seed, rules, WAKEUPS, followed));
+            of_model.merge(score_of(mix, seed, rules, WAKEUPS));
         }
         line(rules.name, scenarios, &of_model);
         all.merge(of_model);

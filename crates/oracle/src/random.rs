@@ -8,8 +8,57 @@ use wakescope_model::scenario::{
 use wakescope_model::{Image, Rules};
 
 use crate::score::Score;
-use crate::tracepoints::{Followed, Shown};
+use crate::tracepoints::{Followed, SWITCHES, Shown};
 use crate::trial::{Trial, trial};
+
+/// What is different from one random scenario to another, and how it is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Any scenario, whose probes are followed.
+    Any,
+    /// The same with each probe bound to a CPU of its own.
+    Bound,
+    /// The same with budgets that are used up often.
+    Budgets,
+    /// The same in guests that are often stopped, and have no clock of stolen time.
+    Guests,
+    /// Any scenario, of which all tasks are followed, as threads of others.
+    Threads,
+}
+
+impl Mix {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Any, Self::Bound, Self::Budgets, Self::Guests, Self::Threads];
+
+    /// As it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Bound => "bound",
+            Self::Budgets => "budgets",
+            Self::Guests => "guests",
+            Self::Threads => "threads",
+        }
+    }
+
+    /// The scenario of a seed.
+    pub fn scenario(self, seed: u64) -> Scenario {
+        let any = scenario(seed);
+        match self {
+            Self::Any | Self::Threads => any,
+            Self::Bound => with_bound_probes(any),
+            Self::Budgets => with_budgets(any, seed),
+            Self::Guests => with_stops(any, seed),
+        }
+    }
+
+    fn followed(self) -> Followed {
+        match self {
+            Self::Threads => Followed::Threads,
+            _ => Followed::Probes,
+        }
+    }
+}
 
 /// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
 pub fn scenario(seed: u64) -> Scenario {
@@ -19,7 +68,7 @@ pub fn scenario(seed: u64) -> Scenario {
 }
 
 /// The same scenario with each probe bound to a CPU of its own.
-pub fn with_bound_probes(mut scenario: Scenario) -> Scenario {
+fn with_bound_probes(mut scenario: Scenario) -> Scenario {
     let probes = scenario.tasks.iter_mut().filter(|task| matches!(task.does, Does::Probe { .. }));
     for (number, probe) in (0..).zip(probes) {
         probe.cpu = Some(number);
@@ -29,7 +78,7 @@ pub fn with_bound_probes(mut scenario: Scenario) -> Scenario {
 
 /// The same scenario with budgets that are used up often: one of real-time tasks where the seed is even,
 /// else a quota of ordinary probes and half of the loads.
-pub fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
+fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
     let mut random = Random::new(seed);
     let period_ns = 2_000_000 + random.below(20_000_000) as u64;
     let runtime_ns = period_ns * (20 + random.below(60) as u64) / 100;
@@ -51,32 +100,54 @@ pub fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
     scenario
 }
 
-/// The score of a scenario under these rules, over so many wakeups. The seed decides what happens, and
-/// what the kernel shows. A scenario that breaks a rule of the kernel is left out, and counted.
+/// The same scenario in a guest that its hypervisor stops now and then, for up to some 50 ms.
+fn with_stops(mut scenario: Scenario, seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    let name = "hypervisor";
+    scenario.interrupts.retain(|interrupt| interrupt.name != name);
+    scenario.paths.retain(|path| path.name != name);
+    let mut maker =
+        Maker { random: Random::new(!seed), functions: 0, events: 0, in_softirq: false };
+    for cpu in 0..scenario.machine.cpus {
+        let ns = maker.magnitude(20_000, 40_000_000);
+        let every = ns * 3 + 1_000_000 * (1 + random.below(20) as u64);
+        let handler = format!("{name}/{cpu}");
+        let steps = vec![Step::Compute(maker.length(ns))];
+        scenario.paths.push(Path { name: handler.clone(), steps });
+        scenario.interrupts.push(Interrupt {
+            name: handler.clone(),
+            kind: InterruptKind::Steal,
+            arrivals: Some(Arrivals::Poisson(every)),
+            cpu: Some(cpu),
+            handler,
+        });
+    }
+    scenario
+}
+
+/// The score of a seed's scenario of this mix under these rules, over so many wakeups of probes. The seed
+/// decides what happens, and what the kernel shows. A scenario that breaks a rule of the kernel is left out,
+/// and counted.
 ///
 /// # Panics
 ///
 /// If the scenario cannot be compiled: its generator is wrong then.
-pub fn score_of(
-    scenario: &Scenario,
-    seed: u64,
-    rules: Rules,
-    wakeups: u64,
-    followed: Followed,
-) -> Score {
+pub fn score_of(mix: Mix, seed: u64, rules: Rules, wakeups: u64) -> Score {
     let mut random = Random::new(!seed);
     let usual = Shown {
         sched_entry: random.below(2) == 0,
         contention: random.below(4) != 0,
+        steal_clock: mix != Mix::Guests,
         ..Shown::default()
     };
     // A real tracer loses events only beside storms of interrupts. Here it does in some kernels.
     let shown = match random.below(8) {
-        0 => Shown { events: 4 + random.below(24), ..usual },
+        0 => Shown { events: SWITCHES + 4 + random.below(24), ..usual },
         _ => usual,
     };
-    let image = Image::new(scenario, rules).expect("random scenarios can be compiled");
-    let how = Trial { seed, wakeups, shown, followed, least_late_ns: LEAST_LATE_NS };
+    let image = Image::new(&mix.scenario(seed), rules).expect("random scenarios can be compiled");
+    let how =
+        Trial { seed, wakeups, shown, followed: mix.followed(), least_late_ns: LEAST_LATE_NS };
     trial(&image, &how).unwrap_or(Score { broken: 1, ..Score::default() })
 }
 

@@ -18,6 +18,7 @@ use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::addresses::Addresses;
+pub(crate) use cpu::SWITCHES;
 use cpu::{Cpu, RING};
 use places::{Broken, comm, pid};
 use wakeup::{Begun, State};
@@ -31,7 +32,7 @@ pub struct Shown {
     pub contention: bool,
     /// Whether CPUs have a clock of stolen time.
     pub steal_clock: bool,
-    /// How many events the tracer keeps of each CPU: older ones are lost.
+    /// How many events the tracer keeps of each CPU, but for the last switches: older ones are lost.
     pub events: usize,
 }
 
@@ -194,11 +195,16 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].event(now, Payload::TimerExit);
             }
             Transition::SoftirqBegin(softirq) => {
-                self.cpus[number].softirq = Some(softirq);
+                let cpu = &mut self.cpus[number];
+                cpu.softirq = Some(softirq);
+                cpu.softirq_entry = (cpu.open > 0).then_some(now);
                 self.while_open(number, now, Payload::SoftirqEntry(softirq.into()));
             }
             Transition::SoftirqEnd(softirq) => {
-                self.cpus[number].softirq = None;
+                let cpu = &mut self.cpus[number];
+                cpu.softirq = None;
+                let began = cpu.softirq_entry.take().filter(|_| cpu.open > 0);
+                cpu.interrupts_ns += began.map_or(0, |began| now - began);
                 self.while_open(number, now, Payload::SoftirqExit(softirq.into()));
             }
             Transition::IrqsOn => {
@@ -324,6 +330,7 @@ impl<'i> Tracepoints<'i> {
                 let duration_ns = now - cpu.nmi_began;
                 let handler = self.addresses.function(&self.image.sources[source.index()].name);
                 cpu.event(now, Payload::Nmi { handler, duration_ns });
+                cpu.interrupts_ns += duration_ns;
             }
             SourceKind::Steal => {
                 // Nothing is stolen from a CPU that has nothing to do.
@@ -338,6 +345,7 @@ impl<'i> Tracepoints<'i> {
                 let irq = self.irq(source).0;
                 let cpu = &mut self.cpus[number];
                 cpu.event(now, Payload::IrqExit(irq));
+                cpu.interrupts_ns += now - cpu.irq_entry;
                 cpu.in_irq = false;
                 for task in std::mem::take(&mut cpu.woken) {
                     let wakeup = &mut self.wakeups[task];
@@ -387,9 +395,9 @@ impl<'i> Tracepoints<'i> {
         wakeup.move_stolen(self.cpus[from].steal_ns(), now, self.cpus[to].steal_ns());
         if has_waited {
             wakeup.events_elsewhere +=
-                1 + self.cpus[from].seen.saturating_sub(wakeup.events_before);
+                1 + self.cpus[from].seen.saturating_sub(wakeup.before.events);
         }
-        (wakeup.cpu, wakeup.events_before) = (to, self.cpus[to].seen);
+        (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before());
         if wakeup.interrupted.is_none() {
             let rt = self.image.rules.softirqs_are_threads;
             wakeup.softirq = self.cpus[to].softirq.filter(|_| !rt);

@@ -1,9 +1,9 @@
 //! How seldom attribution is wrong about simulated kernels.
 
-use wakescope_model::{Rules, Scenario};
-use wakescope_oracle::random::{scenario, score_of, with_bound_probes, with_budgets};
+use wakescope_model::Rules;
+use wakescope_oracle::Score;
+use wakescope_oracle::random::{Mix, score_of};
 use wakescope_oracle::score::Said;
-use wakescope_oracle::{Followed, Score};
 
 /// Of a thousand late wakeups, confident wrong answers: what was reached is far below it.
 const MOST_WRONG_PER_MILLE: u64 = 1;
@@ -11,33 +11,38 @@ const MOST_WRONG_PER_MILLE: u64 = 1;
 /// Confident wrong answers are held to the rate that was reached, and the oracle to its own arithmetic.
 #[test]
 fn confident_wrong_answers_are_rare() {
-    check(90, Followed::Probes, &|seed| scenario(seed));
+    check(90, Mix::Any);
 }
 
 #[test]
 fn confident_wrong_answers_are_rare_with_bound_probes() {
-    check(90, Followed::Probes, &|seed| with_bound_probes(scenario(seed)));
+    check(90, Mix::Bound);
 }
 
 /// Quotas stop tasks, and so does the fair server.
 #[test]
 fn confident_wrong_answers_are_rare_where_tasks_are_stopped() {
-    check(85, Followed::Probes, &|seed| with_budgets(scenario(seed), seed));
+    check(85, Mix::Budgets);
 }
 
-/// The tracer follows all tasks as threads of others, which timers, tasks, interrupts and softirqs wake.
+#[test]
+fn confident_wrong_answers_are_rare_in_guests() {
+    check(85, Mix::Guests);
+}
+
+/// Timers, tasks, interrupts and softirqs wake them.
 #[test]
 fn confident_wrong_answers_are_rare_where_threads_of_others_are_followed() {
-    check(85, Followed::Threads, &|seed| scenario(seed));
+    check(90, Mix::Threads);
 }
 
 /// Scores some of these scenarios, of which so many percent are to be right.
 #[track_caller]
-fn check(least_right_percent: u64, followed: Followed, of: &dyn Fn(u64) -> Scenario) {
+fn check(least_right_percent: u64, mix: Mix) {
     let mut all = Score::default();
     for rules in Rules::ALL {
         for seed in 1..=12 {
-            all.merge(score_of(&of(seed), seed, rules, 300, followed));
+            all.merge(score_of(mix, seed, rules, 300));
         }
     }
     let own = (all.faults, all.broken, all.unmatched);
@@ -60,7 +65,7 @@ fn check(least_right_percent: u64, followed: Followed, of: &dyn Fn(u64) -> Scena
 
 #[test]
 fn a_seed_repeats_every_answer() {
-    let score = |seed| score_of(&scenario(seed), seed, Rules::ALL[2], 200, Followed::Probes);
+    let score = |seed| score_of(Mix::Any, seed, Rules::ALL[2], 200);
     assert_eq!(score(7), score(7));
     assert_ne!(score(7), score(8));
 }
@@ -70,8 +75,8 @@ fn a_seed_repeats_every_answer() {
 fn probes_can_be_bound_and_nothing_else_changes() {
     let mut moved = 0;
     for seed in 1..=40 {
-        let any = scenario(seed);
-        let bound = with_bound_probes(any.clone());
+        let any = Mix::Any.scenario(seed);
+        let bound = Mix::Bound.scenario(seed);
         let probes = any.tasks.iter().filter(|task| task.name.starts_with("probe")).count();
         let cpus: Vec<_> = bound.tasks[..probes].iter().map(|task| task.cpu).collect();
         let each: Vec<_> = (0..).take(probes).map(Some).collect();

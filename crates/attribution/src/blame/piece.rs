@@ -132,6 +132,14 @@ impl Pieces {
         }
     }
 
+    /// How long each took is a bound.
+    pub(super) fn are_bounds(&mut self) {
+        for piece in &mut self.0 {
+            let rule = piece.label.rule;
+            piece.label = known_by(rule, &piece.label, Evidence::Bound);
+        }
+    }
+
     /// Gives `label` to `ns` of what lies between `from` and `to`, or to all if that is less:
     /// first of what nobody could explain, then of the longest pieces, where it is likeliest to
     /// have been. What `spared` holds of is left out.

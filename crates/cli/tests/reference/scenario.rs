@@ -69,7 +69,7 @@ fn scenario_files_fit_their_schema() {
     let checker = Checker::new(schema());
     let drawn = (0..12).map(|seed| {
         let any = random::scenario(seed);
-        let one = if seed % 3 == 0 { random::with_budgets(any, seed) } else { any };
+        let one = if seed % 3 == 0 { random::Mix::Budgets.scenario(seed) } else { any };
         one.to_toml()
     });
     let shipped = SHIPPED.iter().map(|shipped| shipped.text.to_owned());

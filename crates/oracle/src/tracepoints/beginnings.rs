@@ -91,7 +91,7 @@ impl Tracepoints<'_> {
             },
             softirq: waits.softirq.filter(|_| waits.goes_on_with_softirq(self.image)),
             idle_state: waits.sleeps_elsewhere(self.image).filter(|_| there != number),
-            events_before: waits.seen,
+            before: waits.before(),
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,
             preempted_before: self.wakeups[index].preempted_before,

@@ -1,5 +1,8 @@
 //! What the tracer keeps of a CPU: its last events, and what an interrupt broke into.
 
+use std::collections::VecDeque;
+
+use wakescope_core::explain::KnownSwitches;
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{KernelEvent, Payload};
 use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId, TaskId};
@@ -9,6 +12,8 @@ use super::places::Broken;
 
 /// The least priority of ordinary tasks, as the kernel counts.
 pub(super) const FIRST_FAIR_PRIO: i32 = 100;
+/// How many switches are kept although other events follow.
+pub(crate) const SWITCHES: usize = 16;
 /// How many events a CPU keeps.
 pub(super) const RING: usize = 256;
 /// How many of them a wakeup usually gets.
@@ -25,6 +30,14 @@ pub(super) struct Cpu {
     room: usize,
     /// Events that were written so far.
     pub(super) seen: usize,
+    /// The last switches.
+    kept: VecDeque<Kept>,
+    /// Switches that were seen so far.
+    pub(super) switches: usize,
+    /// What interrupts, softirqs and NMIs took so far, nanoseconds; softirqs only while a wakeup waits.
+    pub(super) interrupts_ns: u64,
+    /// When the softirq that goes on began, if a wakeup waited then.
+    pub(super) softirq_entry: Option<u64>,
     /// Wakeups that wait here.
     pub(super) open: u32,
     /// The softirq that it is in.
@@ -74,6 +87,33 @@ pub(super) struct Cpu {
     throttles: Vec<Throttle>,
 }
 
+/// A switch that is kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// Its number among all events.
+    number: usize,
+    /// What `interrupts_ns` was then.
+    interrupts_ns: u64,
+    event: KernelEvent,
+}
+
+/// What a wakeup found when it began to wait for a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before {
+    pub(super) events: usize,
+    switches: usize,
+    interrupts_ns: u64,
+}
+
+/// What a record holds of a CPU's events.
+pub(super) struct Recorded {
+    pub(super) events: Vec<KernelEvent>,
+    /// How many of the wakeup's own are missing.
+    pub(super) missing: usize,
+    /// What is known of switches although events are missing, unless it waited elsewhere as well.
+    pub(super) known_switches: Option<KnownSwitches>,
+}
+
 /// How long a quota was used up on a CPU, as the kernel counts it for the queue of the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throttle {
@@ -89,6 +129,10 @@ impl Cpu {
             ring: Vec::with_capacity(room),
             room,
             seen: 0,
+            kept: VecDeque::with_capacity(SWITCHES),
+            switches: 0,
+            interrupts_ns: 0,
+            softirq_entry: None,
             open: 0,
             softirq: None,
             in_irq: false,
@@ -195,13 +239,52 @@ impl Cpu {
         self.event(now, Payload::TimerEntry { function, count: 1 });
     }
 
-    /// The events that a wakeup gets which began after so many, and how many of its own are missing.
-    pub(super) fn events_of(&self, events_before: usize) -> (Vec<KernelEvent>, usize) {
+    /// The last event is a switch, which is kept although others follow.
+    pub(super) fn keep_switch(&mut self) {
+        let Some(&mut event) = self.last(1) else { return };
+        if self.kept.len() == SWITCHES {
+            self.kept.pop_front();
+        }
+        let (number, interrupts_ns) = (self.seen - 1, self.interrupts_ns);
+        self.kept.push_back(Kept { number, interrupts_ns, event });
+        self.switches += 1;
+    }
+
+    /// How it is now.
+    pub(super) fn before(&self) -> Before {
+        let Self { seen: events, switches, interrupts_ns, .. } = *self;
+        Before { events, switches, interrupts_ns }
+    }
+
+    /// What a wakeup gets that found this when it began to wait here. Of the oldest events that there is room
+    /// for, the switches that are kept take the place, if events of its own are missing.
+    pub(super) fn recorded(&self, before: Before) -> Recorded {
         let few = FEW.min(self.room);
-        let room = if self.seen - events_before > few / 2 { self.room } else { few };
+        let room = if self.seen - before.events > few / 2 { self.room } else { few };
         let first = self.seen.saturating_sub(room);
-        let events = (first..self.seen).map(|at| self.ring[at % self.room]).collect();
-        (events, first.saturating_sub(events_before))
+        let missing = first.saturating_sub(before.events);
+        let from = |first: usize| (first..self.seen).map(|at| self.ring[at % self.room]);
+        if missing == 0 {
+            return Recorded { events: from(first).collect(), missing, known_switches: None };
+        }
+        let whole_from = first + SWITCHES;
+        let own = self.switches - before.switches;
+        let newest = self.kept.iter().rev().take(own).filter(|kept| kept.number < whole_from);
+        let mut events: Vec<KernelEvent> = newest.map(|kept| kept.event).collect();
+        events.reverse();
+        let missing = missing + SWITCHES - events.len();
+        let whole = from(whole_from).next();
+        let known_switches = match self.kept.front() {
+            _ if own <= SWITCHES => Some((0, self.interrupts_ns - before.interrupts_ns)),
+            Some(oldest) if oldest.number < whole_from => {
+                Some((oldest.event.at.0, self.interrupts_ns - oldest.interrupts_ns))
+            }
+            _ => whole.map(|event| (event.at.0, 0)),
+        };
+        let known_switches = known_switches
+            .map(|(from, interrupts_ns)| KnownSwitches { from: MonoNs(from), interrupts_ns });
+        events.extend(from(whole_from));
+        Recorded { events, missing, known_switches }
     }
 
     /// Whether so many events are all that there was room for.

@@ -51,6 +51,7 @@ impl Tracepoints<'_> {
         let payload = Payload::Switch(Switch { prev: thread(from), next, throttled });
         let cpu = &mut self.cpus[number];
         cpu.event(now, payload);
+        cpu.keep_switch();
         cpu.switched = now;
         if let Some(to) = to {
             self.switched_in(number, now, (from, preempted), to);

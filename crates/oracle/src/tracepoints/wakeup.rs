@@ -1,11 +1,11 @@
 //! A wakeup in the making, as the tracer's programs keep it.
 
-use wakescope_core::explain::{Marks, Mode};
+use wakescope_core::explain::{KnownSwitches, Marks, Mode};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, WakeupSource};
 use wakescope_model::image::BudgetId;
 
-use super::cpu::{Cpu, Throttle};
+use super::cpu::{Before, Cpu, Recorded, Throttle};
 
 /// Events that are searched for the last reading of the clock of stolen time before it was due.
 const STEAL_LOOK_BACK: usize = 8;
@@ -41,7 +41,7 @@ pub(super) struct Begun {
     pub(super) given_up: Option<(GivenUpAt, bool)>,
     /// Whether real-time tasks were throttled when it began.
     pub(super) throttled: bool,
-    pub(super) events_before: usize,
+    pub(super) before: Before,
     /// Page faults of the task, from the start, and when it was switched to.
     pub(super) faults: u64,
     pub(super) faults_before: u64,
@@ -126,8 +126,11 @@ impl Begun {
     /// The record of it that leaves the kernel, read again.
     pub(super) fn record(&mut self, task: KernelTask, cpu: &Cpu) -> KernelWakeup {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let (events, missing) = cpu.events_of(self.events_before);
+        let Recorded { events, missing, known_switches } = cpu.recorded(self.before);
         let lost = missing + self.events_elsewhere;
+        let known_switches = known_switches.filter(|_| self.events_elsewhere == 0);
+        let known_switches = known_switches
+            .map(|known| KnownSwitches { from: known.from.max(self.marks.due), ..known });
         let due = self.marks.due;
         let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
         let late = self.marks.response.0.saturating_sub(due.0);
@@ -149,6 +152,7 @@ impl Begun {
             given_up: self.given_up.take().map(|(given_up, _)| given_up),
             events,
             lost: number(lost).max(u32::from(cut)),
+            known_switches,
             ..KernelWakeup::default()
         }
     }

@@ -2,6 +2,27 @@
 
 use super::*;
 
+/// The shares where the machine has a clock of stolen time, which reads the same all the time.
+fn of_run_with_clock(wakeup: &Wakeup, known: &Known) -> Vec<String> {
+    let mut wakeup = wakeup.clone();
+    let due = wakeup.marks.due;
+    wakeup.events.insert(0, Event { at: due, what: What::Steal(1_000) });
+    shares_of_run(&wakeup, known)
+}
+
+/// Nothing tells when such a guest stood still, so what it was at need not have taken all that time.
+#[test]
+fn without_a_clock_of_stolen_time_all_is_a_bound() {
+    let known = |guest| Known { guest, ..Known::default() };
+    let bounds = |shares: &[String]| shares.iter().filter(|s| s.ends_with("bound")).count();
+    let without = shares_of_run(&timer(), &known(true));
+    assert_eq!(bounds(&without), without.len(), "{without:?}");
+    let with = of_run_with_clock(&timer(), &known(true));
+    assert!(bounds(&with) < with.len(), "{with:?}");
+    let bare = shares_of_run(&timer(), &known(false));
+    assert!(bounds(&bare) < bare.len(), "{bare:?}");
+}
+
 #[test]
 fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
     let known = |guest| Known { delivery_ns: 2_000, guest, ..Known::default() };
@@ -19,7 +40,7 @@ fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
         (Some(false), true, "steal 8 hypervisor bound"),
         (Some(false), false, "unexplained 8"),
     ] {
-        let got = shares_of_run(&enabled(text), &known(guest));
+        let got = of_run_with_clock(&enabled(text), &known(guest));
         assert!(got.iter().any(|share| share == want), "{text:?} {guest}: {got:?}");
     }
 }
@@ -30,7 +51,7 @@ fn a_timer_that_was_not_there_yet_was_kept_out_by_nobody() {
     wakeup.interrupted.as_mut().unwrap().task = wakeup.task.clone();
     for guest in [true, false] {
         let known = Known { delivery_ns: 2_000, guest, ..Known::default() };
-        let got = shares_of_run(&wakeup, &known);
+        let got = of_run_with_clock(&wakeup, &known);
         assert!(!got.iter().any(|share| share.starts_with("irq_off")), "{got:?}");
         assert_eq!(got.iter().any(|share| share == "steal 7 hypervisor bound"), guest, "{got:?}");
     }
@@ -46,7 +67,7 @@ fn a_guest_that_is_awake_and_does_not_go_on_was_not_run() {
         wakeup.marks.sched_entry = Some(at(entered));
         wakeup.marks.switch_in = Some(at(entered + 1));
         wakeup.marks.response = at(entered + 2);
-        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let mut got = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         got.retain(|share| share.starts_with("steal") || share.starts_with("idle"));
         got.sort();
         got
@@ -84,7 +105,7 @@ fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
         let entry = at(waited);
         wakeup.marks =
             Marks { due: at(0), irq_entry: Some(entry), response: entry, ..Marks::default() };
-        let mut got = shares_of_run(&wakeup, &known(usual, guest));
+        let mut got = of_run_with_clock(&wakeup, &known(usual, guest));
         got.retain(|share| !share.starts_with("unexplained"));
         got.sort();
         assert_eq!(got, want, "{waited} {usual:?} {guest} {lost}");
@@ -99,7 +120,7 @@ fn a_guest_that_stalls_on_the_way_to_the_task_was_not_run() {
         wakeup.marks.response = at(response);
         wakeup.events.extend_from_slice(events);
         let known = Known { scheduling_ns, guest, ..Known::default() };
-        let mut got = shares_of_run(&wakeup, &known);
+        let mut got = of_run_with_clock(&wakeup, &known);
         got.retain(|share| share.starts_with("steal") || share.starts_with("unexplained"));
         got
     };
@@ -136,7 +157,7 @@ fn a_guest_whose_probe_takes_long_to_sleep_was_not_run() {
             ..Marks::default()
         };
         wakeup.events = vec![event(asleep, switch(probe(), rm()))];
-        let mut got = shares_of_run(&wakeup, &Known { guest, probes, ..Known::default() });
+        let mut got = of_run_with_clock(&wakeup, &Known { guest, probes, ..Known::default() });
         got.retain(|share| share.starts_with("steal") || share.starts_with("equal"));
         got.sort();
         got
@@ -155,7 +176,7 @@ fn where_events_were_lost_nobody_is_said_to_have_stopped_a_guest() {
     wakeup.interrupted.as_mut().unwrap().enabled_interrupts = Some(false);
     wakeup.lost = 1;
     let known = Known { delivery_ns: 2_000, guest: true, ..Known::default() };
-    let got = shares_of_run(&wakeup, &known);
+    let got = of_run_with_clock(&wakeup, &known);
     assert!(!got.iter().any(|share| share.starts_with("steal")), "{got:?}");
 }
 
@@ -170,7 +191,7 @@ fn the_way_back_to_a_program_had_interrupts_off_only_since_it_was_interrupted() 
     let of = |stack: &[&str], guest| {
         let mut wakeup = wakeup.clone();
         wakeup.interrupted = Some(Context { stack: frames(stack), ..in_kernel() });
-        shares_of_run(&wakeup, &Known { guest, ..Known::default() })
+        of_run_with_clock(&wakeup, &Known { guest, ..Known::default() })
     };
     let has = |shares: &[String], share: &str| {
         assert!(shares.iter().any(|s| s.starts_with(share)), "{share}: {shares:?}");
@@ -192,7 +213,7 @@ fn what_runs_for_long_without_a_tick_stood_still() {
         wakeup.marks.switch_in = Some(at(39_990));
         wakeup.marks.response = at(40_000);
         wakeup.events = more.to_vec();
-        shares_of_run(&wakeup, &Known { guest, ticks, ..Known::default() })
+        of_run_with_clock(&wakeup, &Known { guest, ticks, ..Known::default() })
     };
     const ALL: &str = "no_preemption_point 39960 shmem_undo_range (exit_mmap in rm[412]) stack";
     let first = |shares: Vec<String>| shares[0].clone();
@@ -233,7 +254,7 @@ fn a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers() {
             wakeup.events.extend([event(from, begins), event(to, What::TimerExit)]);
         }
         wakeup.events.push(event(to, exit(name)));
-        let all = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let all = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         let text = all.iter().filter(|share| share.starts_with("irq ") || share.starts_with("st"));
         text.cloned().collect::<Vec<_>>()
     };
@@ -281,13 +302,13 @@ fn a_long_function_within_a_short_one_is_not_the_hypervisors() {
         event(2_042, What::TimerExit),
         event(2_043, What::SoftirqExit(8)),
     ];
-    let got = shares_of_run(&wakeup, &Known { guest: true, ..Known::default() });
+    let got = of_run_with_clock(&wakeup, &Known { guest: true, ..Known::default() });
     assert_eq!(got[0], "irq 2000 f (local_timer) edge", "{got:?}");
 }
 
 #[test]
 fn a_guest_may_have_stood_still_while_interrupts_were_off() {
-    let of = |guest| shares_of_run(&timer(), &Known { guest, ..Known::default() });
+    let of = |guest| of_run_with_clock(&timer(), &Known { guest, ..Known::default() });
     let irq_off = |shares: Vec<String>| shares.into_iter().find(|s| s.starts_with("irq_off"));
     assert!(irq_off(of(false)).unwrap().ends_with("stack"));
     assert!(irq_off(of(true)).unwrap().ends_with("bound"));
@@ -304,7 +325,7 @@ fn a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run() {
         wakeup.marks.response = at(entered + 2);
         wakeup.interrupted = Some(context.clone());
         wakeup.events = events.to_vec();
-        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let mut got = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         got.retain(|share| share.starts_with("steal") || share.starts_with("unexplained"));
         got
     };
@@ -337,7 +358,7 @@ fn a_short_way_with_interrupts_off_that_seems_long_stood_still() {
         wakeup.marks.response = at(20_040);
         wakeup.interrupted = Some(Context { stack: frames(stack), ..in_kernel() });
         change(&mut wakeup);
-        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let mut got = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         got.retain(|share| ["steal", "irq_off"].iter().any(|cause| share.starts_with(cause)));
         got.iter().map(|share| share.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect()
     };
@@ -367,7 +388,7 @@ fn what_was_interrupted_did_not_hold_up_a_timer_that_was_not_there() {
         wakeup.events = vec![event(us, entry(name)), event(us + 5, exit(name))];
         wakeup.lost = lost;
         wakeup.interrupted = Some(context);
-        let got = shares_of_run(&wakeup, &Known { guest: true, ..Known::default() });
+        let got = of_run_with_clock(&wakeup, &Known { guest: true, ..Known::default() });
         let waits = ["irq_off", "idle_exit", "steal"];
         got.into_iter().find(|share| waits.iter().any(|cause| share.starts_with(cause)))
     };
@@ -400,7 +421,7 @@ fn a_tracer_that_takes_longer_than_a_stack_does_stood_still() {
         wakeup.marks.response = at(40_000);
         wakeup.events = vec![event(30_000, What::Tracer(us * 1_000))];
         wakeup.lost = lost;
-        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let mut got = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         got.retain(|share| share.starts_with("steal") || share.starts_with("tracer"));
         got
     };
@@ -420,7 +441,7 @@ fn a_handler_in_a_guest_is_a_bound_where_events_are_missing() {
     ] {
         let mut wakeup = timer();
         wakeup.lost = lost;
-        let got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let got = of_run_with_clock(&wakeup, &Known { guest, ..Known::default() });
         assert!(got.iter().any(|share| share == want), "{guest} {lost}: {got:?}");
     }
 }
