@@ -9,7 +9,7 @@ use wakescope_attribution::Rule;
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
 use wakescope_oracle::random::{Mix, score_of};
-use wakescope_oracle::score::{Class, Said};
+use wakescope_oracle::score::{Class, Given, Said};
 
 /// Wakeups of each scenario.
 const WAKEUPS: u64 = 500;
@@ -40,6 +40,7 @@ fn main() {
     line("all", scenarios * Rules::ALL.len() as u64, &all);
     said("cause", &all.said);
     rules(&all.rules);
+    given(&all.given);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
         "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
@@ -92,6 +93,19 @@ fn rules(all: &BTreeMap<Rule, Said>) {
     let never = Rule::ALL.iter().filter(|rule| !all.contains_key(rule));
     let never: Vec<String> = never.map(|rule| format!("{rule:?}")).collect();
     println!("\nNever decisive: {}.", never.join(", "));
+}
+
+/// What each rule gave, also where another one decided.
+fn given(all: &BTreeMap<Rule, Given>) {
+    println!("\n| rule | shares | ms in all | true, % of the time |");
+    println!("|---|---|---|---|");
+    for (rule, Given { shares, ns, right_ns }) in all {
+        let (ms, percent) = (*ns as f64 / 1e6, 100.0 * *right_ns as f64 / *ns as f64);
+        println!("| {rule:?} | {shares} | {ms:.3} | {percent:.1} |");
+    }
+    let never = Rule::ALL.iter().filter(|rule| !all.contains_key(rule));
+    let never: Vec<String> = never.map(|rule| format!("{rule:?}")).collect();
+    println!("\nNever used: {}.", never.join(", "));
 }
 
 fn classes<K: Debug>(title: &str, classes: &BTreeMap<K, Class>) {

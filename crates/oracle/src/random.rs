@@ -140,9 +140,11 @@ pub fn score_of(mix: Mix, seed: u64, rules: Rules, wakeups: u64) -> Score {
         steal_clock: mix != Mix::Guests,
         ..Shown::default()
     };
-    // A real tracer loses events only beside storms of interrupts. Here it does in some kernels.
+    // A real tracer loses events only beside storms of interrupts. Here it does in some kernels; some others
+    // are debug kernels.
     let shown = match random.below(8) {
         0 => Shown { events: SWITCHES + 4 + random.below(24), ..usual },
+        1 => Shown { irq_edges: true, ..usual },
         _ => usual,
     };
     let image = Image::new(&mix.scenario(seed), rules).expect("random scenarios can be compiled");

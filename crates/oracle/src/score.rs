@@ -58,6 +58,8 @@ pub struct Score {
     pub said: BTreeMap<Cause, Said>,
     /// The same by the rule that decided, also that it cannot be known.
     pub rules: BTreeMap<Rule, Said>,
+    /// All shares, by the rule that gave most of each.
+    pub given: BTreeMap<Rule, Given>,
 }
 
 /// How often a cause was said.
@@ -90,6 +92,25 @@ pub struct Nanoseconds {
     pub unexplained: u64,
 }
 
+/// What a rule gave, whether or not it was the largest share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Shares.
+    pub shares: u64,
+    /// Their time, nanoseconds.
+    pub ns: u64,
+    /// What of it was right, or blamed on another function of the section.
+    pub right_ns: u64,
+}
+
+impl Given {
+    fn add(&mut self, other: Self) {
+        self.shares += other.shares;
+        self.ns += other.ns;
+        self.right_ns += other.right_ns;
+    }
+}
+
 /// Wrong answers of one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Class {
@@ -110,6 +131,8 @@ pub struct Compared {
     pub rule: Option<Rule>,
     /// How right that is.
     pub first: Verdict,
+    /// Of each share, the rule that gave most of it, and what was given.
+    pub given: Vec<(Rule, Given)>,
     /// For each cause, how long it truly was, and how much of that was blamed rightly, nanoseconds.
     pub causes: Vec<(Cause, u64, u64)>,
     /// The truth and the shares, in words; empty where the answer is right.
@@ -166,7 +189,7 @@ struct True<'a> {
 }
 
 /// A share, and what of it was found to be true.
-struct Given<'s> {
+struct Matched<'s> {
     share: &'s Share,
     stretches: &'s [(u64, u64)],
     rule: Rule,
@@ -179,7 +202,7 @@ struct Matching<'a> {
     image: &'a Image,
     truth: &'a Truth,
     truths: Vec<True<'a>>,
-    given: Vec<Given<'a>>,
+    given: Vec<Matched<'a>>,
     /// How much was taken from shares at an unknown time, and is not found elsewhere, nanoseconds.
     displaced_ns: u64,
 }
@@ -196,7 +219,7 @@ impl<'a> Matching<'a> {
         truths.sort_by_key(|truth| truth.answers.len());
         let given = |Decision { share, rule, stretches }: &'a Decision| {
             let (left, rule) = (share.ns, *rule);
-            Given { share, stretches, rule, left, right: 0, elsewhere: 0 }
+            Matched { share, stretches, rule, left, right: 0, elsewhere: 0 }
         };
         let amounts = decisions.iter().filter(|d| matches!(d.rule, Rule::StealClock | Rule::Quota));
         let displaced_ns = amounts.map(|decision| decision.share.ns).sum();
@@ -218,7 +241,7 @@ impl<'a> Matching<'a> {
     fn take_in_time(
         &mut self,
         is_right: impl Fn(&Image, &[Answer], &Share) -> bool,
-        count: impl for<'g> Fn(&'g mut Given<'a>) -> &'g mut u64,
+        count: impl for<'g> Fn(&'g mut Matched<'a>) -> &'g mut u64,
     ) {
         for truth in &mut self.truths {
             for given in &mut self.given {
@@ -243,7 +266,7 @@ impl<'a> Matching<'a> {
     fn take_anywhere(
         &mut self,
         is_right: impl Fn(&Image, &[Answer], &Share) -> bool,
-        count: impl for<'g> Fn(&'g mut Given<'a>) -> &'g mut u64,
+        count: impl for<'g> Fn(&'g mut Matched<'a>) -> &'g mut u64,
     ) {
         for truth in &mut self.truths {
             for given in &mut self.given {
@@ -281,7 +304,11 @@ impl<'a> Matching<'a> {
         let cause = |truth: &True| (truth.answers[0].0, truth.all_ns, truth.all_ns - truth.ns);
         let rule = self.given.first().map(|given| given.rule);
         let causes = self.truths.iter().map(cause).collect();
-        Compared { ns, said, rule, first, causes, text }
+        let given = self.given.iter().map(|matched| {
+            let (ns, right_ns) = (matched.share.ns, matched.right + matched.elsewhere);
+            (matched.rule, Given { shares: 1, ns, right_ns })
+        });
+        Compared { ns, said, rule, first, given: given.collect(), causes, text }
     }
 
     fn first(&self) -> Verdict {
@@ -333,6 +360,9 @@ impl Score {
     pub fn add(&mut self, one: Compared, lost: bool, seed: u64, model: &str) {
         self.late += 1;
         self.ns.add(one.ns);
+        for (rule, given) in one.given {
+            self.given.entry(rule).or_default().add(given);
+        }
         let of = match one.first {
             Verdict::Unexplained(was) => self.said.entry(was).or_default(),
             _ => self.said.entry(one.said).or_default(),
@@ -397,6 +427,9 @@ impl Score {
         }
         for (rule, said) in other.rules {
             self.rules.entry(rule).or_default().add(said);
+        }
+        for (rule, given) in other.given {
+            self.given.entry(rule).or_default().add(given);
         }
     }
 }

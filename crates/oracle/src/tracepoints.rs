@@ -32,13 +32,21 @@ pub struct Shown {
     pub contention: bool,
     /// Whether CPUs have a clock of stolen time.
     pub steal_clock: bool,
+    /// Whether it has tracepoints where interrupts go off and on, as debug kernels have.
+    pub irq_edges: bool,
     /// How many events the tracer keeps of each CPU, but for the last switches: older ones are lost.
     pub events: usize,
 }
 
 impl Default for Shown {
     fn default() -> Self {
-        Self { sched_entry: true, contention: true, steal_clock: true, events: RING }
+        Self {
+            sched_entry: true,
+            contention: true,
+            steal_clock: true,
+            irq_edges: false,
+            events: RING,
+        }
     }
 }
 
@@ -207,8 +215,10 @@ impl<'i> Tracepoints<'i> {
                 cpu.interrupts_ns += began.map_or(0, |began| now - began);
                 self.while_open(number, now, Payload::SoftirqExit(softirq.into()));
             }
+            Transition::IrqsOff => self.cpus[number].irqs_off = Some(now),
             Transition::IrqsOn => {
                 let cpu = &mut self.cpus[number];
+                cpu.irqs_on(now);
                 cpu.enabled = cpu.place.map(|at| (now, at));
             }
             Transition::SpinBegin(lock) if self.shown.contention => {
@@ -233,14 +243,19 @@ impl<'i> Tracepoints<'i> {
                 *prio = lent.min(*prio);
             }
             Transition::SchedEntry if self.shown.sched_entry && self.cpus[number].open > 0 => {
+                self.cpus[number].irqs_off = Some(now);
                 self.cpus[number].sched_entry = now;
                 self.cpus[number].event(now, Payload::SchedEntry);
             }
+            Transition::SchedEntry => self.cpus[number].irqs_off = Some(now),
             Transition::Switch { from, preempted, to } => {
                 self.runs(cpu, from.filter(|_| preempted), to);
                 self.switch(number, now, (from, preempted), to);
             }
-            Transition::SchedExit => self.cpus[number].sched_exit = now,
+            Transition::SchedExit => {
+                self.cpus[number].sched_exit = now;
+                self.cpus[number].irqs_on(now);
+            }
             Transition::PageFault(task) => self.wakeups[task.index()].faults += 1,
             _ => {}
         }

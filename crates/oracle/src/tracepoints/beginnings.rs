@@ -99,6 +99,9 @@ impl Tracepoints<'_> {
         };
         begun.begin_stolen(&mut self.cpus[there], now);
         begun.begin_quota(self.quota(task), &self.cpus[there], due);
+        if there == number && self.shown.irq_edges && stimulus.source == WakeupSource::Timer {
+            begun.irqs_off = self.cpus[number].last_irqs_off;
+        }
         if there == number {
             self.look_at_interrupted(number, now, task, stimulus.at, &mut begun);
         }

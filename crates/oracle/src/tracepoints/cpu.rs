@@ -73,6 +73,9 @@ pub(super) struct Cpu {
     pub(super) place: Option<Running>,
     /// When interrupts were enabled last, and where.
     pub(super) enabled: Option<(u64, Running)>,
+    /// Since when interrupts are off, and the last time that they were: from when to when.
+    pub(super) irqs_off: Option<u64>,
+    pub(super) last_irqs_off: Option<(MonoNs, MonoNs)>,
     /// When the scheduler ended last.
     pub(super) sched_exit: u64,
     /// The last place in a task.
@@ -152,12 +155,21 @@ impl Cpu {
             runs: None,
             place: None,
             enabled: None,
+            irqs_off: None,
+            last_irqs_off: None,
             sched_exit: u64::MAX,
             beneath: None,
             rt_throttled: false,
             fair_server_runs: false,
             leaving_idle_ns: 0,
             throttles: Vec::new(),
+        }
+    }
+
+    /// Interrupts go on.
+    pub(super) fn irqs_on(&mut self, now: u64) {
+        if let Some(off) = self.irqs_off.take() {
+            self.last_irqs_off = Some((MonoNs(off), MonoNs(now)));
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Begun {
     pub(super) interrupted: Option<Interrupted>,
     /// Who gave up the CPU, and whether it had to.
     pub(super) given_up: Option<(GivenUpAt, bool)>,
+    /// When interrupts were off last before it began, if the kernel shows that.
+    pub(super) irqs_off: Option<(MonoNs, MonoNs)>,
     /// Whether real-time tasks were throttled when it began.
     pub(super) throttled: bool,
     pub(super) before: Before,
@@ -153,6 +155,7 @@ impl Begun {
             events,
             lost: number(lost).max(u32::from(cut)),
             known_switches,
+            irqs_off: self.irqs_off,
             ..KernelWakeup::default()
         }
     }
