@@ -55,6 +55,12 @@ pub fn decide(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Decision> 
     pieces(tuning, wakeup, known).decisions()
 }
 
+/// The shares of [`blame`], each with where it lies: see [`Decision::stretches`].
+pub fn placed_blame(wakeup: &Wakeup, known: &Known) -> Vec<(Share, Vec<(u64, u64)>)> {
+    let decisions = decide(&Tuning::default(), wakeup, known);
+    decisions.into_iter().map(|decision| (decision.share, decision.stretches)).collect()
+}
+
 fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     let case = Case::of(tuning, wakeup, known);
     let mut pieces = sweep::pieces(&case);

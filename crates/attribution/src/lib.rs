@@ -40,7 +40,7 @@ mod waits;
 pub use abridged::Abridged;
 pub use account::{Accounted, account, stand_in};
 pub use anew::Reattribution;
-pub use blame::{Decision, blame, blame_with, decide};
+pub use blame::{Decision, blame, blame_with, decide, placed_blame};
 pub use bound::{Premises, bound};
 pub use components::components;
 pub use known::{Machine, calibrate};

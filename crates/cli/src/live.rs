@@ -56,7 +56,7 @@ impl driver::Screen for Live {
             output::tell(&format!("warming up for {span}"));
         } else if !self.has_told && clock::now().since(self.started) >= WONDER {
             self.has_told = true;
-            output::tell("the loads are still being set up");
+            output::tell("the measurement is still being set up");
         }
     }
 

@@ -6,7 +6,9 @@ use wakescope_core::explain::{Event, Interrupt, Task, What};
 use wakescope_core::units::MonoNs;
 
 use crate::decoder::{Decoder, idle_task};
-use crate::kernel::{Irq, KernelEvent, KernelTask, KernelWakeup, Payload, Switch, WakeupSource};
+use crate::kernel::{
+    Irq, KernelEvent, KernelTask, KernelWakeup, Payload, SwitchedFrom, WakeupSource,
+};
 use crate::names::interrupt_name;
 
 /// The events from when the wakeup was due until it was answered. What had begun before and went on
@@ -92,36 +94,36 @@ fn meaning(
         Payload::Switch(switch) => {
             let is_ours = switch.next.pid == ours.pid;
             let to = if is_ours { ours.clone() } else { switch.next.decoded() };
-            What::Switch { from: task_left(event.at, &switch, seen), to }
+            What::Switch { from: task_left(event.at, &switch.prev, seen), to }
         }
         Payload::SchedEntry => What::SchedEntry,
         Payload::ContentionBegin => What::ContentionBegin,
         Payload::ContentionEnd => What::ContentionEnd,
+        Payload::Deboost(thread) => What::Deboost(task_left(event.at, &thread, seen)),
         Payload::Unknown => return None,
     })
 }
 
-/// Who ran until this switch. Its name is that of the same thread elsewhere, if it is seen there: the
-/// switch to it may have been none that anybody looked at.
-fn task_left(at: MonoNs, switch: &Switch, seen: &KernelWakeup) -> Task {
-    let prev = switch.prev;
-    if prev.pid == 0 {
+/// Who ran until then. Its name is that of the same thread elsewhere, if it is seen there: the switch to it may
+/// have been none that anybody looked at.
+fn task_left(at: MonoNs, ran: &SwitchedFrom, seen: &KernelWakeup) -> Task {
+    let &SwitchedFrom { pid, prio, policy } = ran;
+    if pid == 0 {
         return idle_task();
     }
-    let before = seen.events.iter().filter_map(|event| match event.payload {
+    let switched_to = seen.events.iter().filter_map(|event| match event.payload {
         Payload::Switch(switch) => Some((event.at, switch.next)),
         _ => None,
     });
-    let before = before.take_while(|&(came, _)| came < at).map(|(_, next)| next);
+    let before = switched_to.take_while(|&(came, _)| came < at).map(|(_, next)| next);
     let interrupted = seen.interrupted.iter().map(|interrupted| interrupted.task);
     let waker = match seen.stimulus {
         WakeupSource::Task(task) | WakeupSource::Interrupt(task) => Some(task),
         _ => None,
     };
-    let elsewhere = before.chain(interrupted).chain([seen.task]).chain(waker);
-    let comm = elsewhere.filter(|task| task.pid == prev.pid).last().map(|task| task.comm);
-    let (pid, comm) = (prev.pid, comm.unwrap_or_default());
-    KernelTask { pid, prio: prev.prio, policy: prev.policy, comm }.decoded()
+    let elsewhere = before.chain(interrupted).chain([seen.task]).chain(waker).chain(seen.ran_there);
+    let comm = elsewhere.filter(|task| task.pid == pid).last().map(|task| task.comm);
+    KernelTask { pid, prio, policy, comm: comm.unwrap_or_default() }.decoded()
 }
 
 /// Whether what had `begun` went on when the wakeup was due. Softirqs are written down only while

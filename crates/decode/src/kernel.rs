@@ -40,6 +40,8 @@ pub struct KernelWakeup {
     pub idle_state: Option<u32>,
     /// What the interrupt broke into, where somebody looked.
     pub interrupted: Option<Interrupted>,
+    /// The task that ran on the CPU that it was to wait for, if the stimulus was on another one.
+    pub ran_there: Option<KernelTask>,
     /// Who gave up the CPU in the end, where somebody looked.
     pub given_up: Option<GivenUpAt>,
     /// What the CPU went through from some time before it was due, in the order in which it was
@@ -227,6 +229,8 @@ pub enum Payload {
         /// For how long, nanoseconds.
         duration_ns: u64,
     },
+    /// The thread that runs gives back a priority that it was lent, and had until then.
+    Deboost(SwitchedFrom),
     /// An event of a kind that nobody knows.
     Unknown,
 }
@@ -242,7 +246,7 @@ pub struct Switch {
     pub throttled: bool,
 }
 
-/// The task that ran until a switch: its name is known from elsewhere, if at all.
+/// The task that runs until a switch, or gives back a priority: its name is known from elsewhere, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchedFrom {
     /// The number of the thread.

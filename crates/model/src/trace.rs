@@ -99,6 +99,8 @@ pub enum Transition {
         /// Who waits.
         waiter: TaskId,
     },
+    /// The task gives back a priority that it was lent, and has until now.
+    Deboosted(TaskId),
     /// The lock is about to be dropped so that somebody can run.
     LockBroken(LockId),
 }

@@ -242,6 +242,10 @@ impl<'i> Tracepoints<'i> {
                 let prio = &mut self.prios[owner.index()];
                 *prio = lent.min(*prio);
             }
+            Transition::Deboosted(task) => {
+                let lent_to = self.switched_from(Some(task));
+                self.while_open(number, now, Payload::Deboost(lent_to));
+            }
             Transition::SchedEntry if self.shown.sched_entry && self.cpus[number].open > 0 => {
                 self.cpus[number].irqs_off = Some(now);
                 self.cpus[number].sched_entry = now;

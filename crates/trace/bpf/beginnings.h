@@ -112,6 +112,15 @@ INLINE void give_up(struct wakeup *wakeup)
 	__sync_fetch_and_add(counts_now(asked, wakeup->due) ? &all->broken : &all->uncounted, 1);
 }
 
+/* Who runs on the other CPU that a wakeup is to wait for: what is switched from there has no name. */
+INLINE void look_there(struct wakeup *wakeup, struct cpu *waits)
+{
+	struct rq *rq = (void *)waits->runqueue;
+	struct task_struct *runs = rq && FIELD_EXISTS(rq->curr) ? READ(rq, curr) : 0;
+	if (runs)
+		describe(&wakeup->interrupted, runs);
+}
+
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
 		  u32 stimulus)
 {
@@ -161,6 +170,8 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		wakeup->throttled = throttles(cpu, (void *)bpf_get_current_task());
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, task, now);
+	else
+		look_there(wakeup, waits);
 	if (targets == NAMED && here == there) {
 		u32 zero = 0;
 		struct control *asked = bpf_map_lookup_elem(&control, &zero);

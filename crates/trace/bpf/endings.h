@@ -260,6 +260,7 @@ INLINE void forget(struct wakeup *wakeup)
 	__builtin_memset(wakeup->code, 0, sizeof(wakeup->code));
 	wakeup->mode = 0;
 	wakeup->looked = 0;
+	wakeup->interrupted.pid = 0;
 	wakeup->softirq = 0;
 	wakeup->idle = 0;
 	wakeup->throttled = 0;

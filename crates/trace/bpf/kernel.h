@@ -44,8 +44,11 @@ struct rt_rq {
 	int rt_throttled;
 } CORE;
 
+struct task_struct;
+
 struct rq {
 	struct rt_rq rt;
+	struct task_struct *curr;
 	u64 clock;
 	u64 clock_task;
 	u64 clock_pelt;
@@ -112,6 +115,7 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	s32 prio;
+	s32 normal_prio;
 	u32 policy;
 	char comm[16];
 	u64 min_flt;

@@ -53,6 +53,8 @@ enum kind {
 	CONTENTION_END,
 	/* A program of this tracer ends that took stacks, or handed a wakeup over. */
 	TRACER,
+	/* The thread that runs gives back a priority that it was lent. */
+	DEBOOST,
 };
 
 /* Interrupts that have no line, and no name of their own. */
@@ -148,6 +150,8 @@ struct event {
 		struct nmi nmi;
 		struct cpu_switch cpu_switch;
 		struct own_time own_time;
+		/* DEBOOST: with the priority that it had until then. */
+		struct switched lent_to;
 	};
 };
 

@@ -164,6 +164,25 @@ INLINE void describe_thread(struct switched *to, struct task_struct *task)
 	to->policy = task->policy;
 }
 
+/*
+ * A thread gives back a priority that it was lent. If it did so before it is switched away from, nothing else
+ * tells that it was lent one. Other CPUs' lending is not told: only this CPU's programs write to its ring.
+ */
+SEC("tp_btf/sched_pi_setprio") int on_pi_setprio(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct task_struct *donor = (void *)ctx[1];
+	struct cpu *cpu = this_cpu();
+	if (HOT(!cpu || !cpu->open) || bpf_get_current_task() != (u64)task)
+		return 0;
+	s32 next = READ(task, normal_prio);
+	if (donor && READ(donor, prio) < next)
+		next = READ(donor, prio);
+	if (next > READ(task, prio))
+		describe_thread(&next_event(cpu, DEBOOST, bpf_ktime_get_ns())->lent_to, task);
+	return 0;
+}
+
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();

@@ -84,6 +84,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_cpu_idle", "cpu_idle", Need::IfThere, "the idle state of the CPU"),
     program("on_contention_end", "contention_end", Need::IfThere, ""),
     program("on_contention_begin", "contention_begin", Need::IfThere, "waiting for locks"),
+    program("on_pi_setprio", "sched_pi_setprio", Need::IfThere, "priorities that are given back"),
     program("on_migrate", "sched_migrate_task", Need::IfTheyMove, ""),
     program("on_timer_exit", "hrtimer_expire_exit", Need::Always, ""),
     program(

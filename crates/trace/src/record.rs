@@ -85,6 +85,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         softirq: raw.softirq.checked_sub(1),
         idle_state: raw.idle.checked_sub(1),
         interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),
+        ran_there: (raw.looked == 0 && raw.interrupted.pid != 0).then(|| task_of(&raw.interrupted)),
         given_up: (raw.away_pid != 0).then(|| GivenUpAt {
             pid: raw.away_pid,
             stack: stack(&raw.away, raw.away_bytes).to_vec(),
@@ -160,6 +161,7 @@ fn payload_of(raw: &Event) -> Payload {
         kind::SCHED_ENTRY => Payload::SchedEntry,
         kind::CONTENTION_BEGIN => Payload::ContentionBegin,
         kind::CONTENTION_END => Payload::ContentionEnd,
+        kind::DEBOOST => Payload::Deboost(switched_from(raw.payload())),
         kind::TRACER => {
             let own: shared::OwnTime = raw.payload();
             Payload::Tracer { duration_ns: own.duration_ns }
@@ -177,13 +179,16 @@ fn irq_of(irq: &shared::Irq) -> Irq {
 
 fn switch_of(switch: &shared::CpuSwitch) -> Switch {
     let &shared::CpuSwitch { prev, next, comm, throttled, pad: _ } = switch;
-    let (prev_prio, prev_policy) = (prev.prio.into(), prev.policy.into());
     let (prio, policy) = (next.prio.into(), next.policy.into());
     Switch {
-        prev: SwitchedFrom { pid: prev.pid, prio: prev_prio, policy: prev_policy },
+        prev: switched_from(prev),
         next: KernelTask { pid: next.pid, prio, policy, comm },
         throttled: throttled != 0,
     }
+}
+
+fn switched_from(shared::Switched { pid, prio, policy }: shared::Switched) -> SwitchedFrom {
+    SwitchedFrom { pid, prio: prio.into(), policy: policy.into() }
 }
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ pub(crate) mod kind {
     pub(crate) const CONTENTION_BEGIN: u32 = 10;
     pub(crate) const CONTENTION_END: u32 = 11;
     pub(crate) const TRACER: u32 = 12;
+    pub(crate) const DEBOOST: u32 = 13;
 }
 
 /// See `struct event`. What its payload is, its kind tells: see [`Payload`].
@@ -175,6 +176,8 @@ unsafe impl Payload for Nmi {}
 unsafe impl Payload for CpuSwitch {}
 // SAFETY: as above.
 unsafe impl Payload for OwnTime {}
+// SAFETY: as above.
+unsafe impl Payload for Switched {}
 
 /// See `struct task`.
 #[repr(C)]

@@ -30,6 +30,7 @@ fn seed() -> (Run, Vec<u8>) {
         What::Tracer(90),
         What::ContentionBegin,
         What::ContentionEnd,
+        What::Deboost(task(7, 4)),
         What::SchedEntry,
         What::Switch { from: task(7, 120), to: task(10, 9) },
         What::Steal(9_000),

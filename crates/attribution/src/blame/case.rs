@@ -178,12 +178,12 @@ impl<'a> Case<'a> {
         if self.was_lent && runs.comes_before(own) && !runs.comes_before(&self.wakeup.task) {
             return true;
         }
-        let left = self.wakeup.events.iter().filter_map(|event| match &event.what {
-            What::Switch { from, .. } if from.pid == runs.pid => Some(from),
+        let later = self.wakeup.events.iter().filter_map(|event| match &event.what {
+            What::Switch { from, .. } | What::Deboost(from) if from.pid == runs.pid => Some(from),
             _ => None,
         });
-        let mut left = left.filter(|from| from.comes_before(own) != runs.comes_before(own));
-        runs.is_known() && !runs.is_idle() && left.next().is_some()
+        let mut later = later.filter(|later| later.comes_before(own) != runs.comes_before(own));
+        runs.is_known() && !runs.is_idle() && later.next().is_some()
     }
 
     /// Whether a quota of CPU time may have stopped the task that wakes: the kernel counts how long, and

@@ -308,12 +308,18 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
         |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
     match held.filter(is_seen) {
         Some((context, cause)) => Split::all(section(Rule::WakersCode, case, cause, context)),
-        None if case.task().comes_before(waker) => {
-            // It had to be left at once, unless interrupts were off.
+        None => {
             let split = Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker);
-            Split::all(known_by(Rule::Waker, &split.then, Evidence::Bound))
+            let doubt = match case.changed_rank(waker) {
+                true => Some(Rule::ChangedRank),
+                // It had to be left at once, unless interrupts were off.
+                false => case.task().comes_before(waker).then_some(Rule::Waker),
+            };
+            match doubt {
+                Some(rule) => Split::all(known_by(rule, &split.then, Evidence::Bound)),
+                None => split,
+            }
         }
-        None => Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker),
     }
 }
 

@@ -155,6 +155,8 @@ impl<'c, 'a> Sweep<'c, 'a> {
             What::SchedEntry => self.scheduler_begins(),
             // They are laid over the pieces.
             What::Nmi(..) | What::Tracer(_) | What::Steal(_) => {}
+            // It says of the whole stretch that the task was lent a priority: see `Case::changed_rank`.
+            What::Deboost(_) => {}
         }
     }
 

@@ -267,6 +267,8 @@ impl Running {
     pub(crate) fn output(mut self) -> Ended {
         let mut stderr = std::mem::take(&mut self.awaited);
         self.stderr.read_to_string(&mut stderr).unwrap();
+        // A slow machine makes it say so, whatever else it has to say.
+        let stderr = stderr.replace("the measurement is still being set up\n", "");
         let stdout = self.stdout.take().unwrap().join().unwrap();
         Ended { code: self.child.wait().unwrap().code(), stdout, stderr }
     }

@@ -16,7 +16,7 @@ use crate::common::measured::{RECORD, assert_found, assert_not_found, names, rec
 pub(super) const EPISODES: &str = "episodes.jsonl";
 
 /// Each episode below the head above it.
-fn stored(folder: &Path) -> Vec<(Head, Result<Attributed, LineError>)> {
+pub(super) fn stored(folder: &Path) -> Vec<(Head, Result<Attributed, LineError>)> {
     let mut all = Vec::new();
     let bytes = fs::read(folder.join(EPISODES)).unwrap_or_default();
     let ended = read(&bytes[..], |_, line| {

@@ -26,6 +26,7 @@ mod deadline;
 mod ends;
 mod episodes;
 mod hogged;
+mod lent;
 mod lines;
 mod module_lines;
 mod moved;

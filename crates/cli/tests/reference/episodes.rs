@@ -40,6 +40,7 @@ pub(super) fn full_lines() -> Vec<String> {
         What::Steal(1),
         What::ContentionBegin,
         What::ContentionEnd,
+        What::Deboost(task()),
     ];
     let at = |ns: u64| Some(MonoNs(1_000 + ns));
     let function = || Function { name: "f".into(), module: Some("ext4".into()) };

@@ -46,6 +46,7 @@ enum Kind {
     Steal,
     ContentionBegin,
     ContentionEnd,
+    Deboost,
 }
 
 impl EventLine {
@@ -74,6 +75,7 @@ impl EventLine {
             What::Steal(ns) => Self { ns: Some(ns), ..plain(Kind::Steal) },
             What::ContentionBegin => plain(Kind::ContentionBegin),
             What::ContentionEnd => plain(Kind::ContentionEnd),
+            What::Deboost(from) => Self { from: Some(from), ..plain(Kind::Deboost) },
         }
     }
 
@@ -82,6 +84,7 @@ impl EventLine {
         let lacks = |of, key| move || LineError::Lacks(of, key);
         let name = |of| name.ok_or_else(lacks(of, "name"));
         let ns = |of| ns.ok_or_else(lacks(of, "ns"));
+        let from = |of| from.ok_or_else(lacks(of, "from"));
         let number = |of| number.ok_or_else(lacks(of, "number"));
         Ok(match kind {
             Kind::IrqEntry => What::IrqEntry(Interrupt(name("irq_entry")?)),
@@ -92,14 +95,14 @@ impl EventLine {
             Kind::SoftirqExit => What::SoftirqExit(number("softirq_exit")?),
             Kind::Nmi => What::Nmi(name("nmi")?, ns("nmi")?),
             Kind::Tracer => What::Tracer(ns("tracer")?),
-            Kind::Switch => What::Switch {
-                from: from.ok_or_else(lacks("switch", "from"))?,
-                to: to.ok_or_else(lacks("switch", "to"))?,
-            },
+            Kind::Switch => {
+                What::Switch { from: from("switch")?, to: to.ok_or_else(lacks("switch", "to"))? }
+            }
             Kind::SchedEntry => What::SchedEntry,
             Kind::Steal => What::Steal(ns("steal")?),
             Kind::ContentionBegin => What::ContentionBegin,
             Kind::ContentionEnd => What::ContentionEnd,
+            Kind::Deboost => What::Deboost(from("deboost")?),
         })
     }
 }

@@ -24,6 +24,7 @@ fn full() -> Attributed {
         What::Steal(123),
         What::ContentionBegin,
         What::ContentionEnd,
+        What::Deboost(task(8, "sh")),
     ];
     let at = |ns: u64| MonoNs(1_000_000 + ns);
     let module = Some("ext4".to_owned());

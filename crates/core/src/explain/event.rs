@@ -231,6 +231,8 @@ pub enum What {
     ContentionBegin,
     /// It has got it.
     ContentionEnd,
+    /// The task that runs gives back a priority that it was lent, and had until then.
+    Deboost(Task),
 }
 
 /// A hard interrupt, by what it is called: `local_timer`, `reschedule`, `eth0`.

@@ -106,6 +106,7 @@ fn redact_event(event: &mut Event) {
         What::IrqEntry(Interrupt(name)) | What::IrqExit(Interrupt(name)) => redact_symbol(name),
         What::TimerEntry(name, _) | What::Nmi(name, _) => redact_symbol(name),
         What::Switch { from, to } => [from, to].into_iter().for_each(redact_task),
+        What::Deboost(task) => redact_task(task),
         What::TimerExit
         | What::SoftirqEntry(_)
         | What::SoftirqExit(_)

@@ -152,6 +152,9 @@ impl Kernel {
         self.task(task).owns.retain(|&owned| owned != lock);
         let prio = self.lent_prio(task);
         let falls = prio > self.tasks[task.index()].prio;
+        if falls {
+            env.observe(cpu, Transition::Deboosted(task));
+        }
         self.task(task).prio = prio;
         let waiters = &self.locks[lock.index()].waiters;
         let urgency = |&at: &usize| self.tasks[waiters[at].index()].prio;

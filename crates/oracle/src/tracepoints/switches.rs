@@ -35,12 +35,7 @@ impl Tracepoints<'_> {
             Some(from) => self.switched_out(from, to),
             None => {}
         }
-        let thread = |task: Option<TaskId>| SwitchedFrom {
-            pid: pid(task),
-            prio: task.map_or(120, |task| self.prios[task.index()]),
-            policy: task.map_or(0, |task| policy(self.image.tasks[task.index()].policy)),
-        };
-        let next = thread(to);
+        let next = self.switched_from(to);
         let next = KernelTask {
             pid: next.pid,
             prio: next.prio,
@@ -48,13 +43,22 @@ impl Tracepoints<'_> {
             comm: comm(self.image.task_name(to)),
         };
         let throttled = self.cpus[number].holds_back(to.map(|_| next.prio));
-        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled });
+        let payload = Payload::Switch(Switch { prev: self.switched_from(from), next, throttled });
         let cpu = &mut self.cpus[number];
         cpu.event(now, payload);
         cpu.keep_switch();
         cpu.switched = now;
         if let Some(to) = to {
             self.switched_in(number, now, (from, preempted), to);
+        }
+    }
+
+    /// A task as the scheduler's events have it, without its name.
+    pub(super) fn switched_from(&self, task: Option<TaskId>) -> SwitchedFrom {
+        SwitchedFrom {
+            pid: pid(task),
+            prio: task.map_or(120, |task| self.prios[task.index()]),
+            policy: task.map_or(0, |task| policy(self.image.tasks[task.index()].policy)),
         }
     }
 

@@ -165,7 +165,11 @@ fn payloads_are_those_of_their_kinds() {
             plain(kind::TRACER).with(shared::OwnTime { duration_ns: 8_000 }),
             Payload::Tracer { duration_ns: 8_000 },
         ),
-        (plain(13), Payload::Unknown),
+        (
+            plain(kind::DEBOOST).with(shared::Switched { pid: 5, prio: 39, policy: 0 }),
+            Payload::Deboost(SwitchedFrom { pid: 5, prio: 39, policy: 0 }),
+        ),
+        (plain(14), Payload::Unknown),
     ] {
         let want = KernelEvent { at: MonoNs(1_500), steal_ns: 7, payload: want };
         assert_eq!(read(raw(), &[raw_event]).events, [want]);

@@ -195,7 +195,7 @@ impl<'a> Sweep<'_, 'a> {
     fn switches_next(&self) -> bool {
         let goes_on = |event: &&Event| match event.what {
             What::Switch { .. } => false,
-            What::Steal(_) | What::Nmi(..) | What::Tracer(_) => true,
+            What::Steal(_) | What::Nmi(..) | What::Tracer(_) | What::Deboost(_) => true,
             What::ContentionBegin | What::ContentionEnd => true,
             _ => event.at.0 <= self.done_to,
         };

@@ -60,6 +60,7 @@ fn whats() -> impl Strategy<Value = What> {
         lengths().prop_map(What::Steal),
         Just(What::ContentionBegin),
         Just(What::ContentionEnd),
+        tasks().prop_map(What::Deboost),
     ]
 }
 

@@ -583,6 +583,35 @@ fn a_task_that_was_more_urgent_for_a_while_is_a_bound() {
     check(timer(), runs(rm()), &shares("higher_priority_task 40 rm[412] other bound"));
 }
 
+/// It was lent one after it was switched to, and gave it back before it was switched away from.
+#[test]
+fn a_task_that_gave_a_priority_back_was_more_urgent_for_a_while() {
+    let given_back = |prio: i32| {
+        move |w: &mut Wakeup| {
+            w.woken_by = WokenBy::Waker { task: rm(), on: 0, in_interrupt: false };
+            w.interrupted = None;
+            let deboost = What::Deboost(task(412, "rm", Policy::Other, prio));
+            w.events = vec![event(70, deboost), event(100, switch(rm(), w.task.clone()))];
+        }
+    };
+    let runs = |prio| {
+        let mut wakeup = woken(0, false);
+        wakeup.task = task(10, "probe", Policy::Other, 120);
+        given_back(prio)(&mut wakeup);
+        super::shares(&wakeup)
+    };
+    assert!(
+        runs(4).contains(&"equal_or_lower_task 80 rm[412] other bound".into()),
+        "{:?}",
+        runs(4)
+    );
+    assert!(
+        runs(121).contains(&"equal_or_lower_task 80 rm[412] other edge".into()),
+        "{:?}",
+        runs(121)
+    );
+}
+
 /// Ticks during a long wait have filled the ring; the last switches are kept apart from them.
 #[test]
 fn who_had_the_cpu_is_known_where_switches_were_kept() {

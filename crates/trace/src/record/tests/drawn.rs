@@ -53,6 +53,7 @@ pub(super) enum Kind {
     SchedEntry,
     Contention { begins: bool },
     Tracer { length: u64 },
+    Deboost { thread: usize },
     Unknown,
 }
 
@@ -140,6 +141,7 @@ fn kinds() -> BoxedStrategy<Kind> {
         1 => Just(Kind::SchedEntry),
         1 => any::<bool>().prop_map(|begins| Kind::Contention { begins }),
         1 => lengths().prop_map(|length| Kind::Tracer { length }),
+        1 => task().prop_map(|thread| Kind::Deboost { thread }),
         1 => Just(Kind::Unknown),
     ]
     .boxed()
@@ -351,6 +353,7 @@ impl Timed {
                 edge(begins, kind::CONTENTION_BEGIN, kind::CONTENTION_END)
             }
             Kind::Tracer { length } => plain(kind::TRACER).with(OwnTime { duration_ns: length }),
+            Kind::Deboost { thread: place } => plain(kind::DEBOOST).with(thread(place)),
             Kind::Unknown => plain(99),
         }
     }
@@ -450,6 +453,7 @@ impl Drawn {
             Kind::Contention { begins: true } => What::ContentionBegin,
             Kind::Contention { begins: false } => What::ContentionEnd,
             Kind::Tracer { length } => What::Tracer(length),
+            Kind::Deboost { thread } => What::Deboost(self.left(thread, at)),
             Kind::Unknown => return None,
         })
     }
@@ -466,7 +470,7 @@ impl Drawn {
         };
         let head = &self.head;
         let is_named = place == OWN
-            || (head.looked && place == head.interrupted)
+            || place == head.interrupted
             || (matches!(head.stimulus, 2 | 3) && place == head.waker)
             || self.events.iter().any(came);
         Task { comm: if is_named { task.comm } else { String::new() }, ..task }

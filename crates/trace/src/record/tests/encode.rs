@@ -141,6 +141,7 @@ impl Writer {
                 self.u32(throttled);
             }
             kind::TRACER => self.u64(event.payload::<OwnTime>().duration_ns),
+            kind::DEBOOST => self.thread(event.payload()),
             _ => {}
         }
     }
