@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use wakescope_core::redact::redact;
 use wakescope_core::units::SpanNs;
-use wakescope_report::overlay::{Line, Overlay};
 use wakescope_report::picture::{self, Picture};
+use wakescope_report::run_set::{Line, RunSet};
 use wakescope_report::{html, markdown, realfeel, text};
 
 use crate::ending::format_for;
@@ -195,8 +195,8 @@ fn show_lab(args: &ReportArgs, format: Format, found: &lab::Found) -> Result<Vec
         Format::Realfeel => Err(Failure::new("--format realfeel shows one run, not a lab")
             .try_this("name the run of one cell, or choose another format")),
         Format::Html | Format::Svg | Format::Png => {
-            let overlay = found.overlay()?;
-            draw(args, format, overlay, |overlay| html::lab_page(record, overlay))
+            let run_set = found.run_set()?;
+            draw(args, format, run_set, |run_set| html::lab_page(record, run_set))
         }
         _ => Ok(Vec::new()), // Exported before.
     }
@@ -206,18 +206,18 @@ fn show_lab(args: &ReportArgs, format: Format, found: &lab::Found) -> Result<Vec
 fn draw(
     args: &ReportArgs,
     format: Format,
-    mut overlay: Overlay<'_>,
-    page: impl Fn(&Overlay<'_>) -> String,
+    mut run_set: RunSet<'_>,
+    page: impl Fn(&RunSet<'_>) -> String,
 ) -> Result<Vec<u8>, Failure> {
-    overlay.title = args.title.clone().unwrap_or_default();
-    args.line.iter().for_each(|&line| overlay.add(Line::at(line)));
+    run_set.title = args.title.clone().unwrap_or_default();
+    args.line.iter().for_each(|&line| run_set.add(Line::at(line)));
     let picture = args.picture.unwrap_or_default();
-    overlaid::check(&overlay, format, picture)?;
+    overlaid::check(&run_set, format, picture)?;
     let drawn = match format {
-        Format::Svg => picture::svg(picture, &overlay).map(String::into_bytes),
-        Format::Png => picture::png(picture, &overlay),
-        Format::Md => Some(markdown::report(&overlay).into_bytes()),
-        _ => Some(page(&overlay).into_bytes()),
+        Format::Svg => picture::svg(picture, &run_set).map(String::into_bytes),
+        Format::Png => picture::png(picture, &run_set),
+        Format::Md => Some(markdown::report(&run_set).into_bytes()),
+        _ => Some(page(&run_set).into_bytes()),
     };
     drawn.ok_or_else(|| {
         Failure::new(format!("these runs have no data for the picture {picture}"))

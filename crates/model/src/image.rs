@@ -93,7 +93,7 @@ pub struct Image {
     /// That of real-time tasks, if they have one.
     pub rt_budget: Option<BudgetId>,
     /// All tasks: those of the scenario first, then the threads of the kernel.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<TaskImage>,
     /// What takes CPUs: the timer, the interrupt between CPUs, and those of the scenario.
     pub sources: Vec<Source>,
     /// What runs for each softirq, if anything does.
@@ -154,9 +154,9 @@ pub enum BudgetOf {
     Group,
 }
 
-/// A task.
+/// A task, as a simulation starts it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct TaskImage {
     /// Its name.
     pub name: String,
     /// How it is scheduled.
@@ -257,7 +257,7 @@ impl Image {
 
     /// Tasks whose wakeups are measured.
     pub fn probes(&self) -> impl Iterator<Item = TaskId> + '_ {
-        let is_probe = |&(_, task): &(usize, &Task)| task.period_ps.is_some();
+        let is_probe = |&(_, task): &(usize, &TaskImage)| task.period_ps.is_some();
         self.tasks.iter().enumerate().filter(is_probe).map(|(index, _)| TaskId::at(index))
     }
 }

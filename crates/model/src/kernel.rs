@@ -130,7 +130,7 @@ pub enum TaskState {
     Blocked(LockId),
 }
 
-/// A task.
+/// A task while it is simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Where it is in its code.

@@ -32,7 +32,7 @@ use crate::stimulus::spin::{MachineClock, Spin};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
-use crate::stimulus::{Beside, Ending, Grid, Stimulus, sample};
+use crate::stimulus::{Beside, Ending, Grid, WaitForStimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
 const STACK_BYTES: usize = 128 << 10;
@@ -342,7 +342,7 @@ impl ForChannel for WokenByAnother<'_> {
     }
 }
 
-fn probe<S: Stimulus>(
+fn probe<S: WaitForStimulus>(
     plan: &ProbePlan,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<Ready>>,
@@ -413,7 +413,7 @@ fn turnaround() -> SpanNs {
 
 fn measure(
     home: Option<u32>,
-    mut stimulus: impl Stimulus,
+    mut stimulus: impl WaitForStimulus,
     shared: &Shared,
     times: Times,
 ) -> Report {

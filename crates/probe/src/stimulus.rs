@@ -26,8 +26,9 @@ pub mod watch;
 
 use place::Place;
 
-/// Wakes the calling thread again and again.
-pub trait Stimulus {
+/// Waits for one stimulus after the other, in the calling thread. Which it is, a plan names
+/// ([`wakescope_core::plan::Stimulus`]).
+pub trait WaitForStimulus {
     /// Whether the wakeups come at an interval from which the time between two of them can deviate.
     const HAS_INTERVAL: bool = false;
     /// Prepares the wakeups on `grid`, in place of those before.
@@ -36,7 +37,7 @@ pub trait Stimulus {
     fn wait(&mut self) -> Waited;
     /// How far apart the missed expiries of a wakeup are.
     fn period(&self) -> SpanNs;
-    /// What it saw beside its wakeups since [`Stimulus::begin`].
+    /// What it saw beside its wakeups since [`WaitForStimulus::begin`].
     fn beside(&self) -> Beside {
         Beside::default()
     }
@@ -137,7 +138,7 @@ pub enum Ending {
 /// which arms a watchdog, if somebody looks on, and after it that which tells whether a probe that
 /// another thread wakes has slept.
 #[inline]
-pub fn sample<S: Stimulus>(
+pub fn sample<S: WaitForStimulus>(
     stimulus: &mut S,
     place: &mut impl Place,
     most: u64,

@@ -24,12 +24,12 @@ mod frames;
 mod latest;
 mod net;
 mod percent;
+mod phrases;
 mod ranking;
 mod sections;
 mod steps;
 mod verdict;
 mod waits;
-mod words;
 
 pub(crate) use bound::unsound;
 pub(crate) use causes::shown as shown_causes;
@@ -37,12 +37,12 @@ pub(crate) use episode::{ORDER, not_explained, shares, stack};
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
 pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
+pub(crate) use phrases::{beside, cause, culprit, known, named, phrase, place};
 pub(crate) use steps::step;
 pub(crate) use verdict::because;
 pub(crate) use waits::{
     Line as WaitLine, lines as wait_lines, notes as wait_notes, row as wait_row,
 };
-pub(crate) use words::{beside, cause, culprit, known, named, phrase, place};
 
 pub(crate) use percent::of as percents;
 

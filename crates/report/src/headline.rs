@@ -49,7 +49,7 @@ impl Headline {
     }
 
     /// The same without what was worst, for where that is said already; may be empty.
-    pub(crate) fn rest(&self) -> String {
+    pub(crate) fn place_and_share(&self) -> String {
         match (self.place.as_str(), self.share.as_str()) {
             ("", "") => String::new(),
             (part, "") | ("", part) => format!("{part}."),
@@ -79,7 +79,7 @@ mod tests {
     fn the_headline_is_the_same_in_whole_and_in_parts() {
         let parts = |run: &Run| {
             let headline = Headline::of(run).unwrap();
-            (headline.sentence(), headline.rest())
+            (headline.sentence(), headline.place_and_share())
         };
         let mut run = run_of(&[&[&[2_600; 19_999][..], &[238_000]].concat()]);
         let (whole, rest) = parts(&run);

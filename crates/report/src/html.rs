@@ -9,9 +9,9 @@ use wakescope_core::lab::Lab;
 use crate::audio;
 use crate::matrix::Matrix;
 use crate::model::{Drawn, Simulated};
-use crate::overlay::{Entry, MOST_CURVES, Overlay};
 use crate::picture::{Picture, Room, Scene, draw_svg, scene};
 use crate::quantity;
+use crate::run_set::{Entry, MOST_CURVES, RunSet};
 use crate::tail;
 
 pub(crate) mod answer;
@@ -42,62 +42,62 @@ const LATEST_PAIRS: usize = 12;
 /// The page of some runs.
 ///
 /// Of more pairs of CPUs than curves can be told apart, all are in the heat map, and the latest have curves.
-pub fn page(overlay: &Overlay) -> String {
-    match Matrix::of(overlay) {
-        Some(matrix) if overlay.entries.len() > MOST_CURVES => page_of_pairs(overlay, &matrix),
-        _ => assembled(overlay, &answer::of_runs(overlay), &matrix::section(overlay)),
+pub fn page(run_set: &RunSet) -> String {
+    match Matrix::of(run_set) {
+        Some(matrix) if run_set.entries.len() > MOST_CURVES => page_of_pairs(run_set, &matrix),
+        _ => assembled(run_set, &answer::of_runs(run_set), &matrix::section(run_set)),
     }
 }
 
 /// Whether runs can be in one page.
-pub fn has_room(overlay: &Overlay) -> bool {
-    overlay.entries.len() <= MOST_CURVES || Matrix::of(overlay).is_some()
+pub fn has_room(run_set: &RunSet) -> bool {
+    run_set.entries.len() <= MOST_CURVES || Matrix::of(run_set).is_some()
 }
 
-fn page_of_pairs(overlay: &Overlay, matrix: &Matrix) -> String {
+fn page_of_pairs(run_set: &RunSet, matrix: &Matrix) -> String {
     let latest = matrix.latest(LATEST_PAIRS);
     let entries = latest.iter().map(|&(pair, run)| Entry::of(&matrix::name(pair), run));
     // Above the answer, which is of these only.
     let shown = format!(
         "the {} of {} pairs of CPUs with the latest wakeups",
         latest.len(),
-        overlay.entries.len()
+        run_set.entries.len()
     );
-    let title = match overlay.title.as_str() {
+    let title = match run_set.title.as_str() {
         "" => quantity::capital(&shown),
         title => format!("{title}: {shown}"),
     };
-    let latest = Overlay { title, entries: entries.collect(), lines: overlay.lines.clone() };
-    assembled(&latest, &answer::of_runs(&latest), &matrix::section(overlay))
+    let latest = RunSet { title, entries: entries.collect(), lines: run_set.lines.clone() };
+    assembled(&latest, &answer::of_runs(&latest), &matrix::section(run_set))
 }
 
 /// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
 /// model and load are one curve.
-pub fn lab_page(lab: &Lab, overlay: &Overlay) -> String {
-    assembled(overlay, &crate::lab::html::answer(lab, overlay), &crate::lab::html::results(lab))
+pub fn lab_page(lab: &Lab, run_set: &RunSet) -> String {
+    assembled(run_set, &crate::lab::html::answer(lab, run_set), &crate::lab::html::results(lab))
 }
 
 /// The page of simulations: the runs of all models, the wakeups that were drawn, and what was published.
-pub fn model_page(simulated: &Simulated, overlay: &Overlay, drawn: &[Drawn<'_>]) -> String {
-    assembled(overlay, &answer::of_runs(overlay), &crate::model::html::results(simulated, drawn))
+pub fn model_page(simulated: &Simulated, run_set: &RunSet, drawn: &[Drawn<'_>]) -> String {
+    assembled(run_set, &answer::of_runs(run_set), &crate::model::html::results(simulated, drawn))
 }
 
-fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
-    let title = answer::title(overlay);
+fn assembled(run_set: &RunSet, answer: &str, results: &str) -> String {
+    let title = answer::title(run_set);
     let body = [
         format!("<header>\n{answer}</header>\n<main>\n{results}"),
         // Why wakeups were late is what somebody explained the run for.
-        explained::sections(overlay),
-        legend(overlay),
-        exceedance(overlay),
-        histogram(overlay),
-        values::intervals(overlay),
-        cpus::section(overlay),
-        course(overlay),
-        of_audio(overlay),
-        tail(overlay),
-        load::section(overlay),
-        machine::section(overlay),
+        explained::sections(run_set),
+        legend(run_set),
+        exceedance(run_set),
+        histogram(run_set),
+        values::intervals(run_set),
+        cpus::section(run_set),
+        course(run_set),
+        of_audio(run_set),
+        tail(run_set),
+        load::section(run_set),
+        machine::section(run_set),
         "</main>\n".into(),
     ]
     .concat();
@@ -111,71 +111,71 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
          <script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         SCRIPT_SHA256.trim(),
         text(&title),
-        data::json(overlay)
+        data::json(run_set)
     )
 }
 
 /// Which curve is which; each can be switched off.
-fn legend(overlay: &Overlay) -> String {
-    if overlay.entries.len() < 2 {
+fn legend(run_set: &RunSet) -> String {
+    if run_set.entries.len() < 2 {
         return String::new();
     }
-    let entry = |(at, entry): (usize, &crate::overlay::Entry)| {
+    let entry = |(at, entry): (usize, &crate::run_set::Entry)| {
         format!(
             "<li><button type=\"button\" aria-pressed=\"true\" data-run=\"{at}\">{}<span>{}</span></button></li>\n",
             values::swatch(at),
             element::name(&entry.name(), 120)
         )
     };
-    let entries: String = overlay.entries.iter().enumerate().map(entry).collect();
+    let entries: String = run_set.entries.iter().enumerate().map(entry).collect();
     format!(
         "<nav class=\"legend\" aria-label=\"Runs: switch curves on and off\"><ul>\n{entries}</ul></nav>\n"
     )
 }
 
-fn exceedance(overlay: &Overlay) -> String {
-    let figure = figure(Picture::Exceedance, overlay, true);
-    let title = format!("Exceedance of {}", quantity::words_of(overlay).value);
-    section("exceedance", &title, &(figure + &values::percentiles(overlay)))
+fn exceedance(run_set: &RunSet) -> String {
+    let figure = figure(Picture::Exceedance, run_set, true);
+    let title = format!("Exceedance of {}", quantity::words_of(run_set).value);
+    section("exceedance", &title, &(figure + &values::percentiles(run_set)))
 }
 
-fn histogram(overlay: &Overlay) -> String {
-    let figure = figure(Picture::Histogram, overlay, true);
-    let title = quantity::by_value(quantity::words_of(overlay));
-    section("histogram", &title, &(figure + &values::bands(overlay)))
+fn histogram(run_set: &RunSet) -> String {
+    let figure = figure(Picture::Histogram, run_set, true);
+    let title = quantity::by_value(quantity::words_of(run_set));
+    section("histogram", &title, &(figure + &values::bands(run_set)))
 }
 
-fn course(overlay: &Overlay) -> String {
-    let figure = figure(Picture::Course, overlay, true);
+fn course(run_set: &RunSet) -> String {
+    let figure = figure(Picture::Course, run_set, true);
     if figure.is_empty() {
         return String::new();
     }
     section(
         "course",
-        &format!("Largest {} over the course of the run", quantity::words_of(overlay).value),
-        &(figure + &values::course(overlay)),
+        &format!("Largest {} over the course of the run", quantity::words_of(run_set).value),
+        &(figure + &values::course(run_set)),
     )
 }
 
 /// What came of a virtual sound card.
-fn of_audio(overlay: &Overlay) -> String {
-    let figure = figure(Picture::Audio, overlay, false);
+fn of_audio(run_set: &RunSet) -> String {
+    let figure = figure(Picture::Audio, run_set, false);
     if figure.is_empty() {
         return String::new();
     }
-    let said = overlay.entries.iter().flat_map(|entry| {
+    let said = run_set.entries.iter().flat_map(|entry| {
         let of_run = audio::sentences(&entry.run);
         let lead =
-            if overlay.entries.len() > 1 { format!("{}: ", entry.name()) } else { String::new() };
+            if run_set.entries.len() > 1 { format!("{}: ", entry.name()) } else { String::new() };
         (!of_run.is_empty()).then(|| element::paragraph("lead", &text(&(lead + &of_run.join(" ")))))
     });
     section("audio", "Fragments over the course of the run", &(said.collect::<String>() + &figure))
 }
 
 /// What a run proves about wakeups later than its latest.
-fn tail(overlay: &Overlay) -> String {
+fn tail(run_set: &RunSet) -> String {
     // Of several, each would need a page of its own.
-    let [entry] = overlay.entries.as_slice() else { return String::new() };
+    let [entry] = run_set.entries.as_slice() else { return String::new() };
     let said = tail::sentences(&entry.run);
     let said: String = said.iter().map(|s| element::paragraph("lead", &text(s))).collect();
     section("tail", "How long is long enough", &said)
@@ -186,9 +186,9 @@ pub(crate) const WIDE: Room = Room { width: 880.0, bare: true };
 pub(crate) const NARROW: Room = Room { width: 400.0, bare: true };
 
 /// A picture for wide and narrow screens; nothing if no run has what it shows.
-fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
+fn figure(picture: Picture, run_set: &RunSet, can_zoom: bool) -> String {
     let (Some(wide), Some(narrow)) =
-        (scene(picture, overlay, WIDE), scene(picture, overlay, NARROW))
+        (scene(picture, run_set, WIDE), scene(picture, run_set, NARROW))
     else {
         return String::new();
     };

@@ -10,8 +10,8 @@ use wakescope_core::units::{SpanNs, grouped};
 use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
-use crate::overlay::{Entry, Overlay};
 use crate::quantity;
+use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
 use crate::text::{self, plan};
 
@@ -20,24 +20,24 @@ const MOST: usize = 40;
 const MOST_CAUSES: usize = 5;
 
 /// The answer, a table of the runs, how they stand to their limits, and what speaks against them.
-pub fn report(overlay: &Overlay) -> String {
+pub fn report(run_set: &RunSet) -> String {
     let mut parts = Vec::new();
-    if !overlay.title.is_empty() {
-        parts.push(format!("### {}\n", escaped(&clean(&overlay.title, 200))));
+    if !run_set.title.is_empty() {
+        parts.push(format!("### {}\n", escaped(&clean(&run_set.title, 200))));
     }
-    parts.push(answer(overlay));
-    parts.push(table(overlay));
-    parts.push(limits(overlay));
-    parts.push(waits(overlay));
-    parts.push(causes(overlay));
-    parts.push(findings(overlay));
-    parts.push(basis(overlay));
+    parts.push(answer(run_set));
+    parts.push(table(run_set));
+    parts.push(limits(run_set));
+    parts.push(waits(run_set));
+    parts.push(causes(run_set));
+    parts.push(findings(run_set));
+    parts.push(basis(run_set));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
-fn answer(overlay: &Overlay) -> String {
-    let [entry] = overlay.entries.as_slice() else { return String::new() };
+fn answer(run_set: &RunSet) -> String {
+    let [entry] = run_set.entries.as_slice() else { return String::new() };
     let run = &entry.run;
     let measured = text::sentence(run).unwrap_or_else(|| text::none_measured(run));
     let said = explain::sentence(run).unwrap_or(measured);
@@ -49,13 +49,13 @@ fn answer(overlay: &Overlay) -> String {
     format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
 }
 
-fn table(overlay: &Overlay) -> String {
+fn table(run_set: &RunSet) -> String {
     let mut head = vec!["run".to_owned(), "count".into(), "missed".into()];
     head.extend(Percentile::SHOWN.iter().map(ToString::to_string));
     head.extend(["max".into(), "verdict".into()]);
     let mut out =
         format!("| {} |\n|---|{}\n", head.join(" | "), "--:|".repeat(head.len() - 2) + "---|");
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let all = entry.run.expiries();
         let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
         let mut cells =
@@ -64,15 +64,15 @@ fn table(overlay: &Overlay) -> String {
         cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    match overlay.domain().before_unit() {
+    match run_set.domain().before_unit() {
         "" => out,
         word => format!("Times are {}.\n\n{out}", word.trim()),
     }
 }
 
-fn limits(overlay: &Overlay) -> String {
+fn limits(run_set: &RunSet) -> String {
     let mut out = String::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         for judgement in entry.run.limits.iter().take(MOST) {
             let observed =
                 judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
@@ -87,24 +87,24 @@ fn limits(overlay: &Overlay) -> String {
                     )
                 }
             };
-            out.push_str(&format!("- {}{message}\n", of_run(overlay, entry)));
+            out.push_str(&format!("- {}{message}\n", of_run(run_set, entry)));
         }
     }
     out
 }
 
 /// `6.1 none: `, where there are several.
-fn of_run(overlay: &Overlay, entry: &Entry) -> String {
-    if overlay.entries.len() > 1 { format!("{}: ", escaped(&entry.name())) } else { String::new() }
+fn of_run(run_set: &RunSet, entry: &Entry) -> String {
+    if run_set.entries.len() > 1 { format!("{}: ", escaped(&entry.name())) } else { String::new() }
 }
 
-fn waits(overlay: &Overlay) -> String {
+fn waits(run_set: &RunSet) -> String {
     let mut out = String::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let waits = entry.run.explanation.as_ref().and_then(|e| e.waits.as_ref());
         for line in waits.map(explain::wait_lines).unwrap_or_default() {
             let explain::WaitLine { kind, count, sum_ns, worst_ns, cause, culprit } = line;
-            let span = |ns| domain::span(ns, overlay.domain());
+            let span = |ns| domain::span(ns, run_set.domain());
             let worst = match (worst_ns, culprit.is_empty()) {
                 (None, _) => String::new(),
                 (Some(ns), true) => format!(", longest {} ({cause})", span(ns)),
@@ -113,33 +113,33 @@ fn waits(overlay: &Overlay) -> String {
                 }
             };
             let times = grouped(count);
-            let of_run = of_run(overlay, entry);
+            let of_run = of_run(run_set, entry);
             out.push_str(&format!("- {of_run}{kind} {}, {times} ×{worst}\n", span(sum_ns)));
         }
     }
     if out.is_empty() { out } else { format!("Waits of the followed threads:\n\n{out}") }
 }
 
-fn causes(overlay: &Overlay) -> String {
+fn causes(run_set: &RunSet) -> String {
     let of_net = |run: &Run| run.net_of_steal.as_ref().map(|net| net.causes.clone());
-    let net = ranked(overlay, |run| of_net(run).unwrap_or_default());
+    let net = ranked(run_set, |run| of_net(run).unwrap_or_default());
     let with = |title: &str, rows: String| match rows.as_str() {
         "" => rows,
         _ => format!("{title}:\n\n{rows}"),
     };
-    let notes = overlay.entries.iter().filter_map(|e| e.run.net_of_steal.as_ref());
+    let notes = run_set.entries.iter().filter_map(|e| e.run.net_of_steal.as_ref());
     let note = match notes.map(explain::rest_of_steal).find(|note| !note.is_empty()) {
         Some(note) => format!("\nNote: {note}.\n"),
         None => String::new(),
     };
-    let all = with("Causes of late wakeups", ranked(overlay, |run| run.causes.clone()));
+    let all = with("Causes of late wakeups", ranked(run_set, |run| run.causes.clone()));
     let separator = if net.is_empty() { "" } else { "\n" };
     all + separator + &with(explain::NET_TITLE, net) + &note
 }
 
-fn ranked(overlay: &Overlay, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
+fn ranked(run_set: &RunSet, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
     let mut out = String::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         for (row, _) in explain::shown_causes(&of(&entry.run), MOST_CAUSES) {
             let culprit = match explain::beside(row.blamed()) {
                 none if none.is_empty() => none,
@@ -147,19 +147,19 @@ fn ranked(overlay: &Overlay, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
             };
             out.push_str(&format!(
                 "- {}{:.1} % {}{culprit}, worst {}\n",
-                of_run(overlay, entry),
+                of_run(run_set, entry),
                 100.0 * row.share,
                 explain::cause(row.cause),
-                domain::span(row.worst_ns, overlay.domain())
+                domain::span(row.worst_ns, run_set.domain())
             ));
         }
     }
     out
 }
 
-fn findings(overlay: &Overlay) -> String {
+fn findings(run_set: &RunSet) -> String {
     let mut found: Vec<(&Finding, Vec<&Entry>)> = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let grave = entry.run.validity.findings.iter().filter(|f| f.severity > Severity::Note);
         for finding in grave {
             match found
@@ -175,8 +175,8 @@ fn findings(overlay: &Overlay) -> String {
     let text = found.iter().take(MOST).map(|(finding, entries)| {
         let mark = if finding.severity == Severity::Error { "✗" } else { "!" };
         let of = match entries.as_slice() {
-            [entry] => of_run(overlay, entry),
-            entries if entries.len() == overlay.entries.len() => String::new(),
+            [entry] => of_run(run_set, entry),
+            entries if entries.len() == run_set.entries.len() => String::new(),
             entries => format!("{} runs: ", entries.len()),
         };
         format!(
@@ -188,9 +188,9 @@ fn findings(overlay: &Overlay) -> String {
     text.collect()
 }
 
-fn basis(overlay: &Overlay) -> String {
+fn basis(run_set: &RunSet) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for run in overlay.entries.iter().map(|e| &e.run) {
+    for run in run_set.entries.iter().map(|e| &e.run) {
         let line = match &run.source {
             None => machine(run),
             Some(source) => format!(
@@ -205,7 +205,7 @@ fn basis(overlay: &Overlay) -> String {
             lines.push(line);
         }
     }
-    if overlay.domain() == wakescope_core::run::TimeDomain::Virtual {
+    if run_set.domain() == wakescope_core::run::TimeDomain::Virtual {
         lines.push(VIRTUAL_TIME.into());
     }
     lines.iter().map(|line| format!("{}\n", escaped(line))).collect::<Vec<_>>().join("\n")
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn runs_are_rows() {
         let (a, b) = (run_of(&[&[12_000; 3_000]]), run_of(&[&[9_000, 4_310_000]]));
-        let mut overlay = Overlay::of(vec![Entry::of("old", &a), Entry::of("new|<b>", &b)]);
-        overlay.title = "nightly".into();
+        let mut run_set = RunSet::of(vec![Entry::of("old", &a), Entry::of("new|<b>", &b)]);
+        run_set.title = "nightly".into();
         expect![[r#"
             ### nightly
 
@@ -250,7 +250,7 @@ mod tests {
 
             kernel 6.12.95 · preemption voluntary · timer 1.00 ms · fifo 90 · CPU 0
         "#]]
-        .assert_eq(&report(&overlay));
+        .assert_eq(&report(&run_set));
     }
 
     #[test]
@@ -273,6 +273,6 @@ mod tests {
     }
 
     fn waits_of(run: &wakescope_core::run::Run) -> String {
-        waits(&Overlay::of(vec![Entry::of("run", run)]))
+        waits(&RunSet::of(vec![Entry::of("run", run)]))
     }
 }

@@ -7,7 +7,7 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::plan::{Placement, Plan, Waker};
 use wakescope_core::run::Run;
 
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 
 /// The most CPUs whose pairs are shown together.
 const MOST: usize = 64;
@@ -27,11 +27,11 @@ pub(crate) struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// That of these runs; `None` if they differ in more than the pair, if two are of the same pair, or
     /// if no waker is on another CPU than its probe.
-    pub(crate) fn of(overlay: &'a Overlay) -> Option<Self> {
+    pub(crate) fn of(run_set: &'a RunSet) -> Option<Self> {
         let kind = |run: &'a Run| (without_places(&run.plan), &run.host.release, run.time_domain);
-        let first = kind(&overlay.entries.first()?.run);
+        let first = kind(&run_set.entries.first()?.run);
         let mut runs = BTreeMap::new();
-        for entry in &overlay.entries {
+        for entry in &run_set.entries {
             let is_second = runs.insert(pair(entry)?, &*entry.run).is_some();
             if is_second || kind(&entry.run) != first {
                 return None;
@@ -133,8 +133,8 @@ pub(crate) mod tests {
         (1..).zip(pairs).map(|(i, pair)| run(pair, 1_000 * i)).collect()
     }
 
-    pub(crate) fn overlay(runs: &[Run]) -> Overlay<'_> {
-        Overlay::of(runs.iter().map(|run| Entry::of("run", run)).collect())
+    pub(crate) fn run_set(runs: &[Run]) -> RunSet<'_> {
+        RunSet::of(runs.iter().map(|run| Entry::of("run", run)).collect())
     }
 
     type Change = dyn Fn(&mut Vec<Run>);
@@ -144,7 +144,7 @@ pub(crate) mod tests {
         let change = |change: &Change| {
             let mut runs = runs(2);
             change(&mut runs);
-            Matrix::of(&overlay(&runs)).map(|matrix| matrix.cpus)
+            Matrix::of(&run_set(&runs)).map(|matrix| matrix.cpus)
         };
         assert_eq!(change(&|_| ()), Some(vec![0, 1]));
         assert_eq!(change(&|runs| runs.truncate(2)), Some(vec![0, 1]));
@@ -163,7 +163,7 @@ pub(crate) mod tests {
             assert_eq!(change(no), None, "{at}");
         }
         assert!(
-            Matrix::of(&overlay(&(0..66).map(|i| run((i, 0), 1)).collect::<Vec<_>>())).is_none()
+            Matrix::of(&run_set(&(0..66).map(|i| run((i, 0), 1)).collect::<Vec<_>>())).is_none()
         );
     }
 
@@ -172,7 +172,7 @@ pub(crate) mod tests {
         let mut runs = runs(3);
         runs[4] = run((1, 1), 20_000);
         let latest = |count| -> Vec<Pair> {
-            Matrix::of(&overlay(&runs))
+            Matrix::of(&run_set(&runs))
                 .unwrap()
                 .latest(count)
                 .iter()
@@ -194,9 +194,9 @@ pub(crate) mod tests {
             "invalid: 1 of 9 pairs (waker:probe): 0:1",
             "degraded: 3 of 9 pairs (waker:probe): 2:0, 2:1, 2:2",
         ];
-        assert_eq!(Matrix::of(&overlay(&runs)).unwrap().caveats(), want);
+        assert_eq!(Matrix::of(&run_set(&runs)).unwrap().caveats(), want);
         let diagonal: Vec<Run> = (0..5).map(|i| run((i, 0), 1_000)).collect();
-        let text = Matrix::of(&overlay(&diagonal)).unwrap().caveats().remove(0);
+        let text = Matrix::of(&run_set(&diagonal)).unwrap().caveats().remove(0);
         assert!(
             text.starts_with("not measured: 20 of 25") && text.ends_with(" and 8 more"),
             "{text}"

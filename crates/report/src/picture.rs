@@ -9,7 +9,7 @@ use std::str::FromStr;
 use wakescope_stats::trend::{Series, Trend};
 
 use crate::model::Drawn;
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
 mod audio;
 mod axis;
@@ -143,13 +143,13 @@ impl Room {
 }
 
 /// The picture as SVG, for papers, slides and pages; `None` if no run has what it shows.
-pub fn svg(picture: Picture, overlay: &Overlay) -> Option<String> {
-    scene(picture, overlay, Room::ALONE).map(|scene| svg::document(&scene))
+pub fn svg(picture: Picture, run_set: &RunSet) -> Option<String> {
+    scene(picture, run_set, Room::ALONE).map(|scene| svg::document(&scene))
 }
 
 /// The picture as PNG, at 192 dots per inch; `None` if no run has what it shows.
-pub fn png(picture: Picture, overlay: &Overlay) -> Option<Vec<u8>> {
-    scene(picture, overlay, Room::ALONE).map(|scene| png::draw(&scene))
+pub fn png(picture: Picture, run_set: &RunSet) -> Option<Vec<u8>> {
+    scene(picture, run_set, Room::ALONE).map(|scene| png::draw(&scene))
 }
 
 /// The picture of a series of runs as SVG, one quantity of it; `None` where there is nothing to draw.
@@ -178,17 +178,17 @@ fn timelines(drawn: &[Drawn<'_>]) -> Scene {
 }
 
 /// What the picture consists of.
-pub(crate) fn scene(picture: Picture, overlay: &Overlay, room: Room) -> Option<Scene> {
+pub(crate) fn scene(picture: Picture, run_set: &RunSet, room: Room) -> Option<Scene> {
     match picture {
-        Picture::Exceedance => exceedance::scene(overlay, room),
-        Picture::Histogram => histogram::scene(overlay, room),
-        Picture::Cpus => cpus::scene(overlay, room),
-        Picture::Course => course::scene(overlay, room),
-        Picture::Audio => audio::scene(overlay, room),
-        Picture::Components => components::scene(overlay, room),
-        Picture::Causes => causes::scene(overlay, room),
-        Picture::Episodes => episodes::scene(overlay, room),
-        Picture::Matrix => matrix::scene(overlay, room),
+        Picture::Exceedance => exceedance::scene(run_set, room),
+        Picture::Histogram => histogram::scene(run_set, room),
+        Picture::Cpus => cpus::scene(run_set, room),
+        Picture::Course => course::scene(run_set, room),
+        Picture::Audio => audio::scene(run_set, room),
+        Picture::Components => components::scene(run_set, room),
+        Picture::Causes => causes::scene(run_set, room),
+        Picture::Episodes => episodes::scene(run_set, room),
+        Picture::Matrix => matrix::scene(run_set, room),
     }
 }
 

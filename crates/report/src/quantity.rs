@@ -8,7 +8,7 @@ use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::SpanNs;
 
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
 /// The words for samples of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +80,9 @@ pub(crate) fn words(quantity: Quantity) -> Words {
     }
 }
 
-/// The words for all runs of an overlay together.
-pub(crate) fn words_of(overlay: &Overlay) -> Words {
-    let mut kinds = overlay.entries.iter().map(|entry| words(of(&entry.run)));
+/// The words for all runs of a set together.
+pub(crate) fn words_of(run_set: &RunSet) -> Words {
+    let mut kinds = run_set.entries.iter().map(|entry| words(of(&entry.run)));
     let first = kinds.next().unwrap_or(WAKEUPS);
     if kinds.all(|kind| kind == first) { first } else { SAMPLES }
 }

@@ -242,10 +242,10 @@ fn losses(window: &Window) -> Vec<String> {
     let LeftOut { unstamped, discarded, untracked, first, caught_up, missed, missed_ns, .. } =
         window.left_out;
     let contradicted = window.left_out.contradicted;
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     let mut tell = |count: u64, text: String| {
         if count > 0 {
-            told.push(format!(" ! {text}"));
+            warnings.push(format!(" ! {text}"));
         }
     };
     let times = |count: u64| format!("{} {}", grouped(count), one_or_many(count, "time", "times"));
@@ -305,7 +305,7 @@ fn losses(window: &Window) -> Vec<String> {
             grouped(window.series_limit)
         ),
     );
-    told
+    warnings
 }
 
 /// How many waits are missing, or may be incomplete.

@@ -221,14 +221,14 @@ fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
     let steps = begins.zip(found.iter().zip(ends)).map(|(begin, (change, end))| {
         (change.at, mean(&logs[change.at..end]) - mean(&logs[begin..change.at]))
     });
-    let told: Vec<String> = steps
+    let listed: Vec<String> = steps
         .filter(|(_, step)| step.abs() > (1.0 + MARGIN).ln())
         .map(|(at, step)| format!("{} as many from {} on", times(step.exp()), runs[at].label))
         .collect();
-    (!told.is_empty()).then(|| {
+    (!listed.is_empty()).then(|| {
         format!(
             "The load changed, too: switches per second are {}. Waits may have changed because of the load.",
-            told.join(", ")
+            listed.join(", ")
         )
     })
 }

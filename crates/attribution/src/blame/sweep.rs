@@ -105,7 +105,7 @@ struct Sweep<'c, 'a> {
     refuted: HashSet<Basis>,
     nesting: Nesting,
     ground: Ground,
-    claim: Split,
+    ground_split: Split,
     stretch: u32,
     /// Who runs beneath, if a switch or the context says so.
     runs: Option<Task>,
@@ -131,7 +131,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
             refuted: HashSet::new(),
             nesting: Nesting::default(),
             ground: Ground::Unseen,
-            claim: Split::unexplained(Rule::Unseen),
+            ground_split: Split::unexplained(Rule::Unseen),
             stretch: 0,
             runs: None,
             confused: false,
@@ -243,15 +243,17 @@ impl<'c, 'a> Sweep<'c, 'a> {
         match self.nested_label() {
             Some((label, basis)) => self.push(at, label, basis),
             None => {
-                let split = self.done_to.saturating_add(self.claim.at_most_ns).min(at);
-                self.claim.at_most_ns -= split - self.done_to;
+                let split = self.done_to.saturating_add(self.ground_split.at_most_ns).min(at);
+                self.ground_split.at_most_ns -= split - self.done_to;
                 let basis = match self.ground {
                     Ground::Wait if self.case.doubtful => Basis::Marks,
                     Ground::Handler => Basis::Marks,
                     _ => Basis::Ground(self.stretch),
                 };
-                let (first, then) =
-                    (self.with_lock_wait(&self.claim.first), self.with_lock_wait(&self.claim.then));
+                let (first, then) = (
+                    self.with_lock_wait(&self.ground_split.first),
+                    self.with_lock_wait(&self.ground_split.then),
+                );
                 self.push(split, first, basis);
                 self.push(at, then, basis);
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use wakescope_report::model::{Drawn, Ending, Simulated};
-use wakescope_report::overlay::{Entry, Overlay};
+use wakescope_report::run_set::{Entry, RunSet};
 use wakescope_report::{html, picture};
 
 use crate::ending::{Endings, format_for};
@@ -60,14 +60,14 @@ impl<'a> Drawing<'a> {
         let bytes = match self.format {
             Format::Svg => picture::timelines_svg(drawn).into_bytes(),
             Format::Png => picture::timelines_png(drawn),
-            Format::Html => html::model_page(simulated, &overlay(simulated)?, drawn).into_bytes(),
+            Format::Html => html::model_page(simulated, &run_set(simulated)?, drawn).into_bytes(),
         };
         output::write_file(self.path, &bytes)
     }
 }
 
 /// All runs as they were written, each a curve.
-fn overlay(simulated: &Simulated) -> Result<Overlay<'static>, Failure> {
+fn run_set(simulated: &Simulated) -> Result<RunSet<'static>, Failure> {
     let several = simulated.runs.iter().any(|run| run.seed != simulated.runs[0].seed);
     let mut entries = Vec::new();
     for run in &simulated.runs {
@@ -80,7 +80,7 @@ fn overlay(simulated: &Simulated) -> Result<Overlay<'static>, Failure> {
         let run = Cow::Owned(runs::read(Path::new(folder))?);
         entries.push(Entry { label, run, runs: 1 });
     }
-    let mut overlay = Overlay::of(entries);
-    overlay.title.clone_from(&simulated.scenario);
-    Ok(overlay)
+    let mut run_set = RunSet::of(entries);
+    run_set.title.clone_from(&simulated.scenario);
+    Ok(run_set)
 }

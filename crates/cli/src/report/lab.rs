@@ -9,7 +9,7 @@ use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
 use wakescope_report::lab::model;
-use wakescope_report::overlay::{Entry, Overlay, merged};
+use wakescope_report::run_set::{Entry, RunSet, merged};
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
@@ -90,7 +90,7 @@ impl Found {
 
     /// The runs of the cells, those of a kernel, model and load as one. What cannot be read is told
     /// and left out.
-    pub(super) fn overlay(&self) -> Result<Overlay<'static>, Failure> {
+    pub(super) fn run_set(&self) -> Result<RunSet<'static>, Failure> {
         let mut kinds: Vec<(Kind<'_>, Vec<Run>)> = Vec::new();
         let mut missing = 0_usize;
         let mut first_failure = None;
@@ -120,7 +120,7 @@ impl Found {
             let run = merged(&runs.iter().collect::<Vec<_>>())?;
             Some(Entry { label: label(kind, &kinds), run: Cow::Owned(run), runs: runs.len() })
         });
-        Ok(Overlay::of(entries.collect()))
+        Ok(RunSet::of(entries.collect()))
     }
 
     /// The run that a cell names: among this user's own cells, or beside the lab's record. A record

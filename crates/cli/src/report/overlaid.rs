@@ -4,8 +4,8 @@ use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_report::html;
-use wakescope_report::overlay::{Entry, MOST_CURVES, Overlay};
 use wakescope_report::picture::Picture;
+use wakescope_report::run_set::{Entry, MOST_CURVES, RunSet};
 use wakescope_report::style::clean;
 
 use crate::Failure;
@@ -17,8 +17,8 @@ use super::format::Format;
 const MOST_PAIRS: usize = 64 * 64;
 
 /// What runs show together, each under its label.
-pub(super) fn runs(named: &[Named]) -> Overlay<'_> {
-    Overlay::of(named.iter().map(|n| Entry::of(&n.label, &n.run)).collect())
+pub(super) fn runs(named: &[Named]) -> RunSet<'_> {
+    RunSet::of(named.iter().map(|n| Entry::of(&n.label, &n.run)).collect())
 }
 
 /// Makes all of them such as can be published: numbered, because their folders have names.
@@ -32,24 +32,20 @@ pub(super) fn redact_all(named: &mut [Named]) {
 }
 
 /// Refuses what cannot be shown together in a picture, or in a page of many.
-pub(super) fn check(
-    overlay: &Overlay<'_>,
-    format: Format,
-    picture: Picture,
-) -> Result<(), Failure> {
-    if let Some(fault) = overlay.fault() {
+pub(super) fn check(run_set: &RunSet<'_>, format: Format, picture: Picture) -> Result<(), Failure> {
+    if let Some(fault) = run_set.fault() {
         return Err(Failure::new(format!("these runs measure different quantities: {fault}"))
             .try_this("show only runs of one quantity together"));
     }
     let shows_pairs = match format {
-        Format::Html => html::has_room(overlay),
+        Format::Html => html::has_room(run_set),
         _ => format.is_picture() && picture == Picture::Matrix,
     };
     let (what, most) = match shows_pairs {
         true => ("runs are too many for a matrix", MOST_PAIRS),
         false => ("curves are too many to distinguish", MOST_CURVES),
     };
-    let count = overlay.entries.len();
+    let count = run_set.entries.len();
     if count > most {
         return Err(Failure::new(format!("{count} {what}"))
             .try_this(format!("show at most {most} together")));

@@ -18,7 +18,7 @@ use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
 use wakescope_core::scope::{Kind, Place};
 use wakescope_report::lab::Extent;
-use wakescope_report::overlay::Overlay;
+use wakescope_report::run_set::RunSet;
 use wakescope_report::style::Style;
 use wakescope_stats::cells::{compare, limits, parse_limit};
 use wakescope_stats::paired::pairs_needed;
@@ -232,7 +232,7 @@ fn fuzz_records_of_labs() {
         let Ok(lab) = Lab::from_json(bytes) else { return };
         wakescope_report::lab::text(&lab, Extent::All, Style::default());
         wakescope_report::lab::markdown(&lab);
-        wakescope_report::html::lab_page(&lab, &Overlay::default());
+        wakescope_report::html::lab_page(&lab, &RunSet::default());
     });
 }
 

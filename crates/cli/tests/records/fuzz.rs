@@ -10,8 +10,8 @@ use wakescope_core::watch;
 use wakescope_core::watch::observed::{Grouping, Observed};
 use wakescope_formats::export::cyclictest::Layout;
 use wakescope_formats::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus};
-use wakescope_report::overlay::{Entry, Overlay};
 use wakescope_report::picture::{self, Picture};
+use wakescope_report::run_set::{Entry, RunSet};
 use wakescope_report::style::Style;
 use wakescope_report::watch::{self as shown, By, History, Sort, View};
 use wakescope_report::{explain, html, markdown, text, trace};
@@ -89,11 +89,11 @@ fn fuzz_tables_of_damaged_windows() {
 fn fuzz_pages_of_damaged_records() {
     fuzz_fewer("page", 4, &seeds(), |bytes| {
         let Ok(run) = Run::from_json(bytes) else { return };
-        let overlay = Overlay::of(vec![Entry::of("run", &run)]);
-        html::page(&overlay);
-        markdown::report(&overlay);
+        let run_set = RunSet::of(vec![Entry::of("run", &run)]);
+        html::page(&run_set);
+        markdown::report(&run_set);
         for picture in Picture::ALL {
-            picture::svg(picture, &overlay);
+            picture::svg(picture, &run_set);
         }
     });
 }

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use super::paths::{CodeBuilder, PathCompiler};
 use super::{
     Budget, BudgetId, BudgetOf, Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId,
-    LockId, Names, Op, RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
+    LockId, Names, Op, RESCHEDULE, SOFTIRQS, Source, SourceId, SourceKind, TaskId, TaskImage,
 };
 use crate::rules::Rules;
 use crate::scenario::{
-    Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget, Scenario, Step,
-    Task as ScenarioTask,
+    Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget, Scenario, Step, Task,
 };
 
 /// Those that wait for a CPU are bits of a word, of which the kernel's own take two.
@@ -110,7 +109,7 @@ struct Compiler {
     tick: LengthId,
     return_to_user: LengthId,
     costs: Costs,
-    tasks: Vec<Task>,
+    tasks: Vec<TaskImage>,
     sources: Vec<Source>,
     softirqs: [Option<CodeId>; SOFTIRQS],
     softirq_work: Vec<EventId>,
@@ -198,7 +197,7 @@ impl Compiler {
                 Does::Probe { period_ps, .. } => Some(period_ps),
                 Does::Path(_) => None,
             };
-            self.tasks.push(Task {
+            self.tasks.push(TaskImage {
                 name: task.name.clone(),
                 policy: task.policy,
                 cpu: task.cpu.map(|cpu| CpuId::at(cpu as usize)),
@@ -211,11 +210,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn task_code(
-        &mut self,
-        scenario: &Scenario,
-        task: &ScenarioTask,
-    ) -> Result<CodeId, ImageError> {
+    fn task_code(&mut self, scenario: &Scenario, task: &Task) -> Result<CodeId, ImageError> {
         let (steps, return_to_user) = match &task.does {
             Does::Path(path) => (steps_of(scenario, path)?, None),
             Does::Probe { path: Some(path), .. } => {
@@ -321,7 +316,7 @@ impl Compiler {
         let mut name = format!("irq/{number}-{}", interrupt.name);
         name.truncate(15);
         let only = (scenario.machine.cpus == 1).then_some(0);
-        self.tasks.push(Task {
+        self.tasks.push(TaskImage {
             name,
             policy: IRQ_THREAD,
             cpu: interrupt.cpu.or(only).map(|cpu| CpuId::at(cpu as usize)),
@@ -366,7 +361,7 @@ impl Compiler {
                 code.leave(function);
                 code.push(Op::Jump(0));
             });
-            self.tasks.push(Task {
+            self.tasks.push(TaskImage {
                 name,
                 policy: Policy::Other(0),
                 cpu: Some(CpuId::at(cpu as usize)),

@@ -17,7 +17,7 @@ const SOFTIRQ_BITS: u32 = 0xff00;
 const MOST_WOKEN: usize = 4;
 
 /// What makes a task ready: when that was due, what it was, and where the CPU is if in no hard interrupt.
-struct Stimulus {
+struct WokenBy {
     due: u64,
     source: WakeupSource,
     at: Option<Running>,
@@ -32,7 +32,7 @@ impl Tracepoints<'_> {
             Followed::Threads => self.cpus[number].timer_due = Some(due),
             Followed::Probes if is_probe => {
                 let source = WakeupSource::Timer;
-                self.begin(number, now, task, &Stimulus { due, source, at: None });
+                self.begin(number, now, task, &WokenBy { due, source, at: None });
             }
             Followed::Probes => {}
         }
@@ -61,25 +61,25 @@ impl Tracepoints<'_> {
             None => (now, WakeupSource::Task(runs)),
         };
         let at = (!in_irq).then_some(at);
-        self.begin(number, now, task, &Stimulus { due, source, at });
+        self.begin(number, now, task, &WokenBy { due, source, at });
     }
 
-    fn begin(&mut self, number: usize, now: u64, task: TaskId, stimulus: &Stimulus) {
+    fn begin(&mut self, number: usize, now: u64, task: TaskId, by: &WokenBy) {
         let index = task.index();
         let says_so = self.followed == Followed::Probes;
         if self.wakeups[index].state != State::Idle && !(says_so && self.answered(task)) {
             self.give_up(task);
         }
-        let due = stimulus.due;
+        let due = by.due;
         let there = match self.followed {
             Followed::Probes => number,
             Followed::Threads => self.home[index].index(),
         };
         let (cpu, waits) = (&self.cpus[number], &self.cpus[there]);
-        let irq_entry = cpu.in_irq && stimulus.source == WakeupSource::Timer;
+        let irq_entry = cpu.in_irq && by.source == WakeupSource::Timer;
         let mut begun = Begun {
             state: State::Woken,
-            source: stimulus.source,
+            source: by.source,
             expiry: due,
             cpu: there,
             stimulus_cpu: number,
@@ -99,11 +99,11 @@ impl Tracepoints<'_> {
         };
         begun.begin_stolen(&mut self.cpus[there], now);
         begun.begin_quota(self.quota(task), &self.cpus[there], due);
-        if there == number && self.shown.irq_edges && stimulus.source == WakeupSource::Timer {
+        if there == number && self.shown.irq_edges && by.source == WakeupSource::Timer {
             begun.irqs_off = self.cpus[number].last_irqs_off;
         }
         if there == number {
-            self.look_at_interrupted(number, now, task, stimulus.at, &mut begun);
+            self.look_at_interrupted(number, now, task, by.at, &mut begun);
         }
         if self.cpus[number].in_irq && self.cpus[number].woken.len() < MOST_WOKEN {
             self.cpus[number].woken.push(index);

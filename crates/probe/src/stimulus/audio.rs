@@ -12,7 +12,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
 use super::timer::Alarm;
-use super::{Grid, Stimulus, Waited, Wakeup};
+use super::{Grid, WaitForStimulus, Waited, Wakeup};
 
 /// Computes a fragment, and knows the time: the machine, or a simulation of one in tests.
 pub trait Work {
@@ -99,7 +99,7 @@ impl<'a, A: Alarm, W: Work> Audio<'a, A, W> {
     }
 }
 
-impl<A: Alarm, W: Work> Stimulus for Audio<'_, A, W> {
+impl<A: Alarm, W: Work> WaitForStimulus for Audio<'_, A, W> {
     fn begin(&mut self, grid: Grid) {
         self.recorder.reset();
         // The first room is at the first point.

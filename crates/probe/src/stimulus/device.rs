@@ -13,7 +13,7 @@ use wakescope_sys::clock;
 use wakescope_sys::wakeup_device::{Stamps, WakeupDevice};
 
 use super::watch::Watch;
-use super::{Beside, Grid, Loss, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
 
 /// A device that wakes its reader: the machine's, or a simulation of one in tests.
 pub trait Device {
@@ -59,7 +59,7 @@ impl<'a, D: Device> DeviceWakeups<'a, D> {
     }
 }
 
-impl<D: Device> Stimulus for DeviceWakeups<'_, D> {
+impl<D: Device> WaitForStimulus for DeviceWakeups<'_, D> {
     const HAS_INTERVAL: bool = true;
 
     fn begin(&mut self, grid: Grid) {

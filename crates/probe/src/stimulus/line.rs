@@ -12,7 +12,7 @@ use wakescope_core::line::AnsweredBy;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::{clock, serial};
 
-use super::{Beside, Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 use crate::line::{Port, closed, closed_or, is_passing};
 
 /// How long an answer is waited for.
@@ -166,7 +166,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
     }
 }
 
-impl<W: Wire> Stimulus for RoundTrips<'_, W> {
+impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
     fn begin(&mut self, grid: Grid) {
         (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
         self.interval.0 = self.interval.0.max(1);

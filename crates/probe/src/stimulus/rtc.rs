@@ -13,7 +13,7 @@ use wakescope_sys::clock;
 use wakescope_sys::rtc::{Interrupts, Rtc};
 
 use super::watch::Watch;
-use super::{Beside, Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 
 /// Calls to find one that takes little time.
 const ATTEMPTS: u32 = 50;
@@ -107,7 +107,7 @@ impl<'a, T: Ticks> RtcTicks<'a, T> {
     }
 }
 
-impl<T: Ticks> Stimulus for RtcTicks<'_, T> {
+impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
     const HAS_INTERVAL: bool = true;
 
     fn begin(&mut self, grid: Grid) {

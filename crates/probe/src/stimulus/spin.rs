@@ -9,7 +9,7 @@ use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
-use super::{Beside, Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 
 /// Reads a clock: the machine's, or a simulated one in tests.
 pub trait Watch {
@@ -49,7 +49,7 @@ impl<'a, W: Watch> Spin<'a, W> {
     }
 }
 
-impl<W: Watch> Stimulus for Spin<'_, W> {
+impl<W: Watch> WaitForStimulus for Spin<'_, W> {
     /// Waits for the start without sleeping, so that the loop is as warm there as later. The start
     /// counts as the first reading: a gap across it is part of the run from there on.
     fn begin(&mut self, grid: Grid) {

@@ -47,7 +47,11 @@ fn timer(lateness: &[u64], interval: u64, points: u64) -> Timer<Simulated<'_>> {
 
 const ORIGIN: MonoNs = MonoNs(1_000);
 
-fn run(stimulus: &mut impl Stimulus, place: &mut SimulatedPlace, recorder: &Recorder) -> Ending {
+fn run(
+    stimulus: &mut impl WaitForStimulus,
+    place: &mut SimulatedPlace,
+    recorder: &Recorder,
+) -> Ending {
     let stop = AtomicBool::new(false);
     sample(stimulus, place, u64::MAX, ORIGIN, recorder, None, &stop)
 }
@@ -153,7 +157,7 @@ fn a_stopped_loop_takes_no_further_sample() {
 /// A stimulus without a grid: it comes when it likes.
 struct Given(std::vec::IntoIter<Waited>);
 
-impl Stimulus for Given {
+impl WaitForStimulus for Given {
     fn begin(&mut self, _: Grid) {}
     fn wait(&mut self) -> Waited {
         self.0.next().unwrap_or(Waited::Stopped)

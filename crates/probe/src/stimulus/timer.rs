@@ -8,7 +8,7 @@ use wakescope_sys::shared::Answers;
 
 use super::sleep::Sleep;
 use super::watch::Watch;
-use super::{Grid, Stimulus, Waited, Wakeup};
+use super::{Grid, WaitForStimulus, Waited, Wakeup};
 
 /// Sleeps, and tells when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -71,7 +71,7 @@ impl<A> Timer<A> {
     }
 }
 
-impl<A: Alarm> Stimulus for Timer<A> {
+impl<A: Alarm> WaitForStimulus for Timer<A> {
     const HAS_INTERVAL: bool = true;
 
     fn begin(&mut self, grid: Grid) {

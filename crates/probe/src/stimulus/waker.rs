@@ -19,7 +19,7 @@ use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
 use super::channel::{Channel, Slept};
-use super::{Beside, Grid, Loss, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
 use exchange::{Exchange, State};
 
 pub mod exchange;
@@ -93,7 +93,7 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
     }
 }
 
-impl<C: Channel> Stimulus for WakerWakeups<'_, C> {
+impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
     fn begin(&mut self, grid: Grid) {
         self.interval = grid.interval;
         self.exchange.begin();

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Anew, Change, Explanation};
 use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{counted, grouped};
 
-use super::{WIDTH, words};
+use super::{WIDTH, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -55,7 +55,7 @@ pub(super) fn text(explanation: &Explanation, domain: TimeDomain, style: Style) 
 /// `2 episodes: interrupts off in f → softirq NET_RX, 231 µs`
 fn line(change: &Change, domain: TimeDomain) -> String {
     let Change { before, after, episodes, ns } = change;
-    let (before, after) = (words::named(before.blamed()), words::named(after.blamed()));
+    let (before, after) = (phrases::named(before.blamed()), phrases::named(after.blamed()));
     let episodes = counted(*episodes, "episode");
     match before == after {
         true => format!("{episodes}: {before}, known in another way"),

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Bound, Culprit, Interference, Name, Unsound, Varia
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::grouped;
 
-use super::{WIDTH, words};
+use super::{WIDTH, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
@@ -56,7 +56,7 @@ pub(crate) fn unsound(reason: Unsound) -> String {
         }
         Unsound::Hypervisor => "a hypervisor may take the CPU at any time",
         Unsound::Exceeded { cause } => {
-            let cause = cause.map(|cause| format!(": {}", words::cause(cause)));
+            let cause = cause.map(|cause| format!(": {}", phrases::cause(cause)));
             return format!(
                 "a wakeup exceeded the bound, because of a cause that the bound does not include{}",
                 cause.unwrap_or_default()
@@ -70,7 +70,7 @@ pub(crate) fn unsound(reason: Unsound) -> String {
 /// `local_timer`, `softirq NET_RX`, `NMI watchdog`
 fn name(culprit: &Culprit) -> String {
     match culprit {
-        Culprit::Softirq(Name { name }) => words::softirq_name(name),
+        Culprit::Softirq(Name { name }) => phrases::softirq_name(name),
         Culprit::Nmi(Name { name }) => format!("NMI {name}"),
         Culprit::Interrupt(Name { name }) => name.clone(),
         _ => "interrupt".into(),

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-use super::{percent, threshold, words};
+use super::{percent, phrases, threshold};
 use crate::style::clean;
 use crate::table::columns;
 
@@ -115,7 +115,7 @@ impl Line {
         Self {
             rank: rank.to_string(),
             cause: row.cause.name().into(),
-            culprit: clean(&words::culprit(row.blamed()), LONGEST_CULPRIT),
+            culprit: clean(&phrases::culprit(row.blamed()), LONGEST_CULPRIT),
             episodes: Some(row.episodes),
             worst_ns: row.worst_ns,
             total_ns: row.total_ns,

@@ -6,8 +6,8 @@ use wakescope_core::units::{counted, grouped};
 
 use super::bar::{self, Part};
 use super::frames::{kernel_frame, user_frame};
+use super::phrases::{self, LONGEST_NAME, known, micros, whose};
 use super::steps;
-use super::words::{self, LONGEST_NAME, known, micros, whose};
 use super::{WIDTH, net, percent};
 use crate::domain::span;
 use crate::findings::wrapped;
@@ -78,7 +78,7 @@ fn parts(shares: &[Share]) -> Vec<Part> {
     let part = |share: &&Share| Part {
         ns: share.ns,
         name: short(share.cause).into(),
-        culprit: clean(&words::culprit(share.blamed()), LONGEST_NAME),
+        culprit: clean(&phrases::culprit(share.blamed()), LONGEST_NAME),
     };
     shares.iter().map(part).collect()
 }
@@ -200,7 +200,7 @@ fn truth(episode: &Episode, domain: TimeDomain) -> String {
     }
     let (shown, others) = truth.split_at(truth.len().min(MOST_TRUE));
     let share = |share: &TrueShare| {
-        format!("{} {}", span(share.ns, domain), words::with_culprit(share.blamed()))
+        format!("{} {}", span(share.ns, domain), phrases::with_culprit(share.blamed()))
     };
     let mut shares: Vec<String> = shown.iter().map(share).collect();
     if !others.is_empty() {

@@ -3,7 +3,7 @@
 use wakescope_core::run::Episode;
 
 use super::Ranked;
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 
 /// The most wakeups that are shown of a run, of one of several runs, and of all of them.
 const MOST: usize = 10;
@@ -21,11 +21,11 @@ pub(crate) struct Latest<'a> {
 }
 
 /// The latest wakeups of each run that has an explanation of some.
-pub(crate) fn latest<'a>(overlay: &'a Overlay<'a>) -> Vec<Latest<'a>> {
-    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
+pub(crate) fn latest<'a>(run_set: &'a RunSet<'a>) -> Vec<Latest<'a>> {
+    let most = if run_set.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     let mut left = MOST_OF_ALL;
     let mut found = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let ranked = Ranked::of(&entry.run);
         let explained: Vec<(usize, &Episode)> = ranked.explained().take(most.min(left)).collect();
         let Some(&(last, _)) = explained.last() else { continue };

@@ -3,7 +3,7 @@
 use wakescope_core::explain::{By, Cause, Explanation, Ranking, RankingRow, Subject};
 use wakescope_core::units::{SpanNs, counted, grouped};
 
-use super::{percent, words};
+use super::{percent, phrases};
 use crate::style::clean;
 use crate::table::columns;
 
@@ -71,8 +71,8 @@ fn subject(subject: &Subject, by: By) -> String {
         },
         Subject::Module { name: Some(module) } => format!("[{module}]"),
         Subject::Module { name: None } => "the kernel itself".into(),
-        Subject::Task(task) => words::task_with_policy(task),
-        Subject::Cause { cause } => format!("no {by}: {}", words::cause(*cause)),
+        Subject::Task(task) => phrases::task_with_policy(task),
+        Subject::Cause { cause } => format!("no {by}: {}", phrases::cause(*cause)),
         Subject::Others => "others".into(),
     }
 }

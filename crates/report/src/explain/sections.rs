@@ -8,7 +8,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::{WIDTH, episode, frames, words};
+use super::{WIDTH, episode, frames, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::clean;
@@ -58,7 +58,7 @@ fn section_text(
         Evidence::Edge | Evidence::Stack => "at least ",
     };
     let length = span(share.ns, domain);
-    let mut text = format!("longest {kind}: {at_least}{length}{}", words::whose(share));
+    let mut text = format!("longest {kind}: {at_least}{length}{}", phrases::whose(share));
     if let Some(Longest { begin, end, .. }) = longest {
         text.push_str(&format!("; from {} to {}", place(begin), place(end)));
     }

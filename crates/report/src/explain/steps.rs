@@ -3,7 +3,7 @@
 use wakescope_core::explain::{Interrupted, NamedTask, Step, StepEvent, StepMode};
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::words::{softirq_name, task, task_with_policy};
+use super::phrases::{softirq_name, task, task_with_policy};
 
 /// What an interrupt is called whose entry, which alone has the name, was not seen.
 const NAMELESS: &str = "interrupt";

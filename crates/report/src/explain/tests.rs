@@ -606,7 +606,7 @@ fn what_is_one_is_told_as_one() {
 fn nothing_is_one_and_many() {
     use wakescope_core::run::LoadResult;
 
-    use crate::overlay::{Entry, Overlay};
+    use crate::run_set::{Entry, RunSet};
     let mut run = serial();
     run.threads = run_of(&[&[238_000]]).threads;
     run.worst.truncate(1);
@@ -622,14 +622,14 @@ fn nothing_is_one_and_many() {
         explanation.not_followed,
         explanation.lost_records,
     ) = (1, 1, 1, 1, 1);
-    let overlay = Overlay::of(vec![Entry::of("a", &run)]);
+    let run_set = RunSet::of(vec![Entry::of("a", &run)]);
     let texts = [
         text(&run, PLAIN, Extent::All),
         crate::text::report(&run, PLAIN),
-        crate::markdown::report(&overlay),
-        crate::html::page(&overlay),
-        crate::picture::svg(crate::picture::Picture::Causes, &overlay).unwrap(),
-        crate::picture::svg(crate::picture::Picture::Components, &overlay).unwrap(),
+        crate::markdown::report(&run_set),
+        crate::html::page(&run_set),
+        crate::picture::svg(crate::picture::Picture::Causes, &run_set).unwrap(),
+        crate::picture::svg(crate::picture::Picture::Components, &run_set).unwrap(),
     ];
     for text in texts {
         for (at, _) in text.match_indices("1 ") {

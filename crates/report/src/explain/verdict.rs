@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
-use super::{Ranked, WIDTH, causes, episode, net, threshold, waits, words};
+use super::{Ranked, WIDTH, causes, episode, net, phrases, threshold, waits};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -74,9 +74,9 @@ pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
             format!("{} of it unexplained", span(share.ns, domain))
         }
         Some(share) if is_doubtful_section(share) => {
-            format!("at most {}", words::phrase(share, domain))
+            format!("at most {}", phrases::phrase(share, domain))
         }
-        Some(share) => words::phrase(share, domain),
+        Some(share) => phrases::phrase(share, domain),
         None => "unexplained".into(),
     }
 }

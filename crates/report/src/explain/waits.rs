@@ -6,7 +6,7 @@ use wakescope_core::explain::{
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-use super::{WIDTH, words};
+use super::{WIDTH, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::clean;
@@ -73,7 +73,7 @@ pub(crate) fn lines(waits: &Waits) -> Vec<Line> {
 fn culprit(worst: &WorstWait, most: usize) -> String {
     let WorstWait { cause, culprit, .. } = worst;
     let blamed = Blamed { cause: *cause, culprit, phase: None, from_cpu: None, others: false };
-    clean(&words::culprit(blamed), most)
+    clean(&phrases::culprit(blamed), most)
 }
 
 /// Sentences on the waits that outweigh those after wakeups, each with a blank at its end; empty if none
@@ -176,7 +176,9 @@ fn longest(row: &WaitRow, domain: TimeDomain) -> String {
     let Some(worst) = &row.worst else { return String::new() };
     let length = span(worst.ns, domain);
     match culprit(worst, LONGEST_CULPRIT) {
-        none if none.is_empty() => format!("; the longest {length}: {}", words::cause(worst.cause)),
+        none if none.is_empty() => {
+            format!("; the longest {length}: {}", phrases::cause(worst.cause))
+        }
         culprit => format!("; the longest {length}, by {culprit}"),
     }
 }
@@ -213,7 +215,7 @@ fn of_threads(waits: &Waits, domain: TimeDomain) -> String {
         let ThreadWaits { task, sum_ns, run_delay_ns, kinds } = thread;
         let count = kinds.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
         let there = run_delay_ns.map(|ns| span(ns, domain)).unwrap_or_default();
-        let name = clean(&words::task_with_policy(task), LONGEST_CULPRIT);
+        let name = clean(&phrases::task_with_policy(task), LONGEST_CULPRIT);
         vec![name, grouped(count), span(*sum_ns, domain), there]
     }));
     let shown = waits.threads.len().min(MOST_THREADS);

@@ -10,7 +10,7 @@ use super::element::{Column, headline, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
 use crate::{explain, quantity, text as run_text};
 
@@ -18,17 +18,17 @@ use crate::{explain, quantity, text as run_text};
 const MOST: usize = 60;
 
 /// The name of the page.
-pub(super) fn title(overlay: &Overlay) -> String {
-    match (clean(&overlay.title, 120), overlay.entries.as_slice()) {
+pub(super) fn title(run_set: &RunSet) -> String {
+    match (clean(&run_set.title, 120), run_set.entries.as_slice()) {
         (title, _) if !title.is_empty() => title,
         (_, [entry]) => format!("wakescope: {}", entry.name()),
         (_, entries) => format!("wakescope: {} runs", entries.len()),
     }
 }
 
-pub(super) fn of_runs(overlay: &Overlay) -> String {
-    let above = match clean(&overlay.title, 200) {
-        title if title.is_empty() => match overlay.entries.as_slice() {
+pub(super) fn of_runs(run_set: &RunSet) -> String {
+    let above = match clean(&run_set.title, 200) {
+        title if title.is_empty() => match run_set.entries.as_slice() {
             [entry] => format!(
                 "{} <span class=\"where\">{}</span>",
                 name(&entry.name(), 120),
@@ -39,13 +39,13 @@ pub(super) fn of_runs(overlay: &Overlay) -> String {
         title => name(&title, 200),
     };
     let mut out = paragraph("above", &above);
-    match overlay.entries.as_slice() {
+    match run_set.entries.as_slice() {
         [entry] => out.push_str(&of_one(entry)),
-        _ => out.push_str(&of_several(overlay)),
+        _ => out.push_str(&of_several(run_set)),
     }
-    out.push_str(&domain_caveat(overlay.domain()));
-    out.push_str(&overlay.entries.iter().filter_map(source).collect::<String>());
-    out.push_str(&findings(overlay));
+    out.push_str(&domain_caveat(run_set.domain()));
+    out.push_str(&run_set.entries.iter().filter_map(source).collect::<String>());
+    out.push_str(&findings(run_set));
     out
 }
 
@@ -76,7 +76,9 @@ fn of_one(entry: &Entry) -> String {
     let measured = run_text::sentence(run).unwrap_or_else(|| run_text::none_measured(run));
     let (heading, second) = match explain::sentence(run) {
         // Both begin with the worst wakeup: the one that says why comes first.
-        Some(why) => (why, Headline::of(run).map(|said| said.rest()).unwrap_or_default()),
+        Some(why) => {
+            (why, Headline::of(run).map(|said| said.place_and_share()).unwrap_or_default())
+        }
         None => (measured, String::new()),
     };
     let mut out = headline(&heading);
@@ -88,20 +90,20 @@ fn of_one(entry: &Entry) -> String {
     out
 }
 
-fn of_several(overlay: &Overlay) -> String {
-    headline(&span_of_maxima(overlay)) + &runs(overlay)
+fn of_several(run_set: &RunSet) -> String {
+    headline(&span_of_maxima(run_set)) + &runs(run_set)
 }
 
 /// From which run's worst wakeup to which one's, in a sentence.
-pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
-    let domain = overlay.domain();
+pub(crate) fn span_of_maxima(run_set: &RunSet) -> String {
+    let domain = run_set.domain();
     let mut ranked: Vec<(&Entry, u64)> =
-        overlay.entries.iter().filter_map(|e| Some((e, e.run.expiries().max_ns?))).collect();
+        run_set.entries.iter().filter_map(|e| Some((e, e.run.expiries().max_ns?))).collect();
     ranked.sort_by_key(|&(_, max)| max);
     match ranked.as_slice() {
         [] => "No wakeup was measured.".into(),
-        _ if !overlay.entries.iter().all(|e| quantity::is_wakeup(&e.run)) => {
-            span_of_others(overlay, &ranked)
+        _ if !run_set.entries.iter().all(|e| quantity::is_wakeup(&e.run)) => {
+            span_of_others(run_set, &ranked)
         }
         [(only, max)] => {
             format!("Worst wakeup {} late ({}).", domain::span(*max, domain), only.name())
@@ -117,12 +119,12 @@ pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
 }
 
 /// The same of values that are not all wakeup latencies.
-fn span_of_others(overlay: &Overlay, ranked: &[(&Entry, u64)]) -> String {
-    let words = quantity::words_of(overlay);
+fn span_of_others(run_set: &RunSet, ranked: &[(&Entry, u64)]) -> String {
+    let words = quantity::words_of(run_set);
     let text = |at: Option<&(&Entry, u64)>| {
         at.map_or_else(String::new, |(entry, max)| {
             let quantity = quantity::of(&entry.run);
-            format!("{} ({}, {quantity})", domain::span(*max, overlay.domain()), entry.name())
+            format!("{} ({}, {quantity})", domain::span(*max, run_set.domain()), entry.name())
         })
     };
     match ranked {
@@ -134,7 +136,7 @@ fn span_of_others(overlay: &Overlay, ranked: &[(&Entry, u64)]) -> String {
 }
 
 /// A row per run.
-fn runs(overlay: &Overlay) -> String {
+fn runs(run_set: &RunSet) -> String {
     let head = [
         ("run", Column::Words),
         ("kernel", Column::Words),
@@ -145,7 +147,7 @@ fn runs(overlay: &Overlay) -> String {
         ("max", Column::Number),
         ("", Column::Words),
     ];
-    let rows: Vec<Vec<String>> = overlay
+    let rows: Vec<Vec<String>> = run_set
         .entries
         .iter()
         .enumerate()
@@ -163,7 +165,7 @@ fn runs(overlay: &Overlay) -> String {
             ]
         })
         .collect();
-    key_table(&values::caption("Each run", overlay), &head, &rows)
+    key_table(&values::caption("Each run", run_set), &head, &rows)
 }
 
 fn verdict_word(run: &Run) -> String {
@@ -229,9 +231,9 @@ fn source(entry: &Entry) -> Option<String> {
 }
 
 /// What speaks against the numbers, the gravest first, each once with the runs that it is true of.
-fn findings(overlay: &Overlay) -> String {
+fn findings(run_set: &RunSet) -> String {
     let mut found: Vec<(&Finding, Vec<String>)> = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         for finding in &entry.run.validity.findings {
             match found
                 .iter_mut()
@@ -249,7 +251,7 @@ fn findings(overlay: &Overlay) -> String {
             Severity::Warning => ("warn", "warning"),
             Severity::Error => ("bad", "error"),
         };
-        let of_whom = match (overlay.entries.len(), runs.len()) {
+        let of_whom = match (run_set.entries.len(), runs.len()) {
             (1, _) => String::new(),
             (all, those) if all == those => " <em>(all runs)</em>".into(),
             _ => {

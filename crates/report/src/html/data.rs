@@ -6,17 +6,17 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 
-use crate::overlay::{Entry, Line, Overlay};
 use crate::picture::maxima;
 use crate::quantity;
+use crate::run_set::{Entry, Line, RunSet};
 use crate::style::clean;
 
 /// JSON that can stand in a page: nothing in it ends a script.
-pub(super) fn json(overlay: &Overlay) -> String {
-    let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
-    let word = overlay.domain().before_unit();
-    let words = quantity::words_of(overlay);
-    let limits: Vec<String> = overlay.lines.iter().map(limit).collect();
+pub(super) fn json(run_set: &RunSet) -> String {
+    let runs: Vec<String> = run_set.entries.iter().map(of_run).collect();
+    let word = run_set.domain().before_unit();
+    let words = quantity::words_of(run_set);
+    let limits: Vec<String> = run_set.lines.iter().map(limit).collect();
     format!(
         "{{\"word\":{},\"one\":{},\"value\":{},\"more\":{},\"limits\":[{}],\"runs\":[{}]}}",
         quoted(word),

@@ -13,8 +13,8 @@ use crate::explain::{
     not_explained, percents, place, rest_of_steal, shares, shown_causes, step as step_words,
     wait_lines, wait_notes,
 };
-use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
+use crate::run_set::{Entry, RunSet};
 
 /// The most causes of a run in the table, of one of several runs, steps of a timeline, functions of a stack,
 /// and shares of what a wakeup truly was.
@@ -24,13 +24,13 @@ const MOST_STEPS: usize = 60;
 const MOST_FRAMES: usize = 24;
 const MOST_TRUE: usize = 24;
 
-pub(super) fn sections(overlay: &Overlay) -> String {
-    let components = figure(Picture::Components, overlay, false) + &components(overlay);
+pub(super) fn sections(run_set: &RunSet) -> String {
+    let components = figure(Picture::Components, run_set, false) + &components(run_set);
     let causes =
-        figure(Picture::Causes, overlay, false) + &causes(overlay) + &causes_net_of_steal(overlay);
-    let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
+        figure(Picture::Causes, run_set, false) + &causes(run_set) + &causes_net_of_steal(run_set);
+    let episodes = figure(Picture::Episodes, run_set, false) + &episodes(run_set);
     [
-        section("waits", "Waits", &waits(overlay)),
+        section("waits", "Waits", &waits(run_set)),
         section("causes", "Causes of late wakeups", &causes),
         section("episodes", "Worst wakeups", &episodes),
         section("components", "Components of wakeup latency", &components),
@@ -38,10 +38,10 @@ pub(super) fn sections(overlay: &Overlay) -> String {
     .concat()
 }
 
-fn waits(overlay: &Overlay) -> String {
-    let is_several = overlay.entries.len() > 1;
+fn waits(run_set: &RunSet) -> String {
+    let is_several = run_set.entries.len() > 1;
     let (mut rows, mut notes) = (Vec::new(), String::new());
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let Some(waits) = entry.run.explanation.as_ref().and_then(|e| e.waits.as_ref()) else {
             continue;
         };
@@ -53,7 +53,7 @@ fn waits(overlay: &Overlay) -> String {
             rows.push(cells);
         }
         let of_run = if is_several { name(&entry.name(), 80) + ": " } else { String::new() };
-        for note in wait_notes(waits, overlay.domain()) {
+        for note in wait_notes(waits, run_set.domain()) {
             notes.push_str(&paragraph("hint", &format!("{of_run}{}", text(&note))));
         }
     }
@@ -64,12 +64,12 @@ fn waits(overlay: &Overlay) -> String {
     head.push(("kind", Column::Words));
     head.extend(["waits", "sum", "longest"].map(|n| (n, Column::Number)));
     head.extend(["cause of the longest", "culprit"].map(|n| (n, Column::Words)));
-    table(&values::caption("Waits of the followed threads", overlay), &head, &rows) + &notes
+    table(&values::caption("Waits of the followed threads", run_set), &head, &rows) + &notes
 }
 
-fn components(overlay: &Overlay) -> String {
+fn components(run_set: &RunSet) -> String {
     let mut rows = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let Some(all) = &entry.run.components else { continue };
         let last = if all.sched_duration.is_some() {
             "scheduler latency"
@@ -84,7 +84,7 @@ fn components(overlay: &Overlay) -> String {
         parts.extend(all.sched_duration.as_ref().map(|d| ("scheduling duration", d)));
         for (title, d) in parts {
             let mut row = vec![title.to_owned()];
-            if overlay.entries.len() > 1 {
+            if run_set.entries.len() > 1 {
                 row.insert(0, name(&entry.name(), 80));
             }
             row.extend(figures(d));
@@ -94,11 +94,11 @@ fn components(overlay: &Overlay) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut head = if overlay.entries.len() > 1 { vec![("run", Column::Words)] } else { vec![] };
+    let mut head = if run_set.entries.len() > 1 { vec![("run", Column::Words)] } else { vec![] };
     head.push(("component", Column::Words));
     head.extend(["wakeups", "min", "p50", "p99", "p99.9", "max"].map(|n| (n, Column::Number)));
-    let shown = table(&values::caption("Components of all wakeups", overlay), &head, &rows);
-    if overlay.entries.len() > 1 { folded("The components as a table", &shown) } else { shown }
+    let shown = table(&values::caption("Components of all wakeups", run_set), &head, &rows);
+    if run_set.entries.len() > 1 { folded("The components as a table", &shown) } else { shown }
 }
 
 fn figures(d: &Distribution) -> Vec<String> {
@@ -111,18 +111,18 @@ fn figures(d: &Distribution) -> Vec<String> {
     cells
 }
 
-fn causes(overlay: &Overlay) -> String {
+fn causes(run_set: &RunSet) -> String {
     let title = "Causes of late wakeups";
-    folded_if_any("The causes as a table", &ranking(overlay, title, |run| &run.causes))
+    folded_if_any("The causes as a table", &ranking(run_set, title, |run| &run.causes))
 }
 
 /// The second ranking, where anything was stolen.
-fn causes_net_of_steal(overlay: &Overlay) -> String {
-    let table = ranking(overlay, NET_TITLE, |run| match &run.net_of_steal {
+fn causes_net_of_steal(run_set: &RunSet) -> String {
+    let table = ranking(run_set, NET_TITLE, |run| match &run.net_of_steal {
         Some(net) => &net.causes,
         None => &[],
     });
-    let nets = overlay.entries.iter().filter_map(|entry| entry.run.net_of_steal.as_ref());
+    let nets = run_set.entries.iter().filter_map(|entry| entry.run.net_of_steal.as_ref());
     let note = match nets.map(rest_of_steal).find(|note| !note.is_empty()) {
         Some(note) => paragraph("hint", &text(note)),
         None => String::new(),
@@ -134,11 +134,11 @@ fn folded_if_any(title: &str, shown: &str) -> String {
     if shown.is_empty() { String::new() } else { folded(title, shown) }
 }
 
-fn ranking(overlay: &Overlay, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> String {
-    let is_several = overlay.entries.len() > 1;
+fn ranking(run_set: &RunSet, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> String {
+    let is_several = run_set.entries.len() > 1;
     let most = if is_several { MOST_CAUSES_OF_SEVERAL } else { MOST_CAUSES };
     let mut rows = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         for (row, share) in shown_causes(of(&entry.run), most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
             cells.extend([text(cause(row.cause)), name(&beside(row.blamed()), 80)]);
@@ -156,18 +156,18 @@ fn ranking(overlay: &Overlay, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> 
     let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
     head.extend([("cause", Column::Words), ("culprit", Column::Words)]);
     head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
-    table(&values::caption(title, overlay), &head, &rows)
+    table(&values::caption(title, run_set), &head, &rows)
 }
 
-fn episodes(overlay: &Overlay) -> String {
+fn episodes(run_set: &RunSet) -> String {
     let mut out = String::new();
-    for Latest { entry, explained, not_explained: others } in latest(overlay) {
+    for Latest { entry, explained, not_explained: others } in latest(run_set) {
         for (rank, episode) in explained {
-            out.push_str(&tell(overlay, entry, rank, episode));
+            out.push_str(&tell(run_set, entry, rank, episode));
         }
-        let others = not_explained(others.into_iter(), overlay.domain());
+        let others = not_explained(others.into_iter(), run_set.domain());
         let of_run =
-            if overlay.entries.len() > 1 { name(&entry.name(), 80) + " " } else { String::new() };
+            if run_set.entries.len() > 1 { name(&entry.name(), 80) + " " } else { String::new() };
         out.push_str(&match others.is_empty() {
             true => String::new(),
             false => paragraph("hint", &format!("{of_run}{}", text(&others))),
@@ -176,10 +176,10 @@ fn episodes(overlay: &Overlay) -> String {
     out
 }
 
-fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> String {
-    let domain = overlay.domain();
+fn tell(run_set: &RunSet, entry: &Entry, rank: usize, episode: &Episode) -> String {
+    let domain = run_set.domain();
     let shares = shares(episode);
-    let of_run = if overlay.entries.len() > 1 {
+    let of_run = if run_set.entries.len() > 1 {
         format!("{} ", name(&entry.name(), 80))
     } else {
         String::new()
@@ -219,12 +219,12 @@ fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> Str
         ("culprit and location", Column::Words),
         ("evidence", Column::Words),
     ];
-    let blame = table(&values::caption("Attribution", overlay), &head, &rows);
-    folded(&summary, &(blame + &truth(overlay, episode) + &timeline(overlay, episode)))
+    let blame = table(&values::caption("Attribution", run_set), &head, &rows);
+    folded(&summary, &(blame + &truth(run_set, episode) + &timeline(run_set, episode)))
 }
 
 /// What a simulation knows of it; empty of other runs.
-fn truth(overlay: &Overlay, episode: &Episode) -> String {
+fn truth(run_set: &RunSet, episode: &Episode) -> String {
     if episode.truth.is_empty() {
         return String::new();
     }
@@ -241,10 +241,10 @@ fn truth(overlay: &Overlay, episode: &Episode) -> String {
         ("share", Column::Number),
         ("culprit", Column::Words),
     ];
-    table(&values::caption("Truth", overlay), &head, &rows)
+    table(&values::caption("Truth", run_set), &head, &rows)
 }
 
-fn timeline(overlay: &Overlay, episode: &Episode) -> String {
+fn timeline(run_set: &RunSet, episode: &Episode) -> String {
     if episode.timeline.is_empty() {
         return String::new();
     }
@@ -264,5 +264,5 @@ fn timeline(overlay: &Overlay, episode: &Episode) -> String {
         ]);
     }
     let head = [("time since due", Column::Number), ("event", Column::Words)];
-    table(&values::caption("Timeline", overlay), &head, &rows)
+    table(&values::caption("Timeline", run_set), &head, &rows)
 }

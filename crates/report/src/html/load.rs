@@ -4,12 +4,12 @@ use wakescope_core::run::LoadResult;
 
 use super::element::{self, Column, key_table, name, text};
 use crate::load::{amount, rate};
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
-pub(super) fn section(overlay: &Overlay) -> String {
-    let is_several = overlay.entries.len() > 1;
+pub(super) fn section(run_set: &RunSet) -> String {
+    let is_several = run_set.entries.len() > 1;
     let mut rows = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         for load in entry.run.load.iter().take(32) {
             let mut row = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
             row.extend(cells(load));

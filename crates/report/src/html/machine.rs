@@ -7,12 +7,12 @@ use wakescope_core::units::SpanNs;
 
 use super::element::{self, folded, name, text};
 use crate::line;
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 use crate::stamps;
 use crate::text::{plan, target};
 
-pub(super) fn section(overlay: &Overlay) -> String {
-    let shown: String = match overlay.entries.as_slice() {
+pub(super) fn section(run_set: &RunSet) -> String {
+    let shown: String = match run_set.entries.as_slice() {
         [entry] => facts(entry),
         entries => entries.iter().map(|e| folded(&name(&e.name(), 120), &facts(e))).collect(),
     };

@@ -6,9 +6,9 @@ use wakescope_core::run::Run;
 use super::element::{Column, paragraph, table, text};
 use super::{element, figure, values};
 use crate::matrix::{Matrix, Pair};
-use crate::overlay::Overlay;
 use crate::picture::Picture;
 use crate::quantity;
+use crate::run_set::RunSet;
 
 /// The most CPUs for a table with a column each.
 const MOST_COLUMNS: usize = 8;
@@ -16,16 +16,16 @@ const MOST_COLUMNS: usize = 8;
 /// The most pairs in a list of the latest.
 const MOST_ROWS: usize = 32;
 
-pub(super) fn section(overlay: &Overlay) -> String {
-    let Some(matrix) = Matrix::of(overlay) else { return String::new() };
+pub(super) fn section(run_set: &RunSet) -> String {
+    let Some(matrix) = Matrix::of(run_set) else { return String::new() };
     let caveats: String =
         matrix.caveats().iter().map(|c| paragraph("lead", &text(&quantity::capital(c)))).collect();
     let table = match matrix.cpus.len() {
-        ..=MOST_COLUMNS => pairs(&matrix, overlay),
-        _ => latest(&matrix, overlay),
+        ..=MOST_COLUMNS => pairs(&matrix, run_set),
+        _ => latest(&matrix, run_set),
     };
-    let title = format!("Pairs of CPUs: median {}", quantity::words_of(overlay).value);
-    let figure = figure(Picture::Matrix, overlay, false);
+    let title = format!("Pairs of CPUs: median {}", quantity::words_of(run_set).value);
+    let figure = figure(Picture::Matrix, run_set, false);
     element::section("matrix", &title, &(figure + &caveats + &table))
 }
 
@@ -35,12 +35,12 @@ pub(super) fn name((waker, probe): Pair) -> String {
 }
 
 /// The pairs with the latest wakeups.
-fn latest(matrix: &Matrix, overlay: &Overlay) -> String {
+fn latest(matrix: &Matrix, run_set: &RunSet) -> String {
     let head = [
         ("on CPUs", Column::Words),
         ("median", Column::Number),
         ("max", Column::Number),
-        (quantity::words_of(overlay).many, Column::Number),
+        (quantity::words_of(run_set).many, Column::Number),
     ];
     let row = |(pair, run): (Pair, &Run)| {
         let all = run.expiries();
@@ -49,11 +49,11 @@ fn latest(matrix: &Matrix, overlay: &Overlay) -> String {
         vec![name(pair), median, max, values::count(all.count)]
     };
     let rows: Vec<_> = matrix.latest(MOST_ROWS).into_iter().map(row).collect();
-    table(&values::caption("The pairs with the latest wakeups", overlay), &head, &rows)
+    table(&values::caption("The pairs with the latest wakeups", run_set), &head, &rows)
 }
 
 /// A row per waker.
-fn pairs(matrix: &Matrix, overlay: &Overlay) -> String {
+fn pairs(matrix: &Matrix, run_set: &RunSet) -> String {
     let probes: Vec<String> = matrix.cpus.iter().map(|cpu| format!("probe on CPU {cpu}")).collect();
     let mut head = vec![("waker", Column::Words)];
     head.extend(probes.iter().map(|probe| (probe.as_str(), Column::Number)));
@@ -68,6 +68,6 @@ fn pairs(matrix: &Matrix, overlay: &Overlay) -> String {
         let name = format!("on CPU {waker}");
         std::iter::once(name).chain(matrix.cpus.iter().map(|&probe| cell((waker, probe)))).collect()
     });
-    let caption = values::caption("Median and maximum", overlay);
+    let caption = values::caption("Median and maximum", run_set);
     table(&caption, &head, &rows.collect::<Vec<_>>())
 }

@@ -6,8 +6,8 @@ use wakescope_core::source::{Omission, Quantity, Source};
 use super::*;
 use crate::explain::tests::hostile::waits;
 use crate::explain::tests::runs::crowded;
-use crate::overlay::{Entry, Line};
 use crate::picture::tests::HOSTILE;
+use crate::run_set::{Entry, Line};
 use crate::text::tests::run_of;
 
 /// Checks that elements close in order, and that there are only those that we write.
@@ -45,7 +45,7 @@ fn check_page(page: &str) {
 fn a_command_line_that_nobody_masked_is_masked_on_a_page() {
     let mut run = crowded();
     run.host.cmdline = "root=/dev/secret preempt=full -- secret".into();
-    let page = page(&Overlay::of(vec![Entry::of("run", &run)]));
+    let page = page(&RunSet::of(vec![Entry::of("run", &run)]));
     assert!(page.contains("root=[masked] preempt=full -- [masked]"));
     assert!(!page.contains("secret"));
 }
@@ -54,12 +54,12 @@ fn a_command_line_that_nobody_masked_is_masked_on_a_page() {
 fn waits_of_threads_have_a_table() {
     let mut run = crowded();
     let title = "Waits of the followed threads";
-    assert!(!page(&Overlay::of(vec![Entry::of("run", &run)])).contains(title));
+    assert!(!page(&RunSet::of(vec![Entry::of("run", &run)])).contains(title));
     let mut of_threads = waits("spin");
     of_threads.kinds.iter_mut().for_each(|row| row.sum_ns = 6_300_000_000);
     of_threads.kinds[1].count = 63;
     run.explanation.as_mut().unwrap().waits = Some(of_threads);
-    let page = page(&Overlay::of(vec![Entry::of("run", &run)]));
+    let page = page(&RunSet::of(vec![Entry::of("run", &run)]));
     check_page(&page);
     for part in [title, "throttled", "6.30 s", ">63<", "higher_priority_task", "to raise the quota"]
     {
@@ -117,10 +117,10 @@ fn no_text_from_elsewhere_becomes_markup() {
     for count in [1, runs.len()] {
         let entries =
             runs.iter().zip(HOSTILE).take(count).map(|(run, label)| Entry::of(label, run));
-        let mut overlay = Overlay::of(entries.collect());
-        overlay.title = HOSTILE.concat();
-        overlay.add(Line { label: HOSTILE[0].into(), at_ns: 50_000, share: None });
-        let page = page(&overlay);
+        let mut run_set = RunSet::of(entries.collect());
+        run_set.title = HOSTILE.concat();
+        run_set.add(Line { label: HOSTILE[0].into(), at_ns: 50_000, share: None });
+        let page = page(&run_set);
         check_page(&page);
         assert_eq!(page.matches("<script").count(), 2, "ours, and its data");
         assert!(!page.contains("alert(1)</script>"));
@@ -157,7 +157,7 @@ fn pages_stay_small() {
     let run = run_of(&[&samples[..20_000], &samples[20_000..]]);
     let of = |count: usize| {
         let entries = (0..count).map(|i| Entry::of(&format!("run {i}"), &run));
-        page(&Overlay::of(entries.collect())).len()
+        page(&RunSet::of(entries.collect())).len()
     };
     assert!(of(1) < 120_000, "{}", of(1));
     assert!(of(20) < 700_000, "{}", of(20));
@@ -167,7 +167,7 @@ fn pages_stay_small() {
 fn virtual_time_is_called_virtual() {
     let mut run = crowded();
     run.time_domain = TimeDomain::Virtual;
-    let page = page(&Overlay::of(vec![Entry::of("a", &run)]));
+    let page = page(&RunSet::of(vec![Entry::of("a", &run)]));
     assert!(page.contains("412 virtual µs late"), "{page}");
     assert!(page.contains("Virtual time counts instructions"));
     assert!(page.contains("\"word\":\"virtual \""));
@@ -187,7 +187,7 @@ fn a_page_reads_without_a_script() {
         alive: true,
         ..Default::default()
     }];
-    let page = page(&Overlay::of(vec![Entry::of("a", &run)]));
+    let page = page(&RunSet::of(vec![Entry::of("a", &run)]));
     check_page(&page);
     let order = [
         "<h1>Worst wakeup 412\u{a0}µs late: 391\u{a0}µs no preemption point",

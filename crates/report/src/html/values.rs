@@ -6,9 +6,9 @@ use wakescope_core::units::{SpanNs, grouped};
 
 use super::element::{Column, folded, key_table, name, section, table, text};
 use crate::intervals;
-use crate::overlay::{Entry, Overlay};
 use crate::picture::{self, maxima};
 use crate::quantity;
+use crate::run_set::{Entry, RunSet};
 
 /// A time in a cell, or a dash.
 pub(super) fn time(ns: Option<u64>) -> String {
@@ -25,8 +25,8 @@ pub(super) fn count(count: u64) -> String {
 }
 
 /// A table's caption, which says where cells have no room to that time is virtual.
-pub(super) fn caption(of: &str, overlay: &Overlay) -> String {
-    match overlay.domain().before_unit() {
+pub(super) fn caption(of: &str, run_set: &RunSet) -> String {
+    match run_set.domain().before_unit() {
         "" => of.into(),
         word => format!("{of}, in {word}time"),
     }
@@ -42,55 +42,55 @@ pub(super) fn swatch(at: usize) -> String {
 }
 
 /// A run's name in a row.
-fn row_name(at: usize, entry: &Entry, overlay: &Overlay) -> String {
+fn row_name(at: usize, entry: &Entry, run_set: &RunSet) -> String {
     let name = name(&entry.name(), 120);
-    if overlay.entries.len() > 1 { format!("{}{name}", swatch(at)) } else { name }
+    if run_set.entries.len() > 1 { format!("{}{name}", swatch(at)) } else { name }
 }
 
 /// A row per run: what the curve shows where it crosses the nines.
-pub(super) fn percentiles(overlay: &Overlay) -> String {
+pub(super) fn percentiles(run_set: &RunSet) -> String {
     let names: Vec<String> = Percentile::SHOWN.iter().map(ToString::to_string).collect();
-    let words = quantity::words_of(overlay);
+    let words = quantity::words_of(run_set);
     let mut head =
         vec![("run", Column::Words), (words.many, Column::Number), ("min", Column::Number)];
     head.extend(names.iter().map(|n| (n.as_str(), Column::Number)));
     head.push(("max", Column::Number));
     let row = |(at, entry): (usize, &Entry)| {
         let all = entry.run.expiries();
-        let mut row = vec![row_name(at, entry, overlay), count(all.count), time(all.min_ns)];
+        let mut row = vec![row_name(at, entry, run_set), count(all.count), time(all.min_ns)];
         row.extend(Percentile::SHOWN.iter().map(|&p| quantile(&all, p)));
         row.push(time(all.max_ns));
         row
     };
-    let rows: Vec<Vec<String>> = overlay.entries.iter().enumerate().map(row).collect();
-    let caption = caption("Percentiles", overlay) + "; a dash where there are too few samples";
+    let rows: Vec<Vec<String>> = run_set.entries.iter().enumerate().map(row).collect();
+    let caption = caption("Percentiles", run_set) + "; a dash where there are too few samples";
     key_table(&caption, &head, &rows)
 }
 
 /// The bands of histograms, for who cannot see them. Of several runs only their outlines are shown.
-pub(super) fn bands(overlay: &Overlay) -> String {
-    let [entry] = overlay.entries.as_slice() else { return String::new() };
+pub(super) fn bands(run_set: &RunSet) -> String {
+    let [entry] = run_set.entries.as_slice() else { return String::new() };
     let row = |band: &picture::Band| {
         vec![format!("{} to {}", SpanNs(band.lower), SpanNs(band.upper)), count(band.count)]
     };
     let rows: Vec<Vec<String>> = picture::bands(&entry.run.expiries()).iter().map(row).collect();
-    let words = quantity::words_of(overlay);
+    let words = quantity::words_of(run_set);
     let head = [(words.value, Column::Words), (words.many, Column::Number)];
-    let caption = caption(&quantity::by_value(words), overlay);
+    let caption = caption(&quantity::by_value(words), run_set);
     folded("The bands as a table", &table(&caption, &head, &rows))
 }
 
 /// How the times between wakeups deviate from the interval; empty where that was not recorded.
-pub(super) fn intervals(overlay: &Overlay) -> String {
-    let all: Vec<_> = overlay.entries.iter().map(|entry| entry.run.interval_deviation()).collect();
+pub(super) fn intervals(run_set: &RunSet) -> String {
+    let all: Vec<_> = run_set.entries.iter().map(|entry| entry.run.interval_deviation()).collect();
     let row = |at: usize, entry: &Entry| {
         let figures = all[at].as_ref()?.figures()?;
-        let mut row = vec![row_name(at, entry, overlay), count(figures.count)];
+        let mut row = vec![row_name(at, entry, run_set), count(figures.count)];
         row.push(text(&SpanNs(entry.run.plan.interval_ns).to_string()));
         row.extend(intervals::cells(&figures).map(|cell| text(&cell)));
         Some(row)
     };
-    let rows = overlay.entries.iter().enumerate().filter_map(|(at, entry)| row(at, entry));
+    let rows = run_set.entries.iter().enumerate().filter_map(|(at, entry)| row(at, entry));
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         return String::new();
@@ -98,7 +98,7 @@ pub(super) fn intervals(overlay: &Overlay) -> String {
     let numbers = ["intervals", "of", "min", "mean", "standard deviation", "max"];
     let mut head = vec![("run", Column::Words)];
     head.extend(numbers.map(|number| (number, Column::Number)));
-    let mut shown = key_table(&caption("Deviation of the interval", overlay), &head, &rows);
+    let mut shown = key_table(&caption("Deviation of the interval", run_set), &head, &rows);
     if let [Some(all)] = all.as_slice() {
         let bands = |sign: &str, d: &Distribution| -> Vec<Vec<String>> {
             let row = |band: &picture::Band| {
@@ -111,7 +111,7 @@ pub(super) fn intervals(overlay: &Overlay) -> String {
         rows.reverse();
         rows.extend(bands("+", &all.longer));
         let head = [("deviation", Column::Words), ("intervals", Column::Number)];
-        let caption = caption("Intervals by deviation", overlay);
+        let caption = caption("Intervals by deviation", run_set);
         shown.push_str(&folded("The intervals as a table", &table(&caption, &head, &rows)));
     }
     section("intervals", "Time between wakeups", &shown)
@@ -121,8 +121,8 @@ pub(super) fn intervals(overlay: &Overlay) -> String {
 const PARTS: usize = 16;
 
 /// The largest lateness of each part of the run.
-pub(super) fn course(overlay: &Overlay) -> String {
-    let [entry] = overlay.entries.as_slice() else { return String::new() };
+pub(super) fn course(run_set: &RunSet) -> String {
+    let [entry] = run_set.entries.as_slice() else { return String::new() };
     let Some(maxima) = maxima(&entry.run) else { return String::new() };
     let size = maxima.max_ns.len().div_ceil(PARTS).max(1);
     let from = |slot: usize| SpanNs((slot as u64).saturating_mul(maxima.slot_ns));
@@ -131,8 +131,8 @@ pub(super) fn course(overlay: &Overlay) -> String {
         vec![format!("{first} to {last}"), time(part.iter().flatten().max().copied())]
     };
     let rows: Vec<Vec<String>> = maxima.max_ns.chunks(size).enumerate().map(row).collect();
-    let largest = format!("largest {}", quantity::words_of(overlay).value);
+    let largest = format!("largest {}", quantity::words_of(run_set).value);
     let head = [("from the start of the run", Column::Words), (largest.as_str(), Column::Number)];
-    let caption = caption(&quantity::capital(&largest), overlay);
+    let caption = caption(&quantity::capital(&largest), run_set);
     folded("The course as a table", &table(&caption, &head, &rows))
 }

@@ -9,16 +9,16 @@ use super::{
 };
 use crate::html::answer::span_of_maxima;
 use crate::html::element::{self, Column, key_table, name, paragraph, section, text};
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
 /// The answer in a sentence, and what virtual time leaves out.
-pub(crate) fn answer(lab: &Lab, overlay: &Overlay) -> String {
+pub(crate) fn answer(lab: &Lab, run_set: &RunSet) -> String {
     let above = match lab.plan.as_str() {
         "" => "lab".into(),
         plan => format!("lab: {}", name(plan, 80)),
     };
     let heading = match headline::headline(lab).as_str() {
-        "" => span_of_maxima(overlay),
+        "" => span_of_maxima(run_set),
         answer => answer.to_owned(),
     };
     [

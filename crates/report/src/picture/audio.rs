@@ -9,24 +9,24 @@ use super::frame::{self, Named, Side};
 use super::scene::{Anchor, Ink, Scene};
 use super::{Room, curve};
 use crate::audio;
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
 /// What one run has: its place among the runs, its set-up and its fragments.
 type Drawn = (usize, AudioPlan, Audio);
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let runs: Vec<Drawn> = overlay.entries.iter().enumerate().filter_map(drawn).collect();
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let runs: Vec<Drawn> = run_set.entries.iter().enumerate().filter_map(drawn).collect();
     let (high, until) = extent(&runs)?;
     let title = "Fragments over the course of the run";
     let description = format!(
         "The longest cycle and the longest computing of each moment, and how long the buffer lasts. {}",
-        frame::description(overlay)
+        frame::description(run_set)
     );
-    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let (mut scene, top) = frame::begin(run_set, room, title, description);
     let height = if room.is_narrow() { 260.0 } else { 300.0 };
     let field = frame::field(room, top, height, 20.0);
     let (x, y) = (Axis::linear(until, field.across()), Axis::linear(high, field.up()));
-    let kind = overlay.domain().before_unit();
+    let kind = run_set.domain().before_unit();
     let across = format!("{kind}time from the start of the run");
     let up = format!("longest {kind}time of a fragment");
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &across });
@@ -34,7 +34,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     draw_lines(&mut scene, field, &runs, &y);
     let mut named = Vec::new();
     for (at, _, of) in &runs {
-        let name = overlay.entries[*at].name();
+        let name = run_set.entries[*at].name();
         let curves = [("from write to write", &of.cycle_maxima), ("computing", &of.compute_maxima)];
         for (i, (what, maxima)) in curves.into_iter().enumerate() {
             let series = 2 * at + i;
@@ -54,7 +54,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     Some(scene)
 }
 
-fn drawn((at, entry): (usize, &crate::overlay::Entry)) -> Option<Drawn> {
+fn drawn((at, entry): (usize, &crate::run_set::Entry)) -> Option<Drawn> {
     let of = audio::of(&entry.run).filter(|of| of.cycle_maxima.largest().is_some())?;
     Some((at, entry.run.plan.audio?, of))
 }
@@ -100,19 +100,19 @@ fn extent(runs: &[Drawn]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use crate::audio::tests::run;
-    use crate::overlay::{Entry, Overlay};
     use crate::picture::{Picture, svg};
+    use crate::run_set::{Entry, RunSet};
     use crate::text::tests::run_of;
 
     #[test]
     fn the_limit_is_drawn_in_red_beside_cycles_and_computing() {
         let (run, other) = (run(), run_of(&[&[1_000; 9]]));
-        let drawn = svg(Picture::Audio, &Overlay::of(vec![Entry::of("a", &run)])).unwrap();
+        let drawn = svg(Picture::Audio, &RunSet::of(vec![Entry::of("a", &run)])).unwrap();
         for want in
             ["buffer 8.70 ms", "fragment 2.90 ms", "from write to write", "computing", "b00020"]
         {
             assert!(drawn.contains(want), "{want}: {drawn}");
         }
-        assert!(svg(Picture::Audio, &Overlay::of(vec![Entry::of("a", &other)])).is_none());
+        assert!(svg(Picture::Audio, &RunSet::of(vec![Entry::of("a", &other)])).is_none());
     }
 }

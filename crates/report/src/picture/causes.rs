@@ -9,7 +9,7 @@ use super::frame;
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::{fitting, text_width};
 use crate::explain::{self, shown_causes};
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 
 /// The most causes of a run that have a bar, of one of several runs, and of all of them.
 const MOST: usize = 10;
@@ -40,9 +40,9 @@ pub(super) fn number(cause: Cause) -> usize {
     }
 }
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     let explained: Vec<&Entry> =
-        overlay.entries.iter().filter(|e| !e.run.causes.is_empty()).collect();
+        run_set.entries.iter().filter(|e| !e.run.causes.is_empty()).collect();
     if explained.is_empty() {
         return None;
     }
@@ -50,16 +50,16 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         "One bar per cause: its length is the share of the total lateness of late wakeups. {}",
         description(&explained)
     );
-    let (mut scene, mut y) = frame::begin(overlay, room, "Causes of late wakeups", description);
-    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
+    let (mut scene, mut y) = frame::begin(run_set, room, "Causes of late wakeups", description);
+    let most = if run_set.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     for entry in explained.into_iter().take(MOST_OF_ALL / most) {
-        if overlay.entries.len() > 1 {
+        if run_set.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
         for (row, _) in shown_causes(&entry.run.causes, most) {
-            draw(&mut scene, overlay, room, y, row);
+            draw(&mut scene, run_set, room, y, row);
             y += ROW;
         }
     }
@@ -67,14 +67,14 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     Some(scene)
 }
 
-fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow) {
+fn draw(scene: &mut Scene, run_set: &RunSet, room: Room, y: f64, row: &CauseRow) {
     let wide = room.width - 24.0;
     let share = format!("{:.1} %", 100.0 * row.share);
     let beside = if room.is_narrow() {
         share
     } else {
         let wakeups = counted(row.episodes, "wakeup");
-        let worst = frame::span(overlay, row.worst_ns);
+        let worst = frame::span(run_set, row.worst_ns);
         format!("{share} · {wakeups} · worst {worst}")
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);

@@ -10,7 +10,7 @@ use super::bars::{Part, stacked};
 use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 
 /// The components in order of time.
 const NAMES: [&str; 4] =
@@ -21,18 +21,18 @@ const ONE: &str = "scheduler latency and duration";
 const BAR: f64 = 26.0;
 const ROW: f64 = 58.0;
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     let explained: Vec<&Entry> =
-        overlay.entries.iter().filter(|e| e.run.components.is_some()).collect();
+        run_set.entries.iter().filter(|e| e.run.components.is_some()).collect();
     if explained.is_empty() {
         return None;
     }
     let title = "Components of wakeup latency";
     let description = format!(
         "Bars of the same length, divided by the shares of the components. {}",
-        frame::description(overlay)
+        frame::description(run_set)
     );
-    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let (mut scene, top) = frame::begin(run_set, room, title, description);
     let named: Vec<Named> = NAMES
         .iter()
         .enumerate()
@@ -44,12 +44,12 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         .collect();
     let mut y = frame::draw_legend(&mut scene, &named, 12.0, top) + 8.0;
     for entry in &explained {
-        if overlay.entries.len() > 1 {
+        if run_set.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 10.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for row in rows(overlay, &entry.run) {
+        for row in rows(run_set, &entry.run) {
             let text = fitting(&row.name, SMALL, room.width - 24.0);
             scene.text((12.0, y + 12.0), &text, Anchor::Start, Ink::Text);
             draw_row(&mut scene, room, y + 20.0, &row);
@@ -82,7 +82,7 @@ fn draw_row(scene: &mut Scene, room: Room, y: f64, row: &Row) {
 }
 
 #[allow(clippy::cast_precision_loss)] // Shares in a picture.
-fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
+fn rows(run_set: &RunSet, run: &Run) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(all) = &run.components {
         let mean =
@@ -91,7 +91,7 @@ fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
         let parts =
             [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency), last];
         let count = counted(all.irq_latency.count, "wakeup");
-        rows.push(named(overlay, &format!("all {count}, on average"), parts));
+        rows.push(named(run_set, &format!("all {count}, on average"), parts));
     }
     if let Some(explanation) = &run.explanation {
         let explained = explanation.explained;
@@ -101,22 +101,22 @@ fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
             let noun = if is_part { "explained late wakeup" } else { "late wakeup" };
             let late = counted(explained, noun);
             let mean = one_or_many(explained, "", ", on average");
-            rows.push(named(overlay, &format!("the {late}{mean}"), parts));
+            rows.push(named(run_set, &format!("the {late}{mean}"), parts));
         }
     }
     let worst =
         run.worst.iter().filter(|e| e.components.is_some()).max_by_key(|e| e.wakeup_latency_ns);
     if let Some(components) = worst.and_then(|e| e.components) {
-        rows.push(named(overlay, "the worst explained wakeup", parts(&components)));
+        rows.push(named(run_set, "the worst explained wakeup", parts(&components)));
     }
     rows.retain(|row| row.parts.iter().sum::<f64>() > 0.0);
     rows
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From u64s, so in their range.
-fn named(overlay: &Overlay, name: &str, parts: [f64; 4]) -> Row {
+fn named(run_set: &RunSet, name: &str, parts: [f64; 4]) -> Row {
     let whole = parts.iter().sum::<f64>().round().max(0.0) as u64;
-    Row { name: format!("{name}: {}", frame::span(overlay, whole)), parts }
+    Row { name: format!("{name}: {}", frame::span(run_set, whole)), parts }
 }
 
 #[allow(clippy::cast_precision_loss)]

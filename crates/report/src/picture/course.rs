@@ -7,29 +7,29 @@ use super::axis::Axis;
 use super::frame::{self, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
-use crate::overlay::Overlay;
 use crate::quantity;
+use crate::run_set::RunSet;
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let courses: Vec<Option<Maxima>> = overlay.entries.iter().map(|e| maxima(&e.run)).collect();
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let courses: Vec<Option<Maxima>> = run_set.entries.iter().map(|e| maxima(&e.run)).collect();
     let (low, high, until) = extent(&courses)?;
-    let value = quantity::words_of(overlay).value;
+    let value = quantity::words_of(run_set).value;
     let description = format!(
         "The largest {value} of each moment from the beginning of the run to its end. {}",
-        frame::description(overlay)
+        frame::description(run_set)
     );
     let title = format!("Largest {value} over the course of the run");
-    let (mut scene, top) = frame::begin(overlay, room, &title, description);
+    let (mut scene, top) = frame::begin(run_set, room, &title, description);
     let height = if room.is_narrow() { 260.0 } else { 300.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::linear(until, field.across());
     let y = Axis::logarithmic(low, high, field.up());
-    let kind = overlay.domain().before_unit();
+    let kind = run_set.domain().before_unit();
     let (across, up) =
         (format!("{kind}time from the start of the run"), format!("largest {kind}{value}"));
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &across });
     frame::draw_up(&mut scene, field, Side { ticks: y.times(), title: &up });
-    draw_limits(&mut scene, field, overlay, &y);
+    draw_limits(&mut scene, field, run_set, &y);
     for (at, course) in courses.iter().enumerate() {
         let Some(course) = course else { continue };
         let drawn = curve::course(course, &x, &y);
@@ -42,15 +42,15 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         scene.end();
     }
     frame::note(&mut scene, "course", field, &x, &y);
-    frame::end(&mut scene, overlay, room, (field.left, top + height));
+    frame::end(&mut scene, run_set, room, (field.left, top + height));
     Some(scene)
 }
 
 /// Limits lie across here.
 #[allow(clippy::cast_precision_loss)]
-fn draw_limits(scene: &mut Scene, field: frame::Field, overlay: &Overlay, y: &Axis) {
+fn draw_limits(scene: &mut Scene, field: frame::Field, run_set: &RunSet, y: &Axis) {
     scene.begin("limits", None);
-    for line in &overlay.lines {
+    for line in &run_set.lines {
         let at = line.at_ns as f64;
         if at > y.low && at < y.high {
             let at = y.at(at);

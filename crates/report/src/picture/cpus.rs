@@ -9,8 +9,8 @@ use super::frame::{self, Field};
 use super::scene::{Anchor, Ink, NORMAL, Point, SMALL, Scene};
 use super::width::{fitting, text_width};
 use super::{Room, curve, exceedance};
-use crate::overlay::Overlay;
 use crate::quantity;
+use crate::run_set::RunSet;
 
 /// The most CPUs with a picture of their own: the worst of them.
 const MOST: usize = 24;
@@ -20,25 +20,25 @@ const HEIGHT: f64 = 158.0;
 /// The threads of a CPU: of each run, by its place, its samples.
 type Panel<'a> = Vec<(usize, &'a Distribution)>;
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let (low, high) = frame::extent(overlay)?;
-    let (panels, left_out) = panels(overlay);
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let (low, high) = frame::extent(run_set)?;
+    let (panels, left_out) = panels(run_set);
     if panels.is_empty() {
         return None;
     }
-    let words = quantity::words_of(overlay);
+    let words = quantity::words_of(run_set);
     let title = format!("Each CPU: exceedance of {}", words.value);
     let description = format!(
         "For each CPU the share of {} {} than x, on the same axes; all CPUs together in grey. {}",
         words.many,
         words.more,
-        frame::description(overlay)
+        frame::description(run_set)
     );
-    let (mut scene, top) = frame::begin(overlay, room, &title, description);
+    let (mut scene, top) = frame::begin(run_set, room, &title, description);
     let columns = columns(room, panels.len());
     #[allow(clippy::cast_precision_loss)]
     let width = (room.width - 8.0) / columns as f64;
-    let least = exceedance::least_share(overlay);
+    let least = exceedance::least_share(run_set);
     for (i, (cpu, panel)) in panels.iter().enumerate() {
         #[allow(clippy::cast_precision_loss)]
         let (column, row) = ((i % columns) as f64, (i / columns) as f64);
@@ -52,10 +52,10 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         let x = Axis::logarithmic(low, high, field.across());
         let y = Axis::logarithmic(least, 1.0, field.up());
         draw_axes(&mut scene, field, &x, &y);
-        draw_panel(&mut scene, overlay, panel, (field, &x, &y));
+        draw_panel(&mut scene, run_set, panel, (field, &x, &y));
         let max = panel.iter().filter_map(|(_, d)| d.max_ns).max();
         let max = max
-            .map_or_else(|| "no samples".into(), |ns| format!("max {}", frame::span(overlay, ns)));
+            .map_or_else(|| "no samples".into(), |ns| format!("max {}", frame::span(run_set, ns)));
         draw_title(&mut scene, field, cpu, &max);
     }
     #[allow(clippy::cast_precision_loss)]
@@ -66,7 +66,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         end += 20.0;
     }
     if !room.bare {
-        end = frame::draw_legend(&mut scene, &frame::names(overlay), 50.0, end);
+        end = frame::draw_legend(&mut scene, &frame::names(run_set), 50.0, end);
     }
     scene.height = end;
     Some(scene)
@@ -80,9 +80,9 @@ fn columns(room: Room, panels: usize) -> usize {
 }
 
 /// The CPUs with the largest maxima, in order of their numbers, and how many are left out.
-fn panels<'a>(overlay: &'a Overlay) -> (Vec<(String, Panel<'a>)>, usize) {
+fn panels<'a>(run_set: &'a RunSet) -> (Vec<(String, Panel<'a>)>, usize) {
     let mut of_cpu: BTreeMap<u32, Panel<'a>> = BTreeMap::new();
-    for (at, entry) in overlay.entries.iter().enumerate() {
+    for (at, entry) in run_set.entries.iter().enumerate() {
         for thread in &entry.run.threads {
             if let Some(cpu) = thread.cpu {
                 of_cpu.entry(cpu).or_default().push((at, &thread.expiries));
@@ -106,11 +106,11 @@ fn panels<'a>(overlay: &'a Overlay) -> (Vec<(String, Panel<'a>)>, usize) {
 
 fn draw_panel(
     scene: &mut Scene,
-    overlay: &Overlay,
+    run_set: &RunSet,
     panel: &Panel<'_>,
     (_, x, y): (Field, &Axis, &Axis),
 ) {
-    if let [entry] = overlay.entries.as_slice() {
+    if let [entry] = run_set.entries.as_slice() {
         let all = curve::exceedance(&entry.run.expiries(), x, y);
         scene.lines(all.lines, Ink::Behind, 1.5, &[]);
     }

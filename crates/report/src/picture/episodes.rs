@@ -12,38 +12,38 @@ use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
 use crate::explain::{self, Latest, ORDER, because, latest, shares};
-use crate::overlay::Overlay;
+use crate::run_set::RunSet;
 
 const BAR: f64 = 20.0;
 const ROW: f64 = 46.0;
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let shown = latest(overlay);
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let shown = latest(run_set);
     let episodes = || shown.iter().flat_map(|l| l.explained.iter().map(|&(_, episode)| episode));
     let longest = episodes().map(|e| e.wakeup_latency_ns).max()?;
     let description = format!(
         "One bar per wakeup: its length is the lateness, its parts are the causes. {}",
-        frame::description(overlay)
+        frame::description(run_set)
     );
     let (mut scene, top) =
-        frame::begin(overlay, room, "Worst wakeups, with attribution", description);
+        frame::begin(run_set, room, "Worst wakeups, with attribution", description);
     let mut y = frame::draw_legend(&mut scene, &legend(episodes), 12.0, top) + 8.0;
     let first = y;
     #[allow(clippy::cast_precision_loss)]
     let x = Axis::linear(longest as f64, (12.0, room.width - 12.0));
     let grid = scene.marks.len();
     for Latest { entry, explained, .. } in &shown {
-        if overlay.entries.len() > 1 {
+        if run_set.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 12.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
         for &(rank, episode) in explained {
-            draw(&mut scene, overlay, room, (y, rank, episode), &x);
+            draw(&mut scene, run_set, room, (y, rank, episode), &x);
             y += ROW;
         }
     }
-    draw_axis(&mut scene, overlay, room, (first, y, grid), &x);
+    draw_axis(&mut scene, run_set, room, (first, y, grid), &x);
     scene.height = y + 46.0;
     Some(scene)
 }
@@ -66,16 +66,16 @@ where
 #[allow(clippy::cast_precision_loss)]
 fn draw(
     scene: &mut Scene,
-    overlay: &Overlay,
+    run_set: &RunSet,
     room: Room,
     (y, rank, episode): (f64, usize, &Episode),
     x: &Axis,
 ) {
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu} · ")).unwrap_or_default();
-    let mut text = format!("#{rank}  {cpu}{}", frame::span(overlay, episode.wakeup_latency_ns));
+    let mut text = format!("#{rank}  {cpu}{}", frame::span(run_set, episode.wakeup_latency_ns));
     text.push_str(&format!(" late · {} in", SpanNs(episode.expiry_ns)));
     if !room.is_narrow() {
-        text.push_str(&format!(" · {}", because(episode, overlay.domain())));
+        text.push_str(&format!(" · {}", because(episode, run_set.domain())));
     }
     let text = fitting(&text, SMALL, room.width - 24.0);
     scene.text((12.0, y + 12.0), &text, Anchor::Start, Ink::Text);
@@ -93,7 +93,7 @@ fn draw(
 /// The axis below all bars, and lines through them, which lie behind.
 fn draw_axis(
     scene: &mut Scene,
-    overlay: &Overlay,
+    run_set: &RunSet,
     room: Room,
     (top, bottom, behind): (f64, f64, usize),
     x: &Axis,
@@ -109,7 +109,7 @@ fn draw_axis(
             if anchor == Anchor::Middle { tick.at.min(room.width - half - 2.0) } else { tick.at };
         scene.text((at, bottom + 16.0), &tick.label, anchor, Ink::Faint);
     }
-    let kind = match overlay.domain() {
+    let kind = match run_set.domain() {
         TimeDomain::Real => "time since the wakeup was due".into(),
         domain => format!("{}time since the wakeup was due", domain.before_unit()),
     };

@@ -8,7 +8,7 @@ use super::axis::{Axis, Scale, Tick, above_each_other, beside_each_other};
 use super::scene::{Anchor, DASHES, Ink, LARGE, NORMAL, Point, SMALL, Scene, Shape};
 use super::width::{fitting, text_width};
 use crate::domain;
-use crate::overlay::{Line, Overlay};
+use crate::run_set::{Line, RunSet};
 use crate::style::clean;
 
 /// Where a plot lies in its picture.
@@ -38,14 +38,14 @@ impl Field {
 /// Begins a picture: its title, where that does not stand beside it. Returns where what it shows can
 /// begin.
 pub(super) fn begin(
-    overlay: &Overlay,
+    run_set: &RunSet,
     room: Room,
     title: &str,
     description: String,
 ) -> (Scene, f64) {
     let mut scene = Scene {
         width: room.width,
-        title: match clean(&overlay.title, 120) {
+        title: match clean(&run_set.title, 120) {
             own if own.is_empty() => title.into(),
             own => format!("{own}: {title}"),
         },
@@ -202,9 +202,9 @@ pub(super) struct Named {
 }
 
 /// The legend of a picture's curves: their names, and the largest value of each.
-pub(super) fn names(overlay: &Overlay) -> Vec<Named> {
-    let domain = overlay.domain();
-    let name = |(series, entry): (usize, &crate::overlay::Entry)| {
+pub(super) fn names(run_set: &RunSet) -> Vec<Named> {
+    let domain = run_set.domain();
+    let name = |(series, entry): (usize, &crate::run_set::Entry)| {
         let max = entry.run.summary.max_ns.or_else(|| entry.run.expiries().max_ns);
         let name = match max {
             Some(ns) => format!("{} · max {}", entry.name(), domain::span(ns, domain)),
@@ -212,7 +212,7 @@ pub(super) fn names(overlay: &Overlay) -> Vec<Named> {
         };
         Named { name, series, is_bar: false }
     };
-    overlay.entries.iter().enumerate().map(name).collect()
+    run_set.entries.iter().enumerate().map(name).collect()
 }
 
 /// Draws a legend from `top` on, in as many columns as have room. Returns where it ends.
@@ -245,9 +245,9 @@ pub(super) fn draw_legend(scene: &mut Scene, named: &[Named], left: f64, top: f6
 }
 
 /// Ends a picture of curves at a height, with the legend below unless that stands beside it.
-pub(super) fn end(scene: &mut Scene, overlay: &Overlay, room: Room, (left, height): (f64, f64)) {
+pub(super) fn end(scene: &mut Scene, run_set: &RunSet, room: Room, (left, height): (f64, f64)) {
     scene.height =
-        if room.bare { height } else { draw_legend(scene, &names(overlay), left, height) };
+        if room.bare { height } else { draw_legend(scene, &names(run_set), left, height) };
 }
 
 /// Tells a page's script where the plot lies and what its axes are.
@@ -266,13 +266,13 @@ pub(super) fn note(scene: &mut Scene, kind: &str, field: Field, x: &Axis, y: &Ax
 }
 
 /// `lateness, virtual time`
-pub(super) fn lateness(overlay: &Overlay) -> String {
-    let kind = match overlay.domain().before_unit() {
+pub(super) fn lateness(run_set: &RunSet) -> String {
+    let kind = match run_set.domain().before_unit() {
         "" => String::new(),
         word => format!(" in {word}time"),
     };
     let mut quantities: Vec<String> = Vec::new();
-    for entry in &overlay.entries {
+    for entry in &run_set.entries {
         let name = match entry.run.quantity() {
             Quantity::WakeupLatency if entry.run.source.is_none() => "lateness of wakeups".into(),
             other => other.to_string(),
@@ -286,10 +286,10 @@ pub(super) fn lateness(overlay: &Overlay) -> String {
 
 /// The span of values that plots of several runs have in common, a little wider than them; `None`
 /// without samples.
-pub(super) fn extent(overlay: &Overlay) -> Option<(f64, f64)> {
+pub(super) fn extent(run_set: &RunSet) -> Option<(f64, f64)> {
     let mut low = u64::MAX;
     let mut high = 0_u64;
-    for run in overlay.entries.iter().map(|e| &e.run) {
+    for run in run_set.entries.iter().map(|e| &e.run) {
         for thread in &run.threads {
             let buckets = thread.expiries.histogram.buckets();
             // What lies below a coarse bucket's upper edge is not known better than that.
@@ -305,7 +305,7 @@ pub(super) fn extent(overlay: &Overlay) -> Option<(f64, f64)> {
         return None;
     }
     // Limits are part of the picture, unless they would shrink the rest to a point.
-    let limits = overlay.lines.iter().map(|l| l.at_ns).filter(|&ns| ns / 1_000 <= high);
+    let limits = run_set.lines.iter().map(|l| l.at_ns).filter(|&ns| ns / 1_000 <= high);
     let high = limits.max().map_or(high, |limit| high.max(limit));
     #[allow(clippy::cast_precision_loss)]
     let (low, high) = (low.max(1) as f64, high.max(1) as f64);
@@ -314,9 +314,9 @@ pub(super) fn extent(overlay: &Overlay) -> Option<(f64, f64)> {
 }
 
 /// `4.31 ms late (CPU 0)` and the like, for descriptions.
-pub(super) fn description(overlay: &Overlay) -> String {
-    let domain = overlay.domain();
-    let sentences = overlay.entries.iter().take(24).map(|entry| {
+pub(super) fn description(run_set: &RunSet) -> String {
+    let domain = run_set.domain();
+    let sentences = run_set.entries.iter().take(24).map(|entry| {
         let max = entry.run.expiries().max_ns;
         let max = max.map_or_else(
             || "no samples".into(),
@@ -325,17 +325,17 @@ pub(super) fn description(overlay: &Overlay) -> String {
         format!("{}: {max}", entry.name())
     });
     let mut sentences: Vec<String> = sentences.collect();
-    if overlay.entries.len() > sentences.len() {
-        sentences.push(format!("and {} more", overlay.entries.len() - sentences.len()));
+    if run_set.entries.len() > sentences.len() {
+        sentences.push(format!("and {} more", run_set.entries.len() - sentences.len()));
     }
-    let limits = overlay.lines.iter().map(|l| format!("limit {}", clean(&l.label, 60)));
+    let limits = run_set.lines.iter().map(|l| format!("limit {}", clean(&l.label, 60)));
     sentences.extend(limits);
     sentences.join("; ") + "."
 }
 
 /// A time of a picture, with its domain.
-pub(super) fn span(overlay: &Overlay, ns: u64) -> String {
-    match overlay.domain() {
+pub(super) fn span(run_set: &RunSet, ns: u64) -> String {
+    match run_set.domain() {
         wakescope_core::run::TimeDomain::Real => SpanNs(ns).to_string(),
         domain => domain::span(ns, domain),
     }

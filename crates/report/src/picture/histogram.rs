@@ -5,24 +5,24 @@ use super::axis::Axis;
 use super::frame::{self, Field, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
-use crate::overlay::{Entry, Overlay};
 use crate::quantity;
+use crate::run_set::{Entry, RunSet};
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let (low, high) = frame::extent(overlay)?;
-    let scale = Scale::of(overlay);
-    let words = quantity::words_of(overlay);
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let (low, high) = frame::extent(run_set)?;
+    let scale = Scale::of(run_set);
+    let words = quantity::words_of(run_set);
     let description = format!(
         "Outlines of histograms{}, both scales logarithmic, eight bands to each doubling. {}",
         if scale == Scale::Shares { " as shares of each run's wakeups" } else { "" },
-        frame::description(overlay)
+        frame::description(run_set)
     );
-    let (mut scene, top) = frame::begin(overlay, room, &quantity::by_value(words), description);
+    let (mut scene, top) = frame::begin(run_set, room, &quantity::by_value(words), description);
     let height = if room.is_narrow() { 300.0 } else { 360.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::logarithmic(low, high, field.across());
-    let y = scale.axis(overlay, field);
-    let lateness = frame::lateness(overlay);
+    let y = scale.axis(run_set, field);
+    let lateness = frame::lateness(run_set);
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &lateness });
     let bands = "8 bands to each doubling";
     let counts = format!("{}, {bands}", words.many);
@@ -32,8 +32,8 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         Scale::Shares => Side { ticks: y.shares(), title: &shares },
     };
     frame::draw_up(&mut scene, field, up);
-    frame::draw_limits(&mut scene, field, &without_shares(overlay), &x, |_| field.bottom);
-    for (at, entry) in overlay.entries.iter().enumerate() {
+    frame::draw_limits(&mut scene, field, &without_shares(run_set), &x, |_| field.bottom);
+    for (at, entry) in run_set.entries.iter().enumerate() {
         let drawn = curve::histogram(&entry.run.expiries(), scale.whole(entry), &x, &y);
         let (ink, dash) = frame::look(at);
         scene.begin("series", Some(at));
@@ -47,13 +47,13 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     if scale == Scale::Shares {
         scene.notes.push(("shares", String::new()));
     }
-    frame::end(&mut scene, overlay, room, (field.left, top + height));
+    frame::end(&mut scene, run_set, room, (field.left, top + height));
     Some(scene)
 }
 
 /// Limits where there are no shares to draw them at.
-fn without_shares(overlay: &Overlay) -> Vec<crate::overlay::Line> {
-    overlay.lines.iter().map(|l| crate::overlay::Line { share: None, ..l.clone() }).collect()
+fn without_shares(run_set: &RunSet) -> Vec<crate::run_set::Line> {
+    run_set.lines.iter().map(|l| crate::run_set::Line { share: None, ..l.clone() }).collect()
 }
 
 /// What the height of a band is.
@@ -66,8 +66,8 @@ enum Scale {
 }
 
 impl Scale {
-    fn of(overlay: &Overlay) -> Self {
-        let mut counts = overlay.entries.iter().map(|e| e.run.expiries().count);
+    fn of(run_set: &RunSet) -> Self {
+        let mut counts = run_set.entries.iter().map(|e| e.run.expiries().count);
         let first = counts.next();
         if counts.all(|count| Some(count) == first) { Self::Counts } else { Self::Shares }
     }
@@ -83,9 +83,9 @@ impl Scale {
 
     /// From a little less than a single wakeup to a little more than the highest band.
     #[allow(clippy::cast_precision_loss)]
-    fn axis(self, overlay: &Overlay, field: Field) -> Axis {
+    fn axis(self, run_set: &RunSet, field: Field) -> Axis {
         let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-        for entry in &overlay.entries {
+        for entry in &run_set.entries {
             let whole = self.whole(entry);
             for band in curve::bands(&entry.run.expiries()) {
                 least = least.min(1.0 / whole);

@@ -13,8 +13,8 @@ use super::width::{fitting, text_width};
 use super::{bars, frame};
 use crate::domain;
 use crate::matrix::{Matrix, Pair};
-use crate::overlay::Overlay;
 use crate::quantity;
+use crate::run_set::RunSet;
 
 /// The most that a cell takes.
 const CELL: (f64, f64) = (96.0, 32.0);
@@ -33,14 +33,14 @@ struct Cells {
     has_figures: bool,
 }
 
-pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let matrix = Matrix::of(overlay)?;
+pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
+    let matrix = Matrix::of(run_set)?;
     let (low, high) = extent(&matrix)?;
-    let value = quantity::words_of(overlay).value;
-    let kind = overlay.domain().before_unit();
+    let value = quantity::words_of(run_set).value;
+    let kind = run_set.domain().before_unit();
     let title = format!("Median {value} by CPU of waker and probe, in {kind}µs");
     let (mut scene, top) =
-        frame::begin(overlay, room, &title, description(overlay, &matrix, (low, high)));
+        frame::begin(run_set, room, &title, description(run_set, &matrix, (low, high)));
     let cells = Cells::new(&matrix, room, top + 44.0, (low, high));
     let axes = format!("rows: CPU of the waker, columns: CPU of the probe; median, {kind}µs");
     let axes = fitting(&axes, SMALL, room.width - 24.0);
@@ -193,14 +193,14 @@ fn draw_scale(scene: &mut Scene, cells: &Cells, room: Room, top: f64) -> f64 {
 
 /// The picture in words.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn description(overlay: &Overlay, matrix: &Matrix, (low, _): (f64, f64)) -> String {
+fn description(run_set: &RunSet, matrix: &Matrix, (low, _): (f64, f64)) -> String {
     let all = matrix.pairs().filter_map(|pair| Some((ns_of(median(matrix, pair)?), pair)));
     let worst = all.max_by_key(|&(ns, _)| ns).map_or_else(String::new, |(ns, (waker, probe))| {
         let (low, high) =
-            (domain::span(low as u64, overlay.domain()), domain::span(ns, overlay.domain()));
+            (domain::span(low as u64, run_set.domain()), domain::span(ns, run_set.domain()));
         format!("from {low} to {high}, with the waker on CPU {waker} and the probe on CPU {probe}")
     });
-    let value = quantity::words_of(overlay).value;
+    let value = quantity::words_of(run_set).value;
     let caveats: String =
         matrix.caveats().iter().map(|c| format!(" {}.", quantity::capital(c))).collect();
     format!(

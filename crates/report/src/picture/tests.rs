@@ -10,7 +10,7 @@ use super::scene::{Anchor, Ink, Mark};
 use super::width::text_width;
 use super::*;
 use crate::explain::tests::runs::{crowded, serial};
-use crate::overlay::{Entry, Line};
+use crate::run_set::{Entry, Line};
 use crate::text::tests::run_of;
 
 /// What somebody may have called a run.
@@ -38,10 +38,10 @@ fn full(samples: &[&[u64]]) -> Run {
 }
 
 /// What has data for a picture: a run, or runs of pairs of CPUs.
-fn overlay_for<'a>(picture: Picture, run: &'a Run, pairs: &'a [Run]) -> Overlay<'a> {
+fn run_set_for<'a>(picture: Picture, run: &'a Run, pairs: &'a [Run]) -> RunSet<'a> {
     match picture {
-        Picture::Matrix => crate::matrix::tests::overlay(pairs),
-        _ => Overlay::of(vec![Entry::of("a", run)]),
+        Picture::Matrix => crate::matrix::tests::run_set(pairs),
+        _ => RunSet::of(vec![Entry::of("a", run)]),
     }
 }
 
@@ -149,10 +149,10 @@ fn every_picture_of_every_run_is_in_order() {
             runs: if run.plan.waker.is_some() { 1 } else { 1 + i },
         };
         let entries = runs.iter().enumerate().map(entry).collect();
-        let mut overlay = Overlay::of(entries);
-        overlay.title = HOSTILE[0].into();
+        let mut run_set = RunSet::of(entries);
+        run_set.title = HOSTILE[0].into();
         for at_ns in [1, 100_000, 101_000, 102_000, 390_000, u64::MAX] {
-            overlay.add(Line {
+            run_set.add(Line {
                 label: HOSTILE[3].into(),
                 at_ns,
                 share: (at_ns % 2 == 0).then_some(0.001),
@@ -162,7 +162,7 @@ fn every_picture_of_every_run_is_in_order() {
             for room in
                 [Room::ALONE, Room { width: 880.0, bare: true }, Room { width: 400.0, bare: true }]
             {
-                let Some(scene) = scene(picture, &overlay, room) else { continue };
+                let Some(scene) = scene(picture, &run_set, room) else { continue };
                 *seen += 1;
                 check_scene(&scene);
                 check_svg(&svg::document(&scene));
@@ -176,9 +176,9 @@ fn every_picture_of_every_run_is_in_order() {
 #[test]
 fn a_picture_of_a_run() {
     let run = run_of(&[&[&[10_000; 90][..], &[20_000; 9], &[300_000]].concat()]);
-    let mut overlay = Overlay::of(vec![Entry::of("a <b>", &run)]);
-    overlay.add(Line { label: "p99 ≤ 100 µs".into(), at_ns: 100_000, share: Some(0.01) });
-    let svg = svg(Picture::Exceedance, &overlay).unwrap();
+    let mut run_set = RunSet::of(vec![Entry::of("a <b>", &run)]);
+    run_set.add(Line { label: "p99 ≤ 100 µs".into(), at_ns: 100_000, share: Some(0.01) });
+    let svg = svg(Picture::Exceedance, &run_set).unwrap();
     let shown = svg.replace("<g ", "\n<g ").replace("</g>", "</g>\n");
     let parts: Vec<&str> =
         shown.lines().filter(|l| l.contains("series") || l.contains("limits")).collect();
@@ -195,8 +195,8 @@ fn virtual_time_is_called_virtual_in_every_picture() {
     let mut pairs = crate::matrix::tests::runs(2);
     pairs.iter_mut().for_each(|run| run.time_domain = TimeDomain::Virtual);
     for picture in Picture::ALL {
-        let overlay = overlay_for(picture, &run, &pairs);
-        let svg = svg(picture, &overlay).unwrap();
+        let run_set = run_set_for(picture, &run, &pairs);
+        let svg = svg(picture, &run_set).unwrap();
         let drawn = svg.split_once("</desc>").unwrap().1;
         assert!(drawn.contains("virtual"), "{picture}: {drawn}");
     }
@@ -207,9 +207,9 @@ fn a_png_has_the_pixels_of_its_scene() {
     let run = full(&[&[9_000, 10_000, 400_000], &[8_000; 500]]);
     let pairs = crate::matrix::tests::runs(2);
     for picture in Picture::ALL {
-        let overlay = overlay_for(picture, &run, &pairs);
-        let scene = scene(picture, &overlay, Room::ALONE).unwrap();
-        let (width, height, rgb) = decoded(&png(picture, &overlay).unwrap());
+        let run_set = run_set_for(picture, &run, &pairs);
+        let scene = scene(picture, &run_set, Room::ALONE).unwrap();
+        let (width, height, rgb) = decoded(&png(picture, &run_set).unwrap());
         #[allow(clippy::cast_precision_loss)]
         let sides = (width as f64 / 2.0 - scene.width, height as f64 / 2.0 - scene.height);
         assert!(sides.0.abs() < 0.5 && sides.1.abs() < 0.5, "{picture}: {width} × {height}");
@@ -273,11 +273,11 @@ proptest! {
         let cpus: Vec<Vec<u64>> = cpus.into_iter().map(|c| c.into_iter().map(|v| v >> 8).collect()).collect();
         let samples: Vec<&[u64]> = cpus.iter().map(Vec::as_slice).collect();
         let run = full(&samples);
-        let mut overlay = Overlay::of(labels.iter().map(|label| Entry::of(label, &run)).collect());
-        overlay.add(Line { label: labels[0].clone(), at_ns: limit, share: None });
+        let mut run_set = RunSet::of(labels.iter().map(|label| Entry::of(label, &run)).collect());
+        run_set.add(Line { label: labels[0].clone(), at_ns: limit, share: None });
         let room = if narrow { Room { width: 400.0, bare: true } } else { Room::ALONE };
         for picture in Picture::ALL {
-            if let Some(scene) = scene(picture, &overlay, room) {
+            if let Some(scene) = scene(picture, &run_set, room) {
                 check_scene(&scene);
                 check_svg(&draw_svg(&scene, "x", !narrow));
             }
@@ -302,8 +302,8 @@ fn histograms_of_runs_of_unequal_length_are_shares() {
     let (short, long) = ([9_000_u64; 500], [9_000_u64; 50_000]);
     let (a, b) = (run_of(&[&short]), run_of(&[&long]));
     let drawn = |runs: [&Run; 2]| {
-        let overlay = Overlay::of(vec![Entry::of("a", runs[0]), Entry::of("b", runs[1])]);
-        let scene = scene(Picture::Histogram, &overlay, Room::ALONE).unwrap();
+        let run_set = RunSet::of(vec![Entry::of("a", runs[0]), Entry::of("b", runs[1])]);
+        let scene = scene(Picture::Histogram, &run_set, Room::ALONE).unwrap();
         let lines = scene.marks.iter().filter_map(|mark| match mark {
             Mark::Lines { lines, ink: Ink::Series(_), width, .. } if *width < 2.0 => {
                 Some(lines.clone())
@@ -350,16 +350,16 @@ fn wakeups_have_the_same_numbers_in_the_picture_the_list_and_the_text() {
     let run = with_gaps();
     for count in [1, 3] {
         let entries = (0..count).map(|i| Entry::of(&format!("r{i}"), &run)).collect();
-        let overlay = Overlay::of(entries);
+        let run_set = RunSet::of(entries);
         let numbered = |text: &str| {
             let number = text.split('#').nth(1)?.split(' ').next()?.to_owned();
             let late =
                 text.split(" late").next()?.rsplit(' ').take(2).collect::<Vec<_>>().join(" ");
             Some((number, late))
         };
-        let scene = scene(Picture::Episodes, &overlay, Room::ALONE).unwrap();
+        let scene = scene(Picture::Episodes, &run_set, Room::ALONE).unwrap();
         let drawn: Vec<_> = texts(&scene).into_iter().filter_map(numbered).collect();
-        let page = crate::html::page(&overlay);
+        let page = crate::html::page(&run_set);
         let listed: Vec<_> = page
             .split("<summary>")
             .skip(1)

@@ -83,10 +83,10 @@ fn suppressed(all: &Explanations) -> Option<String> {
         (busy, "another one was followed".into()),
         (failed, "failed".into()),
     ];
-    let told = parts.iter().filter(|part| part.0 > 0);
-    let told: Vec<String> = told.map(|(n, why)| format!("{} {why}", grouped(*n))).collect();
-    (!told.is_empty()).then(|| {
+    let reasons = parts.iter().filter(|part| part.0 > 0);
+    let reasons: Vec<String> = reasons.map(|(n, why)| format!("{} {why}", grouped(*n))).collect();
+    (!reasons.is_empty()).then(|| {
         let all = grouped(all.suppressed.count());
-        format!(" ! late series were not followed {all} times: {}", told.join(", "))
+        format!(" ! late series were not followed {all} times: {}", reasons.join(", "))
     })
 }

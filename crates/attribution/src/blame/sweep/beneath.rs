@@ -25,23 +25,23 @@ impl<'a> Sweep<'_, 'a> {
 
     /// For the interrupt; but first for the task to go to sleep, if it had not when it was due.
     fn wait(&mut self) {
-        let claim = match self.case.asleep {
+        let split = match self.case.asleep {
             Some(asleep) if self.done_to < asleep.0 => {
                 let runs = self.runs.clone().or_else(|| self.case.first_to_run().cloned());
                 rules::not_asleep(self.case, &runs.unwrap_or_default())
             }
             _ => rules::waiting(self.case),
         };
-        self.enter(Ground::Wait, claim);
+        self.enter(Ground::Wait, split);
     }
 
-    fn enter(&mut self, ground: Ground, claim: Split) {
+    fn enter(&mut self, ground: Ground, split: Split) {
         let by_marks =
             matches!(ground, Ground::Wait | Ground::Handler | Ground::Scheduler | Ground::Own);
-        self.claim = match self.case.known_switches {
-            _ if by_marks || !self.case.doubtful => claim,
+        self.ground_split = match self.case.known_switches {
+            _ if by_marks || !self.case.doubtful => split,
             Some(known) if self.done_to >= known.from.0 => {
-                rules::beside_lost_interrupts(&claim, known.interrupts_ns)
+                rules::beside_lost_interrupts(&split, known.interrupts_ns)
             }
             _ => Split::unexplained(Rule::LostEvents),
         };
@@ -95,14 +95,14 @@ impl<'a> Sweep<'_, 'a> {
 
     /// Who ran until the first switch from here on.
     fn first_switched_from(&self) -> Option<Task> {
-        self.rest().find_map(|event| match &event.what {
+        self.remaining_events().find_map(|event| match &event.what {
             What::Switch { from, .. } => Some(from.clone()),
             _ => None,
         })
     }
 
     /// Events from here on. Several may have the same time.
-    fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+    fn remaining_events(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
         let (now, response) = (self.done_to, self.case.marks.response);
         let events = self.case.wakeup.events[self.next_event..].iter();
         events.filter(move |event| event.at.0 >= now && event.at <= response)
@@ -113,7 +113,7 @@ impl<'a> Sweep<'_, 'a> {
     fn softirq_ends(&self, number: u8) -> bool {
         let here = self.runs.as_ref().map(|task| task.pid);
         let mut runs = here;
-        for event in self.rest() {
+        for event in self.remaining_events() {
             match &event.what {
                 What::Switch { to, .. } => runs = Some(to.pid),
                 What::SoftirqEntry(n) if *n == number => return false,
@@ -139,11 +139,11 @@ impl<'a> Sweep<'_, 'a> {
     fn await_call(&mut self) {
         match self.case.asked {
             Some(asked) if asked.0 >= self.done_to && self.case.had_to_be_asked() => {
-                let claim = match self.case.was_asked_late() {
+                let split = match self.case.was_asked_late() {
                     true => Split::unexplained(Rule::AskedLate),
                     false => rules::remote(self.case),
                 };
-                self.enter(Ground::Remote, claim);
+                self.enter(Ground::Remote, split);
             }
             _ => self.resume(),
         }
@@ -199,7 +199,7 @@ impl<'a> Sweep<'_, 'a> {
             What::ContentionBegin | What::ContentionEnd => true,
             _ => event.at.0 <= self.done_to,
         };
-        let next = self.rest().find(|event| !goes_on(event));
+        let next = self.remaining_events().find(|event| !goes_on(event));
         next.is_some_and(|event| matches!(event.what, What::Switch { .. }))
     }
 

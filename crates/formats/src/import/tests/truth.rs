@@ -377,14 +377,14 @@ fn a_bound_is_shown_as_one_everywhere() {
     let run = run(Format::CyclictestText, line);
     assert_eq!(run.summary.percentiles["p50"], None);
     assert_eq!(run.summary.percentiles_at_most["p99.9"], 976_000);
-    let overlay =
-        wakescope_report::overlay::Overlay::of(vec![wakescope_report::overlay::Entry::of(
+    let run_set =
+        wakescope_report::run_set::RunSet::of(vec![wakescope_report::run_set::Entry::of(
             "a", &run,
         )]);
     let shown = [
         wakescope_report::text::report(&run, wakescope_report::style::Style::default()),
-        wakescope_report::markdown::report(&overlay).replace('\\', ""),
-        wakescope_report::html::page(&overlay),
+        wakescope_report::markdown::report(&run_set).replace('\\', ""),
+        wakescope_report::html::page(&run_set),
     ];
     for text in shown {
         assert_eq!(text.matches("≤ 976 µs").count() % 4, 0, "{text}");
@@ -447,15 +447,15 @@ fn what_is_no_wakeup_latency_is_not_called_one() {
         (Format::HdrLog, HLOG, "Largest latency of a request"),
     ] {
         let run = run(format, text);
-        let overlay =
-            wakescope_report::overlay::Overlay::of(vec![wakescope_report::overlay::Entry::of(
+        let run_set =
+            wakescope_report::run_set::RunSet::of(vec![wakescope_report::run_set::Entry::of(
                 "a", &run,
             )]);
-        let page = wakescope_report::html::page(&overlay);
+        let page = wakescope_report::html::page(&run_set);
         let body = page.split("<body>").nth(1).unwrap().split("<script").next().unwrap();
         let shown = [
             wakescope_report::text::report(&run, wakescope_report::style::Style::default()),
-            wakescope_report::markdown::report(&overlay),
+            wakescope_report::markdown::report(&run_set),
             body.replace('\u{a0}', " "),
         ];
         for text in shown {

@@ -3,7 +3,7 @@
 use super::runs::{episode, guest, share};
 use super::*;
 use crate::html::page;
-use crate::overlay::{Entry, Overlay};
+use crate::run_set::{Entry, RunSet};
 use wakescope_core::limit::{Judgement, Outcome};
 
 #[test]
@@ -137,8 +137,8 @@ fn shares_of_a_record_that_lies_cannot_do_harm() {
 #[test]
 fn a_page_and_markdown_have_the_second_ranking_too() {
     let shown = |run: &Run| {
-        let overlay = Overlay::of(vec![Entry::of("a", run)]);
-        [page(&overlay), crate::markdown::report(&overlay)]
+        let run_set = RunSet::of(vec![Entry::of("a", run)]);
+        [page(&run_set), crate::markdown::report(&run_set)]
     };
     for (page, alone) in shown(&guest()).iter().zip(shown(&serial())) {
         for text in ["Causes of late wakeups net of measured steal", "concluded from events"] {

@@ -5,7 +5,7 @@ use wakescope_core::run::{Run, TimeDomain};
 
 use super::super::tests::{check_scene, check_svg};
 use super::*;
-use crate::matrix::tests::{overlay, runs};
+use crate::matrix::tests::{run_set, runs};
 use crate::picture::scene::Mark;
 use crate::picture::{Picture, svg};
 
@@ -13,7 +13,7 @@ const ROOMS: [Room; 3] =
     [Room::ALONE, Room { width: 880.0, bare: true }, Room { width: 400.0, bare: true }];
 
 fn drawn(runs: &[Run], room: Room) -> Scene {
-    scene(&overlay(runs), room).unwrap()
+    scene(&run_set(runs), room).unwrap()
 }
 
 /// What is written into cells.
@@ -32,7 +32,7 @@ fn figures(scene: &Scene) -> Vec<&str> {
 #[test]
 fn pairs_of_two_cpus() {
     let runs = runs(2);
-    let svg = svg(Picture::Matrix, &overlay(&runs)).unwrap();
+    let svg = svg(Picture::Matrix, &run_set(&runs)).unwrap();
     let shown = svg.replace("><", ">\n<").split_once("<title").unwrap().1.to_owned();
     expect![[r##"
          id="t">Median lateness by CPU of waker and probe, in µs</title>
@@ -81,7 +81,7 @@ fn a_pair_that_was_not_measured_is_hatched_and_named() {
     assert_eq!(figures(&scene), ["1.00", "–", "3.00", "4.00", "5.00", "7.00", "8.00", "9.00"]);
     let hatched = scene.marks.iter().filter(|mark| matches!(mark, Mark::Lines { .. }));
     assert_eq!(hatched.count(), 1);
-    let svg = svg(Picture::Matrix, &overlay(&runs)).unwrap();
+    let svg = svg(Picture::Matrix, &run_set(&runs)).unwrap();
     for caveat in ["not measured: 1 of 9 pairs (waker:probe): 1:2", "invalid: 1 of 9"] {
         assert_eq!(svg.to_lowercase().matches(caveat).count(), 2, "{caveat}: {svg}");
     }
@@ -149,7 +149,7 @@ fn matrices_of_every_size_are_in_order() {
 fn other_time_is_called_so() {
     let mut runs = runs(2);
     runs.iter_mut().for_each(|run| run.time_domain = TimeDomain::Virtual);
-    let svg = svg(Picture::Matrix, &overlay(&runs)).unwrap();
+    let svg = svg(Picture::Matrix, &run_set(&runs)).unwrap();
     assert!(svg.split_once("</desc>").unwrap().1.contains("median, virtual µs"), "{svg}");
 }
 

@@ -72,7 +72,7 @@ impl Line {
 
 /// Runs to be shown together.
 #[derive(Clone, Debug, Default)]
-pub struct Overlay<'a> {
+pub struct RunSet<'a> {
     /// What it is about, in the user's words; empty for none.
     pub title: String,
     /// The runs; all in the same time domain.
@@ -81,18 +81,18 @@ pub struct Overlay<'a> {
     pub lines: Vec<Line>,
 }
 
-impl<'a> Overlay<'a> {
+impl<'a> RunSet<'a> {
     /// These, with the limits that they were held to.
     pub fn of(entries: Vec<Entry<'a>>) -> Self {
-        let mut overlay = Self { title: String::new(), entries, lines: Vec::new() };
-        let limits: Vec<Line> = overlay
+        let mut run_set = Self { title: String::new(), entries, lines: Vec::new() };
+        let limits: Vec<Line> = run_set
             .entries
             .iter()
             .flat_map(|e| &e.run.plan.fail_above)
             .filter_map(|asked| Some(Line::of(&asked.parse().ok()?)))
             .collect();
-        limits.into_iter().for_each(|line| overlay.add(line));
-        overlay
+        limits.into_iter().for_each(|line| run_set.add(line));
+        run_set
     }
 
     /// Adds a line, unless it is there, or there are as many as a picture bears.
