@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results page-free score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections test-module fuzz check bench results page-free score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -30,6 +30,9 @@ help:
 	@echo 'make test-sections'
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
+	@echo 'make test-module'
+	@echo '                style and builds of the kernel module, with DKMS, in fresh roots of Debian 12'
+	@echo '                and Debian 13; as root'
 	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time'
 	@echo 'make build      the command: '$(WAKESCOPE)
 	@echo '                and what guests of the lab run: '$(WAKESCOPE)-guest
@@ -108,6 +111,9 @@ test-prometheus:
 test-sections: build
 	@scripts/sections-kernel
 	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_long -- sections --test-threads 1
+
+test-module:
+	scripts/test-module bookworm trixie
 
 # 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000

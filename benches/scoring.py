@@ -45,6 +45,7 @@ INJECTED = {
     "loop-restart": by_function("preempt_off", "loop-restart"),
     "lock-wait": by_function("preempt_off", "lock-wait"),
     "lock-wait-irqs-off": by_function("irq_off", "lock-wait-irqs-off"),
+    "nmi": ("nmi", {"kind": "nmi", "name": "wakescope_inject_nmi"}),
 }
 CAUSES.update(INJECTED)
 
@@ -63,7 +64,7 @@ def expected_blame(kind, model=None):
 
 
 # No interrupt comes in the middle of these.
-UNINTERRUPTED = {"irqs-off", "hrtimer", "irq-work"}
+UNINTERRUPTED = {"irqs-off", "hrtimer", "irq-work", "nmi"}
 
 # Under which models a section holds a real-time probe up; those not named here do under all.
 NOT_RT, NEVER = {"none", "voluntary", "full", "lazy"}, set()

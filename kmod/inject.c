@@ -234,6 +234,8 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 		return -EFAULT;
 	if (!wakescope_is_sane(&asked))
 		return -EINVAL;
+	if (asked.kind == WAKESCOPE_NMI && !wakescope_has_nmi())
+		return -EOPNOTSUPP;
 	if (!mutex_trylock(&injector->running))
 		return -EBUSY;
 	injector->asked = asked;
@@ -344,11 +346,19 @@ static u64 wakescope_calibrate(void)
 
 int wakescope_inject_init(void)
 {
+	int error = wakescope_nmi_init();
+
+	if (error)
+		return error;
 	turns_per_us = wakescope_calibrate();
-	return misc_register(&wakescope_inject_device);
+	error = misc_register(&wakescope_inject_device);
+	if (error)
+		wakescope_nmi_exit();
+	return error;
 }
 
 void wakescope_inject_exit(void)
 {
 	misc_deregister(&wakescope_inject_device);
+	wakescope_nmi_exit();
 }

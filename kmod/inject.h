@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Changes when anything below does. */
-#define WAKESCOPE_INJECT_VERSION 3
+#define WAKESCOPE_INJECT_VERSION 4
 
 /* The shortest and the longest section. */
 #define WAKESCOPE_SECTION_MIN_NS 1000ULL
@@ -92,6 +92,12 @@ enum wakescope_kind {
 	WAKESCOPE_LOCK_WAIT,
 	/* The same with interrupts off where it waits. */
 	WAKESCOPE_LOCK_WAIT_IRQS_OFF,
+	/*
+	 * In an NMI that the CPU sends itself, with preemption off until it has
+	 * come. Only where the machine has one (x86 with a local APIC):
+	 * EOPNOTSUPP.
+	 */
+	WAKESCOPE_NMI,
 	WAKESCOPE_KINDS, /* one more than the last */
 };
 
@@ -125,8 +131,9 @@ struct wakescope_injection {
 };
 
 /*
- * It ended early: the clock did not go on as it should have, or the CPU that
- * held a lock gave it up before the other one had waited for so long.
+ * It ended early: the clock did not go on as it should have, the CPU that held a
+ * lock gave it up before the other one had waited for so long, or the NMI did
+ * not come.
  */
 #define WAKESCOPE_SECTION_CUT 1U
 

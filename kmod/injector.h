@@ -75,4 +75,14 @@ void wakescope_section_make(struct injector *injector);
 void wakescope_section_init(struct injector *injector);
 void wakescope_section_exit(struct injector *injector);
 
+/* Whether the machine has an NMI that a CPU can send itself. */
+bool wakescope_has_nmi(void);
+
+/* Makes a section in an NMI; only if there is one. */
+void wakescope_start_nmi(struct injector *injector);
+
+/* The handler of NMIs. None of them is ours after the exit. */
+int wakescope_nmi_init(void);
+void wakescope_nmi_exit(void);
+
 #endif /* _WAKESCOPE_INJECTOR_H */

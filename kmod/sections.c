@@ -14,44 +14,7 @@
 
 #include "compat.h"
 #include "injector.h"
-
-/*
- * Makes turns until the length is over by the clock, or until there were too
- * many turns, because the clock stands still. Calls @point every so many turns.
- * If that returns true, the loop has to repeat some turns.
- */
-static __always_inline void
-wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
-{
-	struct wakescope_section *section = &injector->section;
-	u64 length = injector->asked.length_ns, most = injector->turns_max;
-	u32 every = injector->asked.every, left = every, again = 0;
-	u64 begin, now, turns = 0, work = 0;
-
-	section->cpu = raw_smp_processor_id();
-	begin = ktime_get_ns();
-	do {
-		cpu_relax();
-		if (point && !--left) {
-			left = every;
-			if (point(injector))
-				again = injector->asked.again;
-		}
-		turns++;
-		if (again)
-			again--;
-		else
-			work++;
-		now = ktime_get_ns();
-	} while (now - begin < length && turns < most);
-	section->end_cpu = raw_smp_processor_id();
-	section->begin_ns = begin;
-	section->end_ns = now;
-	section->turns = turns;
-	section->work = work;
-	if (now - begin < length)
-		section->flags |= WAKESCOPE_SECTION_CUT;
-}
+#include "spin.h"
 
 /*
  * Stack traces have to show the functions that make sections, so these are
@@ -331,6 +294,7 @@ static void (*const kinds[WAKESCOPE_KINDS])(struct injector *) = {
 	[WAKESCOPE_LOOP_RESTART] = wakescope_inject_loop_restart,
 	[WAKESCOPE_LOCK_WAIT] = wakescope_start_lock_wait,
 	[WAKESCOPE_LOCK_WAIT_IRQS_OFF] = wakescope_start_lock_wait,
+	[WAKESCOPE_NMI] = wakescope_start_nmi,
 };
 
 void wakescope_section_make(struct injector *injector)

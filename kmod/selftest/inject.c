@@ -77,11 +77,13 @@ static int inject(int fd, struct wakescope_injection injection)
 
 static void the_device_exists_only_with_the_parameter(void)
 {
+	int fd;
+
 	EXPECT(open_device() < 0 && errno == ENOENT, "without a parameter");
 	EXPECT(!unload() && !load_with("inject=0"), "load");
 	EXPECT(open_device() < 0 && errno == ENOENT, "inject=0");
 	EXPECT(!unload() && !load_with("inject=1"), "load");
-	int fd = open_device();
+	fd = open_device();
 	EXPECT(fd >= 0, "open");
 	EXPECT(unload() < 0, "it is open");
 	close(fd);
@@ -117,7 +119,7 @@ static void go_anywhere(void)
 static int is_exact(uint32_t kind)
 {
 	return kind == WAKESCOPE_IRQS_OFF || kind == WAKESCOPE_HRTIMER ||
-	       kind == WAKESCOPE_IRQ_WORK;
+	       kind == WAKESCOPE_IRQ_WORK || kind == WAKESCOPE_NMI;
 }
 
 static void the_ring_reports_sections_of_all_kinds(void)

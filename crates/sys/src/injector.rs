@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What holds the CPU up. The number is the module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub enum Section {
     LockWait = 16,
     /// The same with interrupts off.
     LockWaitIrqsOff = 17,
+    /// In an NMI that the CPU sends itself.
+    Nmi = 18,
 }
 
 impl Section {
@@ -94,8 +96,8 @@ pub struct Made {
     pub turns: u64,
     /// How many of them it had not made before.
     pub work: u64,
-    /// Whether it ended before its length was over: the clock did not go on, or the CPU that held the
-    /// lock gave it up before this one had waited for so long.
+    /// Whether it ended before its length was over: the clock did not go on, the CPU that held the lock
+    /// gave it up before this one had waited for so long, or the NMI did not come.
     pub cut: bool,
 }
 
@@ -167,7 +169,8 @@ impl Injector {
 
     /// Makes one section on this CPU, and returns when it is over; it may have to wait until the CPU
     /// may be held up again. Fails with `Interrupted`, when a signal handler ran before it began,
-    /// and with `ENODEV`, where another CPU is needed and there is none.
+    /// with `ENODEV`, where another CPU is needed and there is none, and with `EOPNOTSUPP`, where a CPU
+    /// cannot send itself an NMI.
     pub fn inject(&self, asked: Asked) -> io::Result<()> {
         let asked = Injection {
             version: VERSION,
@@ -286,6 +289,7 @@ mod tests {
             (Section::LoopRestart, "LOOP_RESTART"),
             (Section::LockWait, "LOCK_WAIT"),
             (Section::LockWaitIrqsOff, "LOCK_WAIT_IRQS_OFF"),
+            (Section::Nmi, "NMI"),
         ];
         let there = body("enum wakescope_kind").join(" ").replace(" = 1", "");
         let mut there = there.split(", ");

@@ -41,7 +41,7 @@ const EVERY: &str = "-every-";
 const USUAL_EVERY: u32 = 100;
 const MOST_EVERY: u32 = 10_000_000;
 
-const KINDS: [(Kind, &str); 22] = [
+const KINDS: [(Kind, &str); 23] = [
     (Kind::Fifo, "fifo"),
     (Kind::Timers, "timers"),
     (Kind::Syscall, "syscall"),
@@ -64,6 +64,7 @@ const KINDS: [(Kind, &str); 22] = [
     (Kind::Injected(Section::LoopRestart), "loop-restart"),
     (Kind::Injected(Section::LockWait), "lock-wait"),
     (Kind::Injected(Section::LockWaitIrqsOff), "lock-wait-irqs-off"),
+    (Kind::Injected(Section::Nmi), "nmi"),
 ];
 
 /// Shorter ones are lost among what a wakeup takes anyway; longer ones would hold the machine up.
@@ -212,6 +213,7 @@ mod tests {
             ("disturb-loop-resched-every-1ms", Err(DisturbanceError::Form)),
             ("disturb-loop-every-10-1ms", Err(DisturbanceError::NoPoints)),
             ("disturb-lock-wait-irqs-off-1ms", Ok("disturb-lock-wait-irqs-off-1ms")),
+            ("disturb-nmi-300us", Ok("disturb-nmi-300us")),
             ("disturb-irqs-off", Err(DisturbanceError::Form)),
             ("disturb-irqs-300us", Err(DisturbanceError::Form)),
             ("disturb-fifo-19us", Err(DisturbanceError::Length)),

@@ -16,6 +16,9 @@ const DEVICE: &str = "/dev/wakescope-inject";
 /// The device's error for sections that need another CPU, if there is no other.
 const ENODEV: i32 = 19;
 
+/// The device's error for NMIs, if no CPU can send itself one.
+const EOPNOTSUPP: i32 = 95;
+
 /// How many turns a loop repeats after a break. They take longer than the shortest time between two
 /// wakeups, so that a livelock is possible.
 const AGAIN: u32 = 500;
@@ -54,6 +57,9 @@ impl Disturber for Injected {
             Err(e) if e.raw_os_error() == Some(ENODEV) => {
                 return Err("another CPU is to hold a lock, and there is none".into());
             }
+            Err(e) if e.raw_os_error() == Some(EOPNOTSUPP) => {
+                return Err("this machine has no NMI that a CPU can send itself".into());
+            }
             Err(e) => return Err(format!("{DEVICE} refuses: {e}")),
         }
         let made = self.injector.last().ok_or_else(|| format!("{DEVICE} tells of no section"))?;
@@ -66,6 +72,9 @@ impl Disturber for Injected {
 fn burst(section: Section, made: Made) -> Result<Option<Burst>, String> {
     if made.cut && section.needs_another_cpu() {
         return Ok(None);
+    }
+    if made.cut && section == Section::Nmi && made.turns == 0 {
+        return Err(format!("an NMI that {DEVICE} sent to its own CPU did not come"));
     }
     if made.cut {
         return Err(format!("{DEVICE} ended a section early: the kernel's clock stood still"));
@@ -97,8 +106,11 @@ mod tests {
             (Section::LockWait, false, Ok(Some(301_000))),
             (Section::LockWait, true, Ok(None)),
             (Section::LockWaitIrqsOff, true, Ok(None)),
+            (Section::Nmi, false, Ok(Some(301_000))),
+            (Section::Nmi, true, Err("did not come")),
         ] {
-            let found = burst(section, Made { cut, ..whole });
+            let turns = if cut { 0 } else { whole.turns };
+            let found = burst(section, Made { cut, turns, ..whole });
             let found = found.map(|burst| burst.map(|burst| burst.end.0));
             match (&found, &want) {
                 (Err(found), Err(want)) => assert!(found.contains(want), "{section:?}: {found}"),
