@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections test-module fuzz check bench results page-free score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections test-hunting test-module fuzz check bench results page-free score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -30,6 +30,9 @@ help:
 	@echo 'make test-sections'
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
+	@echo 'make test-hunting'
+	@echo '                builds a kernel that hunts for bugs (KASAN, lockdep, kmemleak, fault injection), and runs'
+	@echo '                the self-test of the kernel module in its guests'
 	@echo 'make test-module'
 	@echo '                style and builds of the kernel module, with DKMS, in fresh roots of Debian 12'
 	@echo '                and Debian 13; as root'
@@ -111,6 +114,10 @@ test-prometheus:
 test-sections: build
 	@scripts/sections-kernel
 	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_long -- sections --test-threads 1
+
+test-hunting: build
+	@scripts/hunting-kernel
+	$(WITH_GUEST) WAKESCOPE_TEST_HUNTING=$(call quoted,$(CURDIR)/target/hunting) scripts/cargo test --locked --package wakescope-cli --test lab_long -- hunts_for_bugs --test-threads 1
 
 test-module:
 	scripts/test-module bookworm trixie

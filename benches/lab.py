@@ -45,7 +45,9 @@ class Lab:
         for name in ("kernels", "qemu", "apt", "locks", "headers", "modules"):
             shared = users_folder() / name
             shared.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).symlink_to(shared)
+            link = self.folder / name
+            if not link.is_symlink():
+                link.symlink_to(shared)
 
     def command(self, *asked):
         return [self.binary, "lab", "run", *asked]

@@ -59,8 +59,8 @@ PAUSES = 40
 PAUSED_GUESTS = [("6.1-cloud", "full"), ("7.2-cloud", "full")]
 PAUSED_LOADS = ["idle", "cpu"]
 
-# A disturbance comes once in 20 ms, or in ten times its length. There are 17 kinds of sections, each with
-# a guest of its own.
+# A disturbance comes once in 20 ms, or in ten times its length. There are 18 kinds of sections and
+# eight pairs of them, each with a guest of its own.
 SECONDS = {"real": 16.0, "lab": 5.0, "sections": 2.0}
 
 # Of wakeups so seldom not more are late than a run lists, where half of those on two CPUs are late by
@@ -80,9 +80,9 @@ def interval_ns(length_ns):
     return max(length_ns * 6 // 5, length_ns + AFTERWARDS_NS)
 
 
-def asked(length_ns, interval_ns, most):
+def asked(length_ns, interval_ns, most, part=2):
     """What is late, and that all of it is listed, if that is no more than `most`."""
-    return ["--above", f"{length_ns // 2}ns", "--worst", str(most), "--interval", f"{interval_ns}ns"]
+    return ["--above", f"{length_ns // part}ns", "--worst", str(most), "--interval", f"{interval_ns}ns"]
 
 
 def on_this_machine(kind, length, length_ns):
@@ -114,19 +114,21 @@ def in_guests(lab, arch, kernel, model, kinds, length, length_ns, seed):
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
 
 
-def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab"):
-    """What a lab is asked for: a guest for each kind of disturbance."""
+def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab", part=2):
+    """What a lab is asked for: a guest for each kind of disturbance. Wakeups are late that are late by a
+    `part` of the length."""
     interval = interval_ns(length_ns)
     samples = int(SECONDS[of] * 1e9 * max(1, length_ns / 2_000_000) / interval)
     loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
-    command = ["--explain", *asked(length_ns, interval, 1_000), "--samples", str(samples)]
+    command = ["--explain", *asked(length_ns, interval, 1_000, part), "--samples", str(samples)]
     command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", f"{seed},"]
     return command
 
 
 def sections(lab, arch, kernel, model, kinds, length, length_ns, seed):
     """The tallies of sections that the kernel module makes in a kernel's guests, one for each kind."""
-    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections")
+    part = scoring.late_part(kinds[0])
+    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections", part)
     # All kinds at once share the boot that tells the kernel's model, and take minutes.
     _result, record = lab.run(*command, "--append", LOGGED, patience_s=PATIENCE_S)
     for kind, cell in zip(kinds, record["cells"]):
@@ -229,10 +231,13 @@ def results(plan):
             if injected and plan.arch != "amd64":
                 missing.append(f"- guests of {plan.arch}: {', '.join(injected)}: the module is built for this machine's kind only")
                 of_sections = []
-            for kernel, model in of_sections[some] if injected else ():
+            # What counts as late is another part of the length for pairs.
+            groups = [[kind for kind in injected if (kind in scoring.PAIRS) == paired] for paired in (False, True)]
+            for (kernel, model), group in itertools.product(of_sections[some], filter(None, groups)):
                 for length in plan.lengths:
-                    make = lambda: sections(lab, plan.arch, kernel, model, injected, length, LENGTHS[length], plan.seed)
-                    attempt(guest_name(plan.arch, kernel, model), f"sections {length}", make)
+                    make = lambda: sections(lab, plan.arch, kernel, model, group, length, LENGTHS[length], plan.seed)
+                    what = "pairs of sections" if group[0] in scoring.PAIRS else "sections"
+                    attempt(guest_name(plan.arch, kernel, model), f"{what} {length}", make)
             for length, ns in list(THROTTLED.items())[some] if "throttle" in plan.kinds else ():
                 name = guest_name(plan.arch, *THROTTLED_GUEST[plan.arch])
                 make = lambda: [throttled(lab, plan.arch, length, ns, 10 if plan.quick else THROTTLINGS)]
@@ -259,9 +264,9 @@ def guest_name(arch, kernel, model):
 
 @contextlib.contextmanager
 def kept(folder):
-    """An empty folder that stays if it has a name."""
+    """A folder that stays if it has a name. Cells that are there are not measured again."""
     if folder:
-        Path(folder).mkdir(parents=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         yield folder
     else:
         with tempfile.TemporaryDirectory(prefix="wakescope-score-") as made:
@@ -311,7 +316,7 @@ def arguments(words=None):
     parser.add_argument("--pause-seed", type=int, default=1, help="of the distances between pauses (default: 1)")
     usual = ", ".join(f"{of} {seconds:g}" for of, seconds in SECONDS.items())
     parser.add_argument("--seconds", type=float, help=f"how long each kind and length is measured (default: {usual})")
-    parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
+    parser.add_argument("--keep", help="where cells of the lab stay, to look at, or to go on after an end (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args(words)
     plan.all_guests = plan.guests is None

@@ -7,7 +7,9 @@ import statistics
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+import pairs as pairing
 import pauses as pausing
+from pairs import PAIRS, WITHOUT_FULL
 
 # What each kind of disturbance must be blamed as: the cause, and what its culprit must have.
 CAUSES = {
@@ -47,12 +49,12 @@ INJECTED = {
     "lock-wait-irqs-off": by_function("irq_off", "lock-wait-irqs-off"),
     "nmi": ("nmi", {"kind": "nmi", "name": "wakescope_inject_nmi"}),
 }
+# Two of them at once or in succession. The cause depends on the wakeup.
+INJECTED.update(dict.fromkeys(PAIRS))
 CAUSES.update(INJECTED)
 
 # They wait for another CPU, and guests that measure have one.
 NEED_ANOTHER_CPU = {"lock-wait", "lock-wait-irqs-off"}
-
-WITHOUT_FULL = {"none", "voluntary"}
 
 
 def expected_blame(kind, model=None):
@@ -80,6 +82,12 @@ HOLDS_UP = {
     "loop-lock-break": NEVER,
     "loop-restart": NEVER,
 }
+
+
+def late_part(kind):
+    """A wakeup is late that is late by one part in so many of the length. Each section of a pair back to
+    back takes half of it, and a wakeup that falls into one of them waits for less."""
+    return 4 if kind in PAIRS else 2
 
 
 def holds_up(kind, model):
@@ -198,14 +206,15 @@ class Tally:
     # The preemption model, where that makes a difference to the cause.
     model: str | None = None
 
-    def add(self, episode, expected_ns):
-        """Counts an injected episode; `expected_ns` is None where that is not known."""
+    def add(self, episode, expected_ns, expected=None):
+        """Counts an injected episode; `expected_ns` is None where that is not known. `expected` is the
+        cause and the culprit, where they differ from one wakeup to the next."""
         blame = episode.get("blame", [])
         self.injected += 1
         if not blame:
             self.unexplained += 1
             return
-        cause, culprit = expected_blame(self.kind, self.model)
+        cause, culprit = expected or expected_blame(self.kind, self.model)
         first = blame[0]
         if first["cause"] == cause:
             self.right += 1
@@ -214,9 +223,16 @@ class Tally:
             name = name_of(first)
             self.wrong[name] = self.wrong.get(name, 0) + 1
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
-        if self.kind in UNINTERRUPTED:
+        own = lambda share: share["cause"] == cause and culprit.items() <= share["culprit"].items()
+        if expected:
+            # Interrupts of others in the middle of it belong to it; those that are the other section do not.
+            if cause in {"irq", "nmi"}:
+                blamed = sum(share["ns"] for share in blame if own(share))
+            elif cause != "irq_off":
+                others = lambda share: share["cause"] in {"irq", "tracer"} and share["culprit"].get("name") != "irq_work"
+                blamed += sum(share["ns"] for share in blame if others(share)) - traced_at_switch_ns(episode)
+        elif self.kind in UNINTERRUPTED:
             # The probe's own interrupt, which comes after it, is no part of it.
-            own = lambda share: share["cause"] == cause and culprit.items() <= share["culprit"].items()
             blamed = sum(share["ns"] for share in blame if own(share))
         elif expected_ns is not None:
             # What the load's clock says has the interrupts in it that came meanwhile.
@@ -269,6 +285,9 @@ def tally(run, kind, length_ns, log=None, model=None):
             result.add(episode, None)
         return result
     due = lambda episode: run["origin_ns"] + episode["expiry_ns"]
+    if kind in PAIRS:
+        add_pairs(result, [(episode, due(episode)) for episode in late], log)
+        return result
     met = [(episode, burst_at(log.get(episode["cpu"], []), due(episode))) for episode in late]
     if kind in INJECTED:
         met = [(episode, section_met(log.get(episode["cpu"], []), due(episode), episode)) for episode in late]
@@ -287,6 +306,26 @@ def tally(run, kind, length_ns, log=None, model=None):
         else:
             result.left_out += 1
     return result
+
+
+def add_pairs(result, late, log):
+    """Counts the late wakeups, each with when it was due, that pairs of sections held up."""
+    pair = PAIRS[result.kind]
+    by_cpu = {cpu: pairing.logged(pair, bursts) for cpu, bursts in log.items()}
+    whole = lambda sections: (sections[0][1], max(end for _kind, _begin, end in sections))
+    result.left_out = 0
+    for episode, due in late:
+        all_pairs = by_cpu.get(episode["cpu"], [])
+        met = section_met([whole(sections) for sections in all_pairs], due, episode)
+        if met is None:
+            result.others += 1
+            continue
+        sections = next(sections for sections in all_pairs if whole(sections) == met)
+        expected = pairing.expected(pair, sections, due, result.model) if met[0] <= due else None
+        if expected is None or expected.total_ns < result.length_ns / late_part(result.kind):
+            result.left_out += 1
+        else:
+            result.add(episode, expected.ns, (expected.cause, expected.culprit))
 
 
 def tally_of_pauses(run, pauses, length_ns):

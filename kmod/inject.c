@@ -67,6 +67,22 @@ static u64 wakescope_holds(const struct wakescope_injection *asked)
 	       (wakescope_needs_other(asked->kind) ? WAKESCOPE_HOLD_MAX_NS : 0);
 }
 
+/* Whether two sections go together: see enum wakescope_pairing. */
+static bool wakescope_is_pair(u32 first, u32 pairing, u32 second)
+{
+	if (pairing == WAKESCOPE_ALONE)
+		return !second;
+	if (pairing >= WAKESCOPE_PAIRINGS)
+		return false;
+	if (first == WAKESCOPE_IRQS_OFF)
+		return second == WAKESCOPE_PREEMPT_OFF ||
+		       (pairing == WAKESCOPE_NESTED && second == WAKESCOPE_NMI);
+	return first == WAKESCOPE_PREEMPT_OFF &&
+	       (second == WAKESCOPE_IRQS_OFF ||
+		(pairing == WAKESCOPE_NESTED &&
+		 (second == WAKESCOPE_IRQ_WORK || second == WAKESCOPE_NMI)));
+}
+
 static bool wakescope_is_sane(const struct wakescope_injection *asked)
 {
 	u64 length = asked->length_ns, interval = asked->interval_ns;
@@ -86,16 +102,17 @@ static bool wakescope_is_sane(const struct wakescope_injection *asked)
 	if (asked->again > WAKESCOPE_AGAIN_MAX || asked->reserved ||
 	    (asked->again && asked->kind != WAKESCOPE_LOOP_RESTART))
 		return false;
+	if (!wakescope_is_pair(asked->kind, asked->pairing, asked->second))
+		return false;
 	if (asked->count == 1)
 		return !interval;
 	return interval >= WAKESCOPE_INJECT_SHARE * length &&
 	       interval <= WAKESCOPE_INTERVAL_MAX_NS;
 }
 
-/* Adds what was made to the ring. */
-static void wakescope_publish(struct injector *injector)
+/* Adds a section that was made to the ring. */
+static void wakescope_publish(struct injector *injector, struct wakescope_section *section)
 {
-	struct wakescope_section *section = &injector->section;
 	struct wakescope_ring *ring = injector->ring;
 	u64 number = ++injector->made;
 	struct wakescope_section *entry;
@@ -188,8 +205,11 @@ static void wakescope_make_section(struct injector *injector)
 		.kind = asked->kind,
 		.length_ns = asked->length_ns,
 	};
+	injector->second = (struct wakescope_section){ .kind = asked->second };
 	wakescope_section_make(injector);
-	wakescope_publish(injector);
+	wakescope_publish(injector, &injector->section);
+	if (asked->pairing)
+		wakescope_publish(injector, &injector->second);
 }
 
 /* Makes the sections that are asked for; how many, or an error before the first. */
@@ -234,7 +254,7 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 		return -EFAULT;
 	if (!wakescope_is_sane(&asked))
 		return -EINVAL;
-	if (asked.kind == WAKESCOPE_NMI && !wakescope_has_nmi())
+	if ((asked.kind == WAKESCOPE_NMI || asked.second == WAKESCOPE_NMI) && !wakescope_has_nmi())
 		return -EOPNOTSUPP;
 	if (!mutex_trylock(&injector->running))
 		return -EBUSY;

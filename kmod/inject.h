@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Changes when anything below does. */
-#define WAKESCOPE_INJECT_VERSION 4
+#define WAKESCOPE_INJECT_VERSION 5
 
 /* The shortest and the longest section. */
 #define WAKESCOPE_SECTION_MIN_NS 1000ULL
@@ -101,21 +101,42 @@ enum wakescope_kind {
 	WAKESCOPE_KINDS, /* one more than the last */
 };
 
+/*
+ * How a section is paired with a second one. L is the length of both together.
+ * Pairs are made of WAKESCOPE_IRQS_OFF and WAKESCOPE_PREEMPT_OFF, one each; the
+ * second of a nested pair may also be an interrupt on top of the first:
+ * WAKESCOPE_NMI, or WAKESCOPE_IRQ_WORK on top of WAKESCOPE_PREEMPT_OFF.
+ */
+enum wakescope_pairing {
+	/* There is no second one. */
+	WAKESCOPE_ALONE,
+	/* The first takes L, and the second half of L in the middle of it. */
+	WAKESCOPE_NESTED,
+	/* Each takes two thirds of L, and the second ends a third of L later. */
+	WAKESCOPE_OVERLAPPING,
+	/* Each takes half of L, and the second begins where the first ends. */
+	WAKESCOPE_BACK_TO_BACK,
+	WAKESCOPE_PAIRINGS, /* one more than the last */
+};
+
 /**
  * struct wakescope_injection - which sections to make
  * @version: WAKESCOPE_INJECT_VERSION
  * @kind: an enum wakescope_kind
- * @length_ns: how long each is
+ * @length_ns: how long each is, or a pair as a whole
  * @interval_ns: from one to the next, on average: at least
  *	WAKESCOPE_INJECT_SHARE times @length_ns. Each is between half and one
  *	and a half times as long, by chance. Only if @count is above 1, and 0
  *	otherwise
  * @seed: of that chance
- * @count: how many
+ * @count: how many; a pair counts as one, and is two entries of the ring, the
+ *	first section before the second
  * @every: turns of a loop from one preemption point or break of the lock to the
  *	next; 0 for other kinds
  * @again: how many turns WAKESCOPE_LOOP_RESTART makes again after a break, up
  *	to WAKESCOPE_AGAIN_MAX; 0 for other kinds
+ * @pairing: an enum wakescope_pairing
+ * @second: the enum wakescope_kind of the second section; 0 if there is none
  * @reserved: 0
  */
 struct wakescope_injection {
@@ -127,6 +148,8 @@ struct wakescope_injection {
 	__u32 count;
 	__u32 every;
 	__u32 again;
+	__u32 pairing;
+	__u32 second;
 	__u32 reserved;
 };
 

@@ -23,6 +23,8 @@
  * @turns_max: a section ends after so many turns, whatever the clock says
  * @hold_turns_max: the same for a lock that is held before anybody waits for it
  * @section: the section that is being made
+ * @second: the second one of a pair
+ * @spins: that of the two which passes its time next: see spin.h
  * @made: the number of sections that were made
  * @ring: the memory that user space maps
  * @owner: the files of the caller that makes sections
@@ -48,6 +50,8 @@ struct injector {
 	u64 turns_max;
 	u64 hold_turns_max;
 	struct wakescope_section section;
+	struct wakescope_section second;
+	struct wakescope_section *spins;
 	u64 made;
 	struct wakescope_ring *ring;
 	fl_owner_t owner;
@@ -68,12 +72,15 @@ struct injector {
 	struct work_struct work;
 };
 
-/* Makes a section as @asked, and writes to @section when it was. */
+/* Makes a section as @asked, or two, and writes to @section and @second when they were. */
 void wakescope_section_make(struct injector *injector);
 
 /* Initializes tasklet, timers and work items; waits until none of them runs. */
 void wakescope_section_init(struct injector *injector);
 void wakescope_section_exit(struct injector *injector);
+
+/* Makes two sections as @asked. */
+void wakescope_pair_make(struct injector *injector);
 
 /* Whether the machine has an NMI that a CPU can send itself. */
 bool wakescope_has_nmi(void);

@@ -3,10 +3,10 @@
  * Sections in an NMI that the CPU sends itself. NMIs come while interrupts are
  * off as well, so nothing holds this one up but another NMI.
  */
+#include <linux/ktime.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
-#include <linux/timekeeping.h>
 
 #include "injector.h"
 #include "spin.h"
@@ -53,7 +53,7 @@ bool wakescope_has_nmi(void)
  */
 void wakescope_start_nmi(struct injector *injector)
 {
-	struct wakescope_section *section = &injector->section;
+	struct wakescope_section *section = injector->spins;
 	u64 turns = 0;
 
 	preempt_disable();

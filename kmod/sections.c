@@ -301,7 +301,11 @@ void wakescope_section_make(struct injector *injector)
 {
 	reinit_completion(&injector->done);
 	reinit_completion(&injector->held);
-	kinds[injector->asked.kind](injector);
+	injector->spins = &injector->section;
+	if (injector->asked.pairing)
+		wakescope_pair_make(injector);
+	else
+		kinds[injector->asked.kind](injector);
 }
 
 void wakescope_section_init(struct injector *injector)

@@ -17,8 +17,8 @@ static __always_inline void
 wakescope_spin_by(u64 (*clock)(void), struct injector *injector,
 		  bool (*point)(struct injector *))
 {
-	struct wakescope_section *section = &injector->section;
-	u64 length = injector->asked.length_ns, most = injector->turns_max;
+	struct wakescope_section *section = injector->spins;
+	u64 length = section->length_ns, most = injector->turns_max;
 	u32 every = injector->asked.every, left = every, again = 0;
 	u64 begin, now, turns = 0, work = 0;
 

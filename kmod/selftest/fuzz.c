@@ -84,6 +84,10 @@ static void inject_any(int fd, void *closed)
 		asked.every = number(100);
 	if (asked.kind == WAKESCOPE_LOOP_RESTART || !below(16))
 		asked.again = number(500);
+	if (asked.kind <= WAKESCOPE_PREEMPT_OFF || !below(16)) {
+		asked.pairing = below(WAKESCOPE_PAIRINGS + 1);
+		asked.second = asked.pairing ? below(WAKESCOPE_KINDS + 1) : !below(32);
+	}
 	ioctl(fd, WAKESCOPE_IOC_INJECT, below(64) ? &asked : closed);
 }
 

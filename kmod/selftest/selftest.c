@@ -411,6 +411,17 @@ static void only_root_can_open_the_device(void)
 	EXPECT(!status, "%x", status);
 }
 
+/*
+ * So many random operations, which is what the kernel's command line says, and
+ * otherwise `usual`. On a kernel that checks itself each takes longer.
+ */
+static int operations(int usual)
+{
+	const char *asked = getenv("WAKESCOPE_OPERATIONS");
+
+	return asked ? atoi(asked) : usual;
+}
+
 int main(void)
 {
 	static void (*const tests[])(void) = {
@@ -437,20 +448,25 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, "");
 	mount("proc", "/proc", "proc", 0, "");
+	mount("sysfs", "/sys", "sysfs", 0, "");
+	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "");
 	if (load())
 		printf("selftest: FAILED to load the module (errno %d)\n", errno);
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
 		/* The emulator runs one CPU at a time: the other tests need only one. */
 		test_other_cpus();
-		test_random(200000);
+		test_hardships();
+		test_random(operations(200000));
 	} else {
 		for (i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
 			printf("selftest: %zu\n", i + 1);
 			tests[i]();
 		}
 		test_injector();
-		test_random(1000000);
+		test_hardships();
+		test_random(operations(1000000));
 	}
+	test_leaks();
 	if (!failures)
 		printf("selftest: all passed\n");
 	fflush(stdout);

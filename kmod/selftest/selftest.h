@@ -38,6 +38,12 @@ void test_injector(void);
 /* Tests of the injector that need several CPUs. */
 void test_other_cpus(void);
 
+/* Exhausted memory, and CPUs that go. */
+void test_hardships(void);
+
+/* What kmemleak has to say at the end. */
+void test_leaks(void);
+
 /* So many random operations; with the injector. */
 void test_random(int operations);
 

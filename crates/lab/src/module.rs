@@ -28,7 +28,7 @@ pub(crate) const FILE: &str = "wakescope.ko";
 pub(crate) const KEY_LENGTH: usize = 16;
 
 /// Its sources, which are part of the program: what is built fits what talks to it.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 11] = [
     ("Kbuild", include_str!("../../../kmod/Kbuild")),
     ("compat.h", include_str!("../../../kmod/compat.h")),
     ("device.c", include_str!("../../../kmod/device.c")),
@@ -36,6 +36,7 @@ const SOURCES: [(&str, &str); 10] = [
     ("inject.h", include_str!("../../../kmod/inject.h")),
     ("injector.h", include_str!("../../../kmod/injector.h")),
     ("nmi.c", include_str!("../../../kmod/nmi.c")),
+    ("pairs.c", include_str!("../../../kmod/pairs.c")),
     ("sections.c", include_str!("../../../kmod/sections.c")),
     ("spin.h", include_str!("../../../kmod/spin.h")),
     ("wakescope.h", include_str!("../../../kmod/wakescope.h")),

@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// What holds the CPU up. The number is the module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +68,26 @@ impl Section {
     }
 }
 
-/// Which section to make.
+/// How two sections lie to each other. The number is the module's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Pairing {
+    /// The second takes half the length, in the middle of the first.
+    Nested = 1,
+    /// Each takes two thirds of the length, and the second ends a third later.
+    Overlapping = 2,
+    /// Each takes half the length, and the second begins where the first ends.
+    BackToBack = 3,
+}
+
+/// Which section to make, or which two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// What holds the CPU up.
     pub section: Section,
-    /// For how long.
+    /// What else does, and when.
+    pub second: Option<(Pairing, Section)>,
+    /// For how long; both together, if there are two.
     pub length: SpanNs,
     /// Turns of a loop from one point to the next; 0 for sections that have none.
     pub every: u32,
@@ -112,6 +126,8 @@ struct Injection {
     count: u32,
     every: u32,
     again: u32,
+    pairing: u32,
+    second: u32,
     reserved: u32,
 }
 
@@ -167,7 +183,7 @@ impl Injector {
         Ok(Self { file, ring })
     }
 
-    /// Makes one section on this CPU, and returns when it is over; it may have to wait until the CPU
+    /// Makes one section on this CPU, or a pair of them, and returns when it is over; it may have to wait until the CPU
     /// may be held up again. Fails with `Interrupted`, when a signal handler ran before it began,
     /// with `ENODEV`, where another CPU is needed and there is none, and with `EOPNOTSUPP`, where a CPU
     /// cannot send itself an NMI.
@@ -181,6 +197,8 @@ impl Injector {
             count: 1,
             every: asked.every,
             again: asked.again,
+            pairing: asked.second.map_or(0, |(pairing, _)| pairing as u32),
+            second: asked.second.map_or(0, |(_, section)| section as u32),
             reserved: 0,
         };
         // SAFETY: the request reads a structure of this size, and `asked` is live.
@@ -190,14 +208,27 @@ impl Injector {
 
     /// The last section that was made by this file; to be called while it makes none.
     pub fn last(&self) -> Option<Made> {
-        let ring = self.ring.as_ptr();
+        self.made(self.written())
+    }
+
+    /// The last two sections, in order; to be called while it makes none.
+    pub fn last_two(&self) -> Option<[Made; 2]> {
+        let last = self.written();
+        Some([self.made(last.checked_sub(1)?)?, self.made(last)?])
+    }
+
+    fn written(&self) -> u64 {
         // SAFETY: the mapping is as long as a ring, begins at a page and lives as long as `self`. Only
         // the kernel writes to it, so it is read as what may change, and any bytes are a value of it.
-        let written = unsafe { (&raw const (*ring).written).read_volatile() };
-        let place = usize::try_from(written.checked_sub(1)?).ok()? % ENTRIES;
+        unsafe { (&raw const (*self.ring.as_ptr()).written).read_volatile() }
+    }
+
+    /// The section of this number, if it was made and is still in the ring.
+    fn made(&self, number: u64) -> Option<Made> {
+        let place = usize::try_from(number.checked_sub(1)?).ok()? % ENTRIES;
         // SAFETY: as above; `place` is one of its entries.
-        let entry = unsafe { (&raw const (*ring).sections[place]).read_volatile() };
-        (entry.sequence == written).then_some(Made {
+        let entry = unsafe { (&raw const (*self.ring.as_ptr()).sections[place]).read_volatile() };
+        (entry.sequence == number).then_some(Made {
             number: entry.sequence,
             begin: MonoNs(entry.begin_ns),
             end: MonoNs(entry.end_ns),
@@ -250,7 +281,7 @@ mod tests {
             (
                 "struct wakescope_injection",
                 "__u32 version; __u32 kind; __u64 length_ns; __u64 interval_ns; __u64 seed; \
-                 __u32 count; __u32 every; __u32 again; __u32 reserved;",
+                 __u32 count; __u32 every; __u32 again; __u32 pairing; __u32 second; __u32 reserved;",
             ),
             (
                 "struct wakescope_section",
@@ -265,8 +296,8 @@ mod tests {
         ] {
             assert_eq!(body(name).join(" "), fields, "{name}");
         }
-        assert_eq!((size_of::<Injection>(), size_of::<Entry>()), (48, 64));
-        assert_eq!(INJECT, 0x4030_bc10);
+        assert_eq!((size_of::<Injection>(), size_of::<Entry>()), (56, 64));
+        assert_eq!(INJECT, 0x4038_bc10);
     }
 
     #[test]
@@ -298,6 +329,11 @@ mod tests {
             assert_eq!(there.next(), Some(format!("WAKESCOPE_{name}").as_str()));
         }
         assert_eq!(there.next(), Some("WAKESCOPE_KINDS,"));
+        let pairings = [(Pairing::Nested, 1), (Pairing::Overlapping, 2), (Pairing::BackToBack, 3)];
+        assert!(pairings.iter().all(|&(pairing, number)| pairing as u32 == number));
+        let there = "WAKESCOPE_ALONE, WAKESCOPE_NESTED, WAKESCOPE_OVERLAPPING, \
+                     WAKESCOPE_BACK_TO_BACK, WAKESCOPE_PAIRINGS,";
+        assert_eq!(body("enum wakescope_pairing").join(" "), there);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod common;
 mod injected;
 mod scoped;
 mod sections;
+mod selftest;
 mod starved;
 
 /// `None`, and so said for `test`, unless it was asked for what takes long.
@@ -364,56 +365,6 @@ fn the_oldest_kernel_that_can_be_explained_is() {
         let disturbed =
             Disturbed { machine, kernel, preempt, kind, length_us, samples, cause, culprit };
         disturbed.assert_found(&bench, 20);
-    }
-}
-
-/// Compiles the module's self-test, a program that is the first process of a guest.
-fn self_test(bench: &Bench) -> Result<PathBuf, String> {
-    let program = bench.test.dir.join("selftest");
-    let folder = common::root().join("kmod/selftest");
-    let sources = ["selftest.c", "inject.c", "fuzz.c"].map(|name| folder.join(name));
-    let mut command = std::process::Command::new("cc");
-    command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
-    let ended = command.arg(&program).args(sources).output();
-    let ended = ended.map_err(|e| format!("there is no cc: {e}"))?;
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success() || told.contains("cannot find -lc"), "{told}");
-    if ended.status.success() { Ok(program) } else { Err("there is no libc.a".into()) }
-}
-
-#[test]
-fn the_kernel_module_survives_what_its_self_test_does_to_it() {
-    let name = "the_kernel_module_survives_what_its_self_test_does_to_it";
-    let kernels = [KERNEL, "6.1-rt", "7.2-cloud", "7.2-rt"];
-    let Some(stock) = stock(name, &kernels) else { return };
-    // With three, the next CPU is not always the first one of the others.
-    let cpus: [&[&str]; 2] = [&[], &["--cpus", "3", "--experimental-smp"]];
-    for (kernel, cpus) in kernels.into_iter().flat_map(|kernel| cpus.map(|cpus| (kernel, cpus))) {
-        let bench = Bench::new(stock, "selftest");
-        let made = self_test(&bench).and_then(|test| Ok((test, stock.build_module(kernel)?)));
-        let (program, module) = match made {
-            Ok(made) => made,
-            Err(why) => return skip(name, &why),
-        };
-        // As a kernel of one's own, which comes with its modules.
-        let folder = stock.kernel(kernel);
-        let modules = bench.test.dir.join("modules");
-        std::fs::create_dir_all(modules.join("kernel")).unwrap();
-        std::fs::copy(module, modules.join("kernel/wakescope.ko")).unwrap();
-        let [image, modules, program] = [folder.join("image"), modules, program]
-            .map(|path| path.to_str().expect("a path of UTF-8").to_string());
-        let what = ["--kernel", &image, "--preempt", "default", "--load", "idle", "--seeds", "1"];
-        let how = ["--modules", &modules, "--module", "wakescope", "--guest-program", &program];
-        // It sends no result: all that it has to say is in the log.
-        let ran = bench.run(&[&what[..], &how, cpus].concat());
-        assert_eq!(ran.cell().status, Status::Failed, "{}", ran.json);
-        let [cell] = &bench.cells()[..] else { panic!("{:?}", bench.cells()) };
-        let log = bench.bits(cell).remove("console.log").expect("a log");
-        let log = String::from_utf8_lossy(&log).into_owned();
-        assert!(log.contains("selftest: all passed"), "{kernel}: {log}");
-        for trouble in ["WARNING", "BUG", "Call Trace", "rcu:", "scheduling while atomic"] {
-            assert!(!log.contains(trouble), "{kernel}: {trouble}: {log}");
-        }
     }
 }
 

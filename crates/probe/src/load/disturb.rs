@@ -42,7 +42,8 @@ const PERIOD_BY_LENGTH: u64 = 10;
 
 /// Names a file into which goes, at the end, when there was a disturbance: the CPU, the begin and
 /// the end on the monotonic clock in nanoseconds, one to a line; for sections of kernel code also how
-/// many turns they made, and how many of these had not been made before.
+/// many turns they made, and how many of these had not been made before. A pair of sections has a line
+/// for each of the two, one after the other.
 pub const LOG: &str = "WAKESCOPE_DISTURBANCES";
 
 /// How many of them are kept for it, per CPU.
@@ -56,7 +57,10 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
         Kind::Syscall => Box::new(syscall::Syscall::new(length)?),
         Kind::Softirq => Box::new(softirq::Softirq::new(length, cpus)?),
         Kind::Throttle => Box::new(throttle::Throttle::new(length)?),
-        Kind::Injected(section) => Box::new(injected::Injected::new(section, what)?),
+        Kind::Injected(section) => Box::new(injected::Injected::new(section, None, what)?),
+        Kind::Pair(first, pairing, second) => {
+            Box::new(injected::Injected::new(first, Some((pairing, second)), what)?)
+        }
     })
 }
 
@@ -119,8 +123,10 @@ fn disturb_cpu(
         let _ = clock::sleep_until(begin.after(SpanNs(random.below(period / 2))));
         if let Some(burst) = disturber.disturb(desk)? {
             desk.done(1);
-            if log.len() < logged {
+            // A pair of sections has two lines, or none.
+            if log.len() + 1 < logged {
                 log.push(burst);
+                log.extend(disturber.second());
             }
         }
         begin = begin.after(SpanNs(period)).max(clock::now());

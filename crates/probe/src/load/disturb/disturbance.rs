@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::injector::Section;
+use wakescope_sys::injector::Pairing::{self, BackToBack, Nested, Overlapping};
+use wakescope_sys::injector::Section::{self, IrqWork, IrqsOff, Nmi, PreemptOff};
 
 /// What disturbs, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(super) enum Kind {
     Throttle,
     /// Kernel code does what the project's kernel module makes it do.
     Injected(Section),
+    /// The same, twice at once or in succession.
+    Pair(Section, Pairing, Section),
 }
 
 const PREFIX: &str = "disturb-";
@@ -41,7 +44,11 @@ const EVERY: &str = "-every-";
 const USUAL_EVERY: u32 = 100;
 const MOST_EVERY: u32 = 10_000_000;
 
-const KINDS: [(Kind, &str); 23] = [
+const fn pair(first: Section, pairing: Pairing, second: Section) -> Kind {
+    Kind::Pair(first, pairing, second)
+}
+
+const KINDS: [(Kind, &str); 31] = [
     (Kind::Fifo, "fifo"),
     (Kind::Timers, "timers"),
     (Kind::Syscall, "syscall"),
@@ -65,6 +72,14 @@ const KINDS: [(Kind, &str); 23] = [
     (Kind::Injected(Section::LockWait), "lock-wait"),
     (Kind::Injected(Section::LockWaitIrqsOff), "lock-wait-irqs-off"),
     (Kind::Injected(Section::Nmi), "nmi"),
+    (pair(PreemptOff, Nested, IrqsOff), "nested-preempt-off-irqs-off"),
+    (pair(PreemptOff, Nested, IrqWork), "nested-preempt-off-irq-work"),
+    (pair(PreemptOff, Nested, Nmi), "nested-preempt-off-nmi"),
+    (pair(IrqsOff, Nested, Nmi), "nested-irqs-off-nmi"),
+    (pair(PreemptOff, Overlapping, IrqsOff), "overlapping-preempt-off-irqs-off"),
+    (pair(IrqsOff, Overlapping, PreemptOff), "overlapping-irqs-off-preempt-off"),
+    (pair(PreemptOff, BackToBack, IrqsOff), "back-to-back-preempt-off-irqs-off"),
+    (pair(IrqsOff, BackToBack, PreemptOff), "back-to-back-irqs-off-preempt-off"),
 ];
 
 /// Shorter ones are lost among what a wakeup takes anyway; longer ones would hold the machine up.
@@ -85,14 +100,14 @@ impl Disturbance {
     pub(super) fn thread_name(&self) -> String {
         match self.kind {
             // The kernel keeps 15 bytes; functions of the module have names that tell.
-            Kind::Injected(_) => format!("{PREFIX}inject"),
+            Kind::Injected(_) | Kind::Pair(..) => format!("{PREFIX}inject"),
             kind => format!("{PREFIX}{}", kind.name()),
         }
     }
 
     /// Whether the project's kernel module makes it.
     pub fn is_injected(&self) -> bool {
-        matches!(self.kind, Kind::Injected(_))
+        matches!(self.kind, Kind::Injected(_) | Kind::Pair(..))
     }
 }
 
@@ -214,6 +229,8 @@ mod tests {
             ("disturb-loop-every-10-1ms", Err(DisturbanceError::NoPoints)),
             ("disturb-lock-wait-irqs-off-1ms", Ok("disturb-lock-wait-irqs-off-1ms")),
             ("disturb-nmi-300us", Ok("disturb-nmi-300us")),
+            ("disturb-nested-irqs-off-nmi-0.3ms", Ok("disturb-nested-irqs-off-nmi-300us")),
+            ("disturb-nested-irqs-off-300us", Err(DisturbanceError::Form)),
             ("disturb-irqs-off", Err(DisturbanceError::Form)),
             ("disturb-irqs-300us", Err(DisturbanceError::Form)),
             ("disturb-fifo-19us", Err(DisturbanceError::Length)),

@@ -26,4 +26,9 @@ pub(super) struct Turns {
 pub(super) trait Disturber {
     /// Disturbs the CPU once, now or in a moment. `None` if there was no disturbance of the wanted length.
     fn disturb(&mut self, desk: &Desk) -> Result<Option<Burst>, String>;
+
+    /// The second of the two sections that the last disturbance was made of.
+    fn second(&self) -> Option<Burst> {
+        None
+    }
 }

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 
-use wakescope_sys::injector::{Asked, Injector, Made, Section};
+use wakescope_sys::injector::{Asked, Injector, Made, Pairing, Section};
 
 use super::super::desk::Desk;
 use super::disturbance::Disturbance;
@@ -26,16 +26,22 @@ const AGAIN: u32 = 500;
 pub(super) struct Injected {
     injector: Injector,
     asked: Asked,
+    /// The second section of the last pair.
+    second: Option<Burst>,
 }
 
 impl Injected {
-    pub(super) fn new(section: Section, what: &Disturbance) -> Result<Self, String> {
+    pub(super) fn new(
+        section: Section,
+        second: Option<(Pairing, Section)>,
+        what: &Disturbance,
+    ) -> Result<Self, String> {
         let file = File::open(DEVICE).map_err(|e| cannot_open(&e))?;
         let injector =
             Injector::new(file).map_err(|e| format!("{DEVICE} is no injector of ours: {e}"))?;
         let again = if section == Section::LoopRestart { AGAIN } else { 0 };
-        let asked = Asked { section, length: what.length, every: what.every, again };
-        Ok(Self { injector, asked })
+        let asked = Asked { section, second, length: what.length, every: what.every, again };
+        Ok(Self { injector, asked, second: None })
     }
 }
 
@@ -62,8 +68,17 @@ impl Disturber for Injected {
             }
             Err(e) => return Err(format!("{DEVICE} refuses: {e}")),
         }
-        let made = self.injector.last().ok_or_else(|| format!("{DEVICE} tells of no section"))?;
-        burst(self.asked.section, made)
+        let untold = || format!("{DEVICE} tells of no section");
+        let Some((_, section)) = self.asked.second else {
+            return burst(self.asked.section, self.injector.last().ok_or_else(untold)?);
+        };
+        let [first, second] = self.injector.last_two().ok_or_else(untold)?;
+        self.second = burst(section, second)?;
+        burst(self.asked.section, first)
+    }
+
+    fn second(&self) -> Option<Burst> {
+        self.second
     }
 }
 
