@@ -25,7 +25,7 @@ mod latest;
 mod net;
 mod percent;
 mod phrases;
-mod ranking;
+pub(crate) mod ranking;
 mod sections;
 mod steps;
 mod verdict;

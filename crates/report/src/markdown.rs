@@ -10,6 +10,7 @@ use wakescope_core::units::{SpanNs, grouped};
 use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
+use crate::explain::ranking::{Line, heading, lines};
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
@@ -30,6 +31,7 @@ pub fn report(run_set: &RunSet) -> String {
     parts.push(limits(run_set));
     parts.push(waits(run_set));
     parts.push(causes(run_set));
+    parts.push(subjects(run_set));
     parts.push(findings(run_set));
     parts.push(basis(run_set));
     parts.retain(|part| !part.is_empty());
@@ -155,6 +157,23 @@ fn ranked(run_set: &RunSet, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
         }
     }
     out
+}
+
+/// Late time by tasks or code, of runs that were asked for it.
+fn subjects(run_set: &RunSet) -> String {
+    let of_run = |entry: &Entry| {
+        let (ranking, explanation) = (entry.run.ranking.as_ref()?, entry.run.explanation.as_ref()?);
+        let of_run = of_run(run_set, entry);
+        let line = |line: Line| {
+            let worst = line.worst_ns.map(|ns| domain::span(ns, run_set.domain()));
+            let worst = worst.map(|worst| format!(", worst {worst}")).unwrap_or_default();
+            format!("- {of_run}{} `{}`{worst}\n", line.share, line.name.replace('`', "'"))
+        };
+        let lines: String = lines(ranking).into_iter().map(line).collect();
+        Some(format!("{}:\n\n{lines}", heading(ranking, explanation)))
+    };
+    let tables: Vec<String> = run_set.entries.iter().filter_map(of_run).collect();
+    tables.join("\n")
 }
 
 fn findings(run_set: &RunSet) -> String {

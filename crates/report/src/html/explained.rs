@@ -8,6 +8,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 
 use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
+use crate::explain::ranking::{Line, heading, lines};
 use crate::explain::{
     Latest, NET_TITLE, WaitLine, because, beside, cause, kernel_frame, known, latest,
     not_explained, percents, place, rest_of_steal, shares, shown_causes, step as step_words,
@@ -26,8 +27,10 @@ const MOST_TRUE: usize = 24;
 
 pub(super) fn sections(run_set: &RunSet) -> String {
     let components = figure(Picture::Components, run_set, false) + &components(run_set);
-    let causes =
-        figure(Picture::Causes, run_set, false) + &causes(run_set) + &causes_net_of_steal(run_set);
+    let causes = figure(Picture::Causes, run_set, false)
+        + &causes(run_set)
+        + &causes_net_of_steal(run_set)
+        + &subjects(run_set);
     let episodes = figure(Picture::Episodes, run_set, false) + &episodes(run_set);
     [
         section("waits", "Waits", &waits(run_set)),
@@ -157,6 +160,28 @@ fn ranking(run_set: &RunSet, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> S
     head.extend([("cause", Column::Words), ("culprit", Column::Words)]);
     head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
     table(&values::caption(title, run_set), &head, &rows)
+}
+
+/// Late time by tasks or code, of runs that were asked for it.
+fn subjects(run_set: &RunSet) -> String {
+    let table_of = |entry: &Entry| {
+        let (ranking, explanation) = (entry.run.ranking.as_ref()?, entry.run.explanation.as_ref()?);
+        let row = |line: Line| {
+            let episodes = line.episodes.map_or_else(|| "–".into(), values::count);
+            vec![name(&line.name, 80), episodes, values::time(line.worst_ns), text(&line.share)]
+        };
+        let rows: Vec<Vec<String>> = lines(ranking).into_iter().map(row).collect();
+        let mut head = vec![("whose time it was", Column::Words)];
+        head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
+        let heading = heading(ranking, explanation);
+        let of_run = match run_set.entries.len() {
+            0 | 1 => String::new(),
+            _ => name(&entry.name(), 80) + ", ",
+        };
+        let table = table(&values::caption(&heading, run_set), &head, &rows);
+        Some(folded(&(of_run + &text(&heading)), &table))
+    };
+    run_set.entries.iter().filter_map(table_of).collect()
 }
 
 fn episodes(run_set: &RunSet) -> String {

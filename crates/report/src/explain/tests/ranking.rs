@@ -2,9 +2,17 @@
 
 use super::runs::{function, named_task};
 use super::*;
+use crate::html::page;
+use crate::run_set::{Entry, RunSet};
 use wakescope_core::explain::{By, Function, Ranking, RankingRow, Subject};
 
 fn shown(by: By, complete: bool, subjects: &[Subject]) -> String {
+    let all = text(&ranked(by, complete, subjects), PLAIN, Extent::Worst(0));
+    let table = all.split("\n\n").find(|part| part.contains("late time by")).expect("a table");
+    table.lines().map(|line| format!("|{line}\n")).collect()
+}
+
+fn ranked(by: By, complete: bool, subjects: &[Subject]) -> Run {
     let mut run = serial();
     let row = |(number, subject): (u64, &Subject)| RankingRow {
         subject: subject.clone(),
@@ -15,9 +23,7 @@ fn shown(by: By, complete: bool, subjects: &[Subject]) -> String {
     };
     let rows = (0..).zip(subjects).map(row).collect();
     run.ranking = Some(Ranking { by, wakeups: 10, complete, rows });
-    let all = text(&run, PLAIN, Extent::Worst(0));
-    let table = all.split("\n\n").find(|part| part.contains("late time by")).expect("a table");
-    table.lines().map(|line| format!("|{line}\n")).collect()
+    run
 }
 
 #[test]
@@ -66,4 +72,41 @@ fn who_had_the_cpu_is_a_table() {
         |     unexplained                                 37  6.25 µs   6.7 %
     "#]]
     .assert_eq(&shown(By::Module, true, &modules));
+}
+
+#[test]
+fn a_page_and_markdown_have_the_table_too() {
+    let subjects = [
+        Subject::Task(named_task("<rm>`", 412)),
+        Subject::Cause { cause: Cause::Irq },
+        Subject::Cause { cause: Cause::Unexplained },
+    ];
+    let (by_pid, none) = (ranked(By::Pid, true, &subjects), serial());
+    let shown = |runs: &[&Run]| {
+        let run_set = RunSet::of(runs.iter().map(|run| Entry::of("a", run)).collect());
+        (page(&run_set), crate::markdown::report(&run_set))
+    };
+    let (html, markdown) = shown(&[&by_pid]);
+    assert!(html.contains("<summary>Late time by pid: the 10 late wakeups</summary>"), "{html}");
+    assert!(html.contains("&lt;rm&gt;`[412] other"), "{html}");
+    expect![[r"
+        Late time by pid: the 10 late wakeups:
+
+        - 57.1 % `<rm>'[412] other`, worst 50.0 µs
+        - 28.6 % `no pid: interrupt`, worst 25.0 µs
+        - 14.3 % `unexplained`, worst 12.5 µs
+
+    "]]
+    .assert_eq(
+        &markdown[markdown.find("Late time").unwrap()..]
+            .split_inclusive("\n\n")
+            .take(2)
+            .collect::<String>(),
+    );
+    let (html, markdown) = shown(&[&none]);
+    assert!(!html.contains("Late time by") && !markdown.contains("Late time by"));
+    // Of several, each has its own.
+    let (html, markdown) = shown(&[&by_pid, &none, &by_pid]);
+    assert_eq!(html.matches("<summary><bdi>a</bdi>, Late time by pid").count(), 2, "{html}");
+    assert_eq!(markdown.matches("Late time by pid").count(), 2, "{markdown}");
 }
