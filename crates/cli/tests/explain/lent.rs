@@ -19,14 +19,13 @@ use crate::episodes::stored;
 
 const LENDER: u8 = 60;
 const FOLLOWED: u8 = 40;
-const ROUND: SpanNs = SpanNs(10_000_000);
-/// The owner of the lock runs for so long in each round, and the others wake in the midst of that.
-const HELD: SpanNs = SpanNs(4_000_000);
-const LENDS: SpanNs = SpanNs(1_000_000);
-const WAKES: SpanNs = SpanNs(2_000_000);
+/// The owner of the lock runs for so long in each round, while the others wait.
+const HELD: SpanNs = SpanNs(2_000_000);
+const PAUSE: SpanNs = SpanNs(10_000_000);
 
-/// Three threads on one CPU. In each round an ordinary one takes a lock; a real-time one waits for it, and so
-/// lends it its priority; and one of a priority between them wakes up, and waits for the owner.
+/// Three threads on one CPU. In each round an ordinary one takes a lock and wakes the two others. The first of
+/// these waits for the lock, and so lends its priority to the owner; the second, of a priority between them,
+/// waits for the owner. No clock decides who comes first, so that a busy machine changes nothing.
 struct Inversion {
     ends: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -38,36 +37,31 @@ impl Inversion {
     fn start(cpu: u32) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let mutex = Arc::new(AtomicU32::new(0));
-        let first = clock::now().after(ROUND);
-        let (tell, number) = channel();
-        let thread = |schedule: Option<Schedule>, offset: SpanNs, round: fn(&AtomicU32)| {
-            let (ends, mutex) = (Arc::clone(&ends), Arc::clone(&mutex));
-            let tell: Sender<u32> = tell.clone();
-            let handle = std::thread::spawn(move || {
-                set_affinity(&[cpu]).unwrap();
-                schedule.map_or(Ok(()), set_schedule).unwrap();
-                tell.send(this_thread().number()).unwrap();
-                let mut due = first.after(offset);
+        let (lend, lends) = woken(cpu, LENDER, {
+            let mutex = Arc::clone(&mutex);
+            move || {
+                lock(&mutex, Scope::Private).unwrap();
+                unlock(&mutex, Scope::Private).unwrap();
+            }
+        });
+        let (wake, waits) = woken(cpu, FOLLOWED, || {});
+        let followed = waits.1;
+        let (owns, owner) = started(cpu, {
+            let ends = Arc::clone(&ends);
+            move || {
                 while !ends.load(Ordering::Relaxed) {
-                    clock::sleep_until(due).unwrap();
-                    round(&mutex);
-                    due = due.after(ROUND).max(clock::now());
+                    lock(&mutex, Scope::Private).unwrap();
+                    // The one that is woken is ahead of this thread, which goes on once that one waits for the lock.
+                    lend.send(()).unwrap();
+                    wake.send(()).unwrap();
+                    let end = clock::now().after(HELD);
+                    while clock::now() < end {}
+                    unlock(&mutex, Scope::Private).unwrap();
+                    clock::sleep_until(clock::now().after(PAUSE)).unwrap();
                 }
-            });
-            (handle, number.recv().unwrap())
-        };
-        let (owns, owner) = thread(None, SpanNs(0), |mutex| {
-            lock(mutex, Scope::Private).unwrap();
-            let end = clock::now().after(HELD);
-            while clock::now() < end {}
-            unlock(mutex, Scope::Private).unwrap();
+            }
         });
-        let (lends, _) = thread(Some(Schedule::Fifo { priority: LENDER }), LENDS, |mutex| {
-            lock(mutex, Scope::Private).unwrap();
-            unlock(mutex, Scope::Private).unwrap();
-        });
-        let (waits, followed) = thread(Some(Schedule::Fifo { priority: FOLLOWED }), WAKES, |_| {});
-        Self { ends, threads: vec![owns, lends, waits], owner, followed }
+        Self { ends, threads: vec![owns, lends.0, waits.0], owner, followed }
     }
 
     fn end(self) {
@@ -76,6 +70,27 @@ impl Inversion {
             thread.join().unwrap();
         }
     }
+}
+
+/// A thread on `cpu`, and its number.
+fn started(cpu: u32, work: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, u32) {
+    let (tell, number) = channel();
+    let handle = std::thread::spawn(move || {
+        set_affinity(&[cpu]).unwrap();
+        tell.send(this_thread().number()).unwrap();
+        work();
+    });
+    (handle, number.recv().unwrap())
+}
+
+/// A thread of this priority that does `work` each time that it is woken, until nobody can wake it any more.
+fn woken(cpu: u32, priority: u8, work: impl Fn() + Send + 'static) -> (Sender<()>, (JoinHandle<()>, u32)) {
+    let (wake, woken) = channel();
+    let thread = started(cpu, move || {
+        set_schedule(Schedule::Fifo { priority }).unwrap();
+        woken.iter().for_each(|()| work());
+    });
+    (wake, thread)
 }
 
 /// Who had the priority of another one until it gave its lock back is no ordinary task for all that time.
