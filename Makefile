@@ -133,6 +133,7 @@ bench:
 	@scripts/setup bench
 	@$(MAKE) build
 	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
+	scripts/cargo build --locked --release --package wakescope-model --example speed
 	BINARY=$(WAKESCOPE) python3 -B benches/bench.py $(BENCH_ARGS)
 
 results: build

@@ -180,6 +180,31 @@ def spin(plan, binary):
     return head + figures.table(columns, rows)
 
 
+def speeds(text):
+    """Of each preemption model: millions of operations per second of CPU time, and operations per wakeup."""
+    rows = re.findall(r"^(\w+) +([\d.]+) million operations a second of CPU time, .* ([\d.]+) operations a sample", text, re.M)
+    return {rules: (float(speed), float(each)) for rules, speed, each in rows}
+
+
+def events(plan, binary):
+    """How many operations of the simulated kernel one CPU executes in a second."""
+    example = Path(binary).parent / "examples" / "speed"
+    samples = "50000" if plan.quick else "2000000"
+    once = lambda: speeds(execute([str(example), "williams", samples], PATIENCE_S).output)
+    of = rounds_of(plan.rounds, {"operations of williams": once})["operations of williams"]
+    if len(of[0]) < len(MODELS_OF_2002):
+        raise SystemExit(f"bench: {example} says nothing of all models")
+    rows = [
+        [rules, spread([round_[rules][0] for round_ in of]), f"{each:.1f}"] for rules, (_, each) in of[0].items()
+    ]
+    head = (
+        "### Operations of the simulated kernel\n\n"
+        "`williams` on one CPU of this machine, without a tracer. An operation is one step of a path, of an "
+        "interrupt or of the scheduler.\n\n"
+    )
+    return head + figures.table(["preemption", "million operations per second of CPU time", "operations per wakeup"], rows)
+
+
 def williams(plan, binary):
     """How fast, and in how much memory, a scenario is simulated."""
     few, many = (20_000, 50_000) if plan.quick else (500_000, 5_000_000)
@@ -204,13 +229,13 @@ def williams(plan, binary):
         ])
     head = (
         "### The four kernels of 2002\n\n"
-        "`model run williams` under `none`, `voluntary`, `full` and `both`, one seed each, on all CPUs. A wakeup is about "
-        "50 operations of the simulated kernel. Explained: simulated a second time, with a tracer that watches.\n\n"
+        "`model run williams` under `none`, `voluntary`, `full` and `both`, one seed each, on all CPUs. "
+        "Explained: simulated a second time, with a tracer that watches.\n\n"
     )
     return head + figures.table(["wakeups", "CPU time, s", "elapsed, s", "million wakeups per second of CPU time", "peak MiB"], rows)
 
 
-PARTS = {"model-williams": williams, "model-simso": simso, "model-spin": spin}
+PARTS = {"model-williams": williams, "model-events": events, "model-simso": simso, "model-spin": spin}
 
 
 def results_of(names, plan, binary):

@@ -18,6 +18,11 @@ class Simulate(unittest.TestCase):
         broken = "pan:1: assertion violated (changes==0)\nerrors: 1\n       30 states, stored\n"
         self.assertEqual(simulate.of_pan(broken), ("until the first", "broken"))
 
+    def test_speeds_of_all_models(self):
+        text = "none        123.4 million operations a second of CPU time,  2.50 million samples, 49.3 operations a sample, mean 1 ns, max 2 ns\n"
+        self.assertEqual(simulate.speeds(text + text.replace("none", "full")), {"none": (123.4, 49.3), "full": (123.4, 49.3)})
+        self.assertEqual(simulate.speeds("none: the scenario is wrong\n"), {})
+
     def test_a_search_that_did_not_end_is_no_verdict(self):
         for text in ["error: max search depth too small\nerrors: 0\n   9 states, stored\n", "   9 states, stored\n", ""]:
             with self.assertRaises(SystemExit):
