@@ -90,6 +90,7 @@ fn measure(scenario: &Scenario, rules: Rules, samples: u64) {
 
 /// What this thread has had of CPUs, in ns. A busy machine changes that less than what a clock on the wall says.
 fn cpu_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel counts CPU time");
+    let text =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel counts CPU time");
     text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number of ns")
 }

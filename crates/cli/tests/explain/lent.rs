@@ -84,7 +84,11 @@ fn started(cpu: u32, work: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, u
 }
 
 /// A thread of this priority that does `work` each time that it is woken, until nobody can wake it any more.
-fn woken(cpu: u32, priority: u8, work: impl Fn() + Send + 'static) -> (Sender<()>, (JoinHandle<()>, u32)) {
+fn woken(
+    cpu: u32,
+    priority: u8,
+    work: impl Fn() + Send + 'static,
+) -> (Sender<()>, (JoinHandle<()>, u32)) {
     let (wake, woken) = channel();
     let thread = started(cpu, move || {
         set_schedule(Schedule::Fifo { priority }).unwrap();
