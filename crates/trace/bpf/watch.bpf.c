@@ -29,8 +29,8 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 const volatile u32 cpu_count = 1;
 
 MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");
-/* Of each row on each CPU, so that no two CPUs write the same: the largest wait since it was read. */
-MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) maxima SEC(".maps");
+/* Of each row on each CPU, so that no two CPUs write the same. */
+MAP(MAP_ARRAY, u32, struct extremes, 1, MAP_MMAPABLE) row_extremes SEC(".maps");
 MAP(MAP_ARRAY, u32, struct cpu_row, 1, MAP_MMAPABLE) cpu_rows SEC(".maps");
 MAP(MAP_ARRAY, u32, struct watch_counts, 1, MAP_MMAPABLE) watch_counts SEC(".maps");
 MAP(MAP_HASH, struct series, u32, 1, 0) series_rows SEC(".maps");
@@ -102,24 +102,30 @@ INLINE u32 row_of_task(struct task_books *books, struct series *key)
 	return index;
 }
 
+/* Only this CPU counts in these, but whoever reads them puts them back to 0. */
+INLINE void note_extremes(struct extremes *of, u64 ns)
+{
+	if (ns > READ_ONCE(of->max))
+		WRITE_ONCE(of->max, ns);
+	if (COLD(~ns > READ_ONCE(of->inverted_min)))
+		WRITE_ONCE(of->inverted_min, ~ns);
+}
+
 INLINE void count_wait(u32 index, u32 number, struct cpu_row *cpu, u64 ns)
 {
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
 	u32 at = index * cpu_count + number;
-	u64 *max = bpf_map_lookup_elem(&maxima, &at);
+	struct extremes *extremes = bpf_map_lookup_elem(&row_extremes, &at);
 	u32 bucket = bucket_of(ns);
-	if (!row || !max || bucket >= BUCKETS)
+	if (!row || !extremes || bucket >= BUCKETS)
 		return;
 	ADD(row->sum, ns);
 	ADD(row->buckets[bucket], 1);
-	/* Only this CPU counts in these, but whoever reads the maxima puts them back to 0. */
-	if (ns > READ_ONCE(*max))
-		WRITE_ONCE(*max, ns);
+	note_extremes(extremes, ns);
 	cpu->count++;
 	cpu->sum += ns;
 	cpu->buckets[bucket]++;
-	if (ns > READ_ONCE(cpu->max))
-		WRITE_ONCE(cpu->max, ns);
+	note_extremes(&cpu->extremes, ns);
 }
 
 /* Waits that no program saw are in none of the sums, nor in what these are compared with. */

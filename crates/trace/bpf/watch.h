@@ -25,6 +25,12 @@
 /* The state of a task that is switched away from for ever: include/linux/sched.h, 4.14 to 7.2. */
 #define TASK_DEAD 0x80
 
+/* The longest and the shortest wait since they were read. The latter has all bits inverted, so that 0 is none. */
+struct extremes {
+	u64 max;
+	u64 inverted_min;
+};
+
 /*
  * The waits of a series, on all CPUs. Their count is that of all buckets. The loader clears `used` before it
  * gives the row to another series.
@@ -43,7 +49,7 @@ struct cpu_row {
 	u64 runs;
 	u64 count;
 	u64 sum;
-	u64 max;
+	struct extremes extremes;
 	u64 buckets[BUCKETS];
 };
 

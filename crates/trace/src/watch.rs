@@ -10,8 +10,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::episode::Episodes;
-use wakescope_core::watch::meter::{Meter, Reading};
-use wakescope_core::watch::scale::BUCKETS;
+use wakescope_core::watch::meter::Meter;
 use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
 use wakescope_sys::shared::Words;
 use wakescope_sys::{clock, memory};
@@ -23,6 +22,7 @@ use cgroups::Cgroups;
 use cost::Costs;
 use layout::{count, cpu, cpu_turns, row};
 use reuse::Reuse;
+use rows::Rows;
 use taken::TakenTime;
 use turns::LongWaits;
 
@@ -32,6 +32,7 @@ mod cost;
 mod layout;
 mod loading;
 mod reuse;
+mod rows;
 mod taken;
 mod turns;
 
@@ -347,10 +348,12 @@ impl Watcher {
                 waits: Waits::default(),
             });
         }
-        // Most have none: each adds to the sum, or to the first bucket.
+        // Most have none: each adds to the sum, or to the first bucket. But a wait may have been in the sum that was
+        // read last, and not yet in its bucket.
         let shortest = self.rows.rows.load(at + row::BUCKETS);
         let sum = self.rows.rows.load(at + row::SUM);
-        if sum == metered.meter.sum_ns() && shortest == metered.meter.shortest() {
+        let was_idle = metered.active + 1 < self.readings;
+        if was_idle && sum == metered.meter.sum_ns() && shortest == metered.meter.shortest() {
             return None;
         }
         let waits = metered.meter.read(self.rows.series(index));
@@ -379,88 +382,6 @@ impl Watcher {
 fn cpus_with_switches(cpus: &[MeteredCpu]) -> u32 {
     let with_switches = cpus.iter().filter(|cpu| cpu.switches > 0).count();
     u32::try_from(with_switches).unwrap_or(1).max(1)
-}
-
-/// The program's counters.
-struct Rows {
-    rows: Words,
-    maxima: Words,
-    cpus: Words,
-    cpu_count: usize,
-}
-
-impl Rows {
-    fn map(programs: &mut Ebpf, limits: Limits, cpus: u32) -> Result<Self, TraceError> {
-        let (series, cpu_count) = (limits.series as usize + 1, cpus as usize);
-        Ok(Self {
-            rows: mapped(programs, "rows", series * row::WORDS)?,
-            maxima: mapped(programs, "maxima", series * cpu_count)?,
-            cpus: mapped(programs, "cpu_rows", cpu_count * cpu::WORDS)?,
-            cpu_count,
-        })
-    }
-
-    /// How many runs of the program each CPU has begun: one for each switch.
-    fn runs(&self) -> Vec<u64> {
-        let cpus = 0..self.cpu_count;
-        cpus.map(|cpu| self.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).collect()
-    }
-
-    /// What the row at `index` shows. Its maximum begins anew.
-    fn series(&self, index: usize) -> Reading {
-        let maxima = (0..self.cpu_count).map(|cpu| index * self.cpu_count + cpu);
-        let max_ns = maxima.map(|at| self.maxima.take(at)).max().unwrap_or(0);
-        let at = index * row::WORDS;
-        Reading {
-            max_ns,
-            sum_ns: self.rows.load(at + row::SUM),
-            buckets: buckets(&self.rows, at + row::BUCKETS),
-        }
-    }
-
-    /// Whose waits the row at `index` counted, as the program knows it. Tasks that were counted there before
-    /// have to look for another.
-    fn retire(&self, index: usize) -> [u64; 3] {
-        let at = index * row::WORDS;
-        self.rows.store(at + row::USED, 0);
-        [row::CGROUP, row::COMM, row::COMM + 1].map(|word| self.rows.load(at + word))
-    }
-
-    /// Empties a row, in which the program counts no more.
-    fn clear(&self, index: usize) {
-        let at = index * row::WORDS;
-        for word in std::iter::once(row::SUM).chain(row::BUCKETS..row::WORDS) {
-            self.rows.store(at + word, 0);
-        }
-        (0..self.cpu_count).for_each(|cpu| self.maxima.store(index * self.cpu_count + cpu, 0));
-    }
-
-    /// The same of the CPU whose words begin at `at`.
-    fn cpu(&self, at: usize) -> Reading {
-        Reading {
-            max_ns: self.cpus.take(at + cpu::MAX),
-            sum_ns: self.cpus.load(at + cpu::SUM),
-            buckets: buckets(&self.cpus, at + cpu::BUCKETS),
-        }
-    }
-}
-
-/// Buckets that are looked at together, and how many of a series are seldom exceeded.
-const PART: usize = 8;
-const MOST_OFTEN: usize = 64;
-
-fn buckets(words: &Words, at: usize) -> Vec<(usize, u64)> {
-    let mut counts = [0; BUCKETS];
-    words.copy(at, &mut counts);
-    let mut buckets = Vec::with_capacity(MOST_OFTEN);
-    // Most are empty, and lie together.
-    for (first, part) in (0..BUCKETS).step_by(PART).zip(counts.chunks(PART)) {
-        if part.iter().fold(0, |all, count| all | count) > 0 {
-            buckets.extend((first..).zip(part.iter().copied()).filter(|bucket| bucket.1 > 0));
-        }
-    }
-    buckets.shrink_to_fit();
-    buckets
 }
 
 /// Whether the kernel counts waits, by what /proc/self/schedstat shows of a thread that runs: its run time,

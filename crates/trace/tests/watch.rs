@@ -64,12 +64,18 @@ fn each_wait_is_counted_once_for_its_series_and_once_for_its_cpu() {
     let total = watcher.total();
     for series in &total.series {
         assert_eq!(series.waits.fault(), None, "{series:?}");
-        assert!(series.waits.max_is_exact, "{series:?}");
+        assert!(series.waits.max_is_exact && series.waits.min_is_exact, "{series:?}");
     }
     let (series, cpus) = (all_series(&total), all_cpus(&total));
     assert!(series.count >= 250, "{series:?}");
     assert_eq!(series, cpus);
-    let exact = Waits { max_is_exact: series.max_is_exact, max_ns: series.max_ns, ..windows };
+    let exact = Waits {
+        max_is_exact: series.max_is_exact,
+        max_ns: series.max_ns,
+        min_is_exact: series.min_is_exact,
+        min_ns: series.min_ns,
+        ..windows
+    };
     assert_eq!(exact, series);
     // Nothing more comes after it is detached.
     sleep_often(10);
@@ -194,7 +200,13 @@ fn rows_of_series_that_ended_are_given_to_others() {
     windows = windows.merged(&all_series(&watcher.read()));
     let total = watcher.total();
     let (series, cpus) = (all_series(&total), all_cpus(&total));
-    let exact = Waits { max_is_exact: series.max_is_exact, max_ns: series.max_ns, ..windows };
+    let exact = Waits {
+        max_is_exact: series.max_is_exact,
+        max_ns: series.max_ns,
+        min_is_exact: series.min_is_exact,
+        min_ns: series.min_ns,
+        ..windows
+    };
     assert_eq!((&series, &exact), (&cpus, &series));
     assert!(total.series.len() > 2_048, "{}", total.series.len());
 }

@@ -31,6 +31,7 @@ fn waits(of: &[(u64, u64)]) -> Value {
         "count": of.iter().map(|wait| wait.1).sum::<u64>(),
         "sum_ns": of.iter().map(|(ns, count)| ns * count).sum::<u64>(),
         "max_ns": of.iter().map(|wait| wait.0).max(), "max_is_exact": true,
+        "min_ns": of.iter().map(|wait| wait.0).min(), "min_is_exact": true,
         "histogram": histogram.join(" "),
     })
 }
@@ -45,8 +46,8 @@ fn series(comm: &str, waits: &Value) -> Value {
 }
 
 fn line(started: &str, begin_ns: u64, switches: u64, series: &[Value], all: &Value) -> String {
-    let none =
-        json!({"count": 0, "sum_ns": 0, "max_ns": null, "max_is_exact": false, "histogram": ""});
+    let none = json!({"count": 0, "sum_ns": 0, "max_ns": null, "max_is_exact": false, "min_ns": null,
+        "min_is_exact": false, "histogram": ""});
     let window = json!({
         "schema": "wakescope.watch/1", "started": started, "begin_ns": begin_ns,
         "window_ns": 600_000_000_000_u64, "from": "queued", "series": series,

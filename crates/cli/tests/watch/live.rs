@@ -16,6 +16,7 @@ fn made_up(test: &Test) {
     fs::create_dir(&folder).unwrap();
     let line = |minute: u32, comm: &str, sum_ns: u64, histogram: &str| {
         let waits = json!({"count": 1, "sum_ns": sum_ns, "max_ns": sum_ns, "max_is_exact": true,
+            "min_ns": sum_ns, "min_is_exact": true,
             "histogram": histogram});
         stored_window(&format!("2026-11-21T01:{minute}:00Z"), 0, comm, &waits)
     };

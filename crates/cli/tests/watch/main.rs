@@ -249,7 +249,8 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
 #[test]
 fn damaged_windows_do_not_fit_the_schema() {
     let schema: Value = serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap();
-    let waits = json!({"count": 1, "sum_ns": 5, "max_ns": 5, "max_is_exact": true, "histogram": [[0, 128, 1]]});
+    let waits = json!({"count": 1, "sum_ns": 5, "max_ns": 5, "max_is_exact": true, "min_ns": 5, "min_is_exact": true,
+        "histogram": [[0, 128, 1]]});
     let task = json!({"comm": "a", "pid": 7, "policy": "fifo", "priority": 50});
     let mut culprit = task.clone();
     culprit["kind"] = json!("task");

@@ -103,7 +103,7 @@ fn a_collector_gets_every_wait_once() {
     let cpus = windows.flat_map(|window: Window| window.cpus);
     let all = cpus.fold(Waits::default(), |sum, cpu| sum.merged(&cpu.waits));
     for name in ["wakescope_wait_seconds", "wakescope_cpu_wait_seconds"] {
-        let (mut count, mut sum, mut max, mut end) = (0, 0.0, 0.0_f64, 0);
+        let (mut count, mut sum, mut max, mut min, mut end) = (0, 0.0, 0.0_f64, f64::INFINITY, 0);
         for request in &taken {
             let points = points(request, name, "histogram");
             for point in points {
@@ -114,6 +114,7 @@ fn a_collector_gets_every_wait_once() {
                 count += number(&point["count"]);
                 sum += point["sum"].as_f64().unwrap();
                 max = max.max(point["max"].as_f64().unwrap_or(0.0));
+                min = min.min(point["min"].as_f64().unwrap_or(f64::INFINITY));
             }
             let (start, stop) =
                 (number(&points[0]["startTimeUnixNano"]), number(&points[0]["timeUnixNano"]));
@@ -124,6 +125,9 @@ fn a_collector_gets_every_wait_once() {
         assert!((sum - all.sum_ns as f64 / 1e9).abs() < 1e-6, "{name}");
         if all.max_is_exact {
             assert_eq!(max, all.max_ns.unwrap() as f64 / 1e9, "{name}");
+        }
+        if all.min_is_exact {
+            assert_eq!(min, all.min_ns.unwrap() as f64 / 1e9, "{name}");
         }
     }
     let attributes = taken[0].pointer("/resourceMetrics/0/resource/attributes").unwrap();

@@ -20,8 +20,8 @@ fn made_up(test: &Test, name: &str) -> PathBuf {
     let line = |started: &str, begin_s: u64, comm: &str, max_us: u64| {
         let (sum_ns, max_ns) = (max_us * 1_000 + 5, max_us * 1_000);
         let histogram = format!("@0 1 @{} 1", bucket(max_ns));
-        let waits = json!({"count": 2, "sum_ns": sum_ns, "max_ns": max_ns, "max_is_exact": true,
-            "histogram": histogram});
+        let waits = json!({"count": 2, "sum_ns": sum_ns, "max_ns": max_ns, "max_is_exact": true, "min_ns": 5,
+            "min_is_exact": true, "histogram": histogram});
         stored_window(started, begin_s * 1_000_000_000, comm, &waits)
     };
     let first = line("2026-11-21T01:40:00Z", 0, "postgres", 300);

@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn no_name_of_a_task_or_a_cgroup_is_left() {
-        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"histogram":"@0 1"}"#;
+        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"min_ns":5,
+            "min_is_exact":true,"histogram":"@0 1"}"#;
         let series = |id: u32, path: &str, comm: &str| {
             format!(r#"{{"cgroup_id":{id},"cgroup":{path},"comm":"{comm}","waits":{waits}}}"#)
         };

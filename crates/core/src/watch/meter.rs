@@ -11,16 +11,25 @@ pub struct Reading {
     pub sum_ns: u64,
     /// The longest wait since the last reading; 0 if there was none.
     pub max_ns: u64,
+    /// The shortest; [`u64::MAX`] if there was none.
+    pub min_ns: u64,
     /// Buckets that are not empty, with their counts so far, ascending.
     pub buckets: Vec<(usize, u64)>,
 }
 
 /// What was read of counters so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Meter {
     sum_ns: u64,
     max_ns: u64,
+    min_ns: u64,
     buckets: Vec<(usize, u64)>,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { sum_ns: 0, max_ns: 0, min_ns: u64::MAX, buckets: Vec::new() }
+    }
 }
 
 impl Meter {
@@ -36,9 +45,10 @@ impl Meter {
 
     /// The waits since the last reading.
     ///
-    /// A maximum must be read before the buckets: the program counts a wait in its bucket first. Where it
-    /// was between the two, the bucket is in this window and the maximum in the next. Then this one has the
-    /// end of the bucket in its place, and says so.
+    /// Maximum and minimum must be read before the buckets: the program counts a wait in its bucket first.
+    /// Where it was between the two, the bucket is in this window and the maximum in the next. Then this one
+    /// has the end of the bucket in its place, and says so. The sum must be read after the buckets, as the
+    /// program adds to it first: one that grows without any bucket is part of the next window.
     pub fn read(&mut self, now: Reading) -> Waits {
         // Both ascend.
         let mut before = self.buckets.iter().peekable();
@@ -51,18 +61,12 @@ impl Meter {
         });
         let grown: Vec<Bucket> = grown.collect();
         self.max_ns = self.max_ns.max(now.max_ns);
-        let Some(&last) = grown.last() else {
-            // The maximum belongs to the window before, and the sum to the next.
+        self.min_ns = self.min_ns.min(now.min_ns);
+        // Without buckets, the maximum belongs to the window before, and the sum to the next, which has the bucket.
+        let Some(waits) =
+            waits_in(grown, now.sum_ns.saturating_sub(self.sum_ns), (now.min_ns, now.max_ns))
+        else {
             return Waits::default();
-        };
-        let (max_ns, max_is_exact) = max_in(last, now.max_ns);
-        let histogram = Histogram::from_unordered(grown);
-        let waits = Waits {
-            count: histogram.count(),
-            sum_ns: now.sum_ns.saturating_sub(self.sum_ns),
-            max_ns: Some(max_ns),
-            max_is_exact,
-            histogram,
         };
         self.sum_ns = now.sum_ns;
         self.buckets = now.buckets;
@@ -76,25 +80,37 @@ impl Meter {
             Bucket { lower, upper, count }
         });
         let edged: Vec<Bucket> = edged.filter(|bucket| bucket.count > 0).collect();
-        let Some(&last) = edged.last() else { return Waits::default() };
-        let (max_ns, max_is_exact) = max_in(last, self.max_ns);
-        let histogram = Histogram::from_unordered(edged);
-        Waits {
-            count: histogram.count(),
-            sum_ns: self.sum_ns,
-            max_ns: Some(max_ns),
-            max_is_exact,
-            histogram,
-        }
+        waits_in(edged, self.sum_ns, (self.min_ns, self.max_ns)).unwrap_or_default()
     }
+}
+
+/// The waits of these buckets, which ascend, with the shortest and the longest that were read; `None` without any.
+fn waits_in(buckets: Vec<Bucket>, sum_ns: u64, (min, max): (u64, u64)) -> Option<Waits> {
+    let (&first, &last) = (buckets.first()?, buckets.last()?);
+    let (max_ns, max_is_exact) = max_in(last, max);
+    let min_is_exact = lies_in(first, min);
+    let min_ns = if min_is_exact { min } else { first.lower };
+    let histogram = Histogram::from_unordered(buckets);
+    Some(Waits {
+        count: histogram.count(),
+        sum_ns,
+        max_ns: Some(max_ns),
+        max_is_exact,
+        min_ns: Some(min_ns),
+        min_is_exact,
+        histogram,
+    })
+}
+
+fn lies_in(bucket: Bucket, ns: u64) -> bool {
+    ns >= bucket.lower && (ns < bucket.upper || bucket.upper == u64::MAX)
 }
 
 /// The maximum of waits of which the longest lie in `last`, where `read` was read: exact if it lies there.
 fn max_in(last: Bucket, read: u64) -> (u64, bool) {
-    let is_open = last.upper == u64::MAX;
     match read {
-        _ if read >= last.lower && (read < last.upper || is_open) => (read, true),
-        _ if is_open => (last.lower, false),
+        _ if lies_in(last, read) => (read, true),
+        _ if last.upper == u64::MAX => (last.lower, false),
         _ => (last.upper - 1, false),
     }
 }
@@ -118,6 +134,7 @@ mod tests {
         Reading {
             sum_ns: waits.iter().sum(),
             max_ns: new.iter().max().copied().unwrap_or(0),
+            min_ns: new.iter().min().copied().unwrap_or(u64::MAX),
             buckets: counts.into_iter().collect(),
         }
     }
@@ -134,6 +151,9 @@ mod tests {
         assert_eq!((second.count, second.max_ns, second.max_is_exact), (1, Some(303), false));
         let total = meter.total();
         assert_eq!((total.count, total.max_ns, total.max_is_exact), (3, Some(5_000), true));
+        // Nobody has read a minimum.
+        assert_eq!((first.min_ns, first.min_is_exact), (Some(0), false));
+        assert_eq!((second.min_ns, second.min_is_exact), (Some(288), false));
         assert_eq!(meter.read(reading(&[100, 5_000, 300], &[])), Waits::default());
     }
 
@@ -160,13 +180,14 @@ mod tests {
                 prop_assert_eq!(waits.count, new.len() as u64);
                 prop_assert_eq!(waits.sum_ns, new.iter().sum::<u64>());
                 prop_assert_eq!(waits.max_ns, new.iter().max().copied());
-                prop_assert!(waits.max_is_exact || new.is_empty());
+                prop_assert_eq!(waits.min_ns, new.iter().min().copied());
+                prop_assert!((waits.max_is_exact && waits.min_is_exact) || new.is_empty());
                 sum = sum.merged(&waits);
             }
             let total = meter.total();
             prop_assert_eq!(total.fault(), None);
-            prop_assert_eq!(Waits { max_is_exact: total.max_is_exact, ..sum }, total.clone());
-            prop_assert_eq!(total.max_is_exact, !all.is_empty());
+            prop_assert_eq!(&sum, &total);
+            prop_assert_eq!((total.max_is_exact, total.min_is_exact), (!all.is_empty(), !all.is_empty()));
         }
     }
 }

@@ -239,8 +239,9 @@ mod tests {
     fn waits(counts: &[(usize, u64)]) -> Waits {
         let sum_ns = counts.iter().map(|&(index, count)| edges_of(index).0.saturating_mul(count));
         let max_ns = counts.last().map_or(0, |&(index, _)| edges_of(index).0);
+        let min_ns = counts.first().map_or(u64::MAX, |&(index, _)| edges_of(index).0);
         let sum_ns = sum_ns.fold(0, u64::saturating_add);
-        Meter::default().read(Reading { sum_ns, max_ns, buckets: counts.to_vec() })
+        Meter::default().read(Reading { sum_ns, max_ns, min_ns, buckets: counts.to_vec() })
     }
 
     fn window(counts: &[(usize, u64)]) -> Window {

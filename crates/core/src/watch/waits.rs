@@ -20,6 +20,10 @@ pub struct Waits {
     /// Whether that is exact. Otherwise it is the end of its bucket: the longest wait ended just when the
     /// window did. The total of a watch has it exactly; a sum of windows does not.
     pub max_is_exact: bool,
+    /// The shortest; `None` if there are none.
+    pub min_ns: Option<u64>,
+    /// Whether that is exact, as [`Waits::max_is_exact`] is. Otherwise it is the begin of its bucket.
+    pub min_is_exact: bool,
     /// Where they lie: 16 buckets an octave.
     #[serde(deserialize_with = "packed::histogram")]
     pub histogram: Histogram,
@@ -36,14 +40,17 @@ impl Waits {
 
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        let is_exact = |waits: &Self| waits.max_is_exact;
-        self.max_is_exact = match self.max_ns.cmp(&other.max_ns) {
-            Ordering::Greater => is_exact(self),
-            Ordering::Less => is_exact(other),
-            // Equal to an exact one, one that is not adds no doubt.
-            Ordering::Equal => is_exact(self) || is_exact(other),
+        (self.max_ns, self.max_is_exact) = further(
+            (self.max_ns, self.max_is_exact),
+            (other.max_ns, other.max_is_exact),
+            self.max_ns.cmp(&other.max_ns),
+        );
+        let nearer = match (self.min_ns, other.min_ns) {
+            (Some(own), Some(others)) => others.cmp(&own),
+            (own, others) => own.cmp(&others),
         };
-        self.max_ns = self.max_ns.max(other.max_ns);
+        (self.min_ns, self.min_is_exact) =
+            further((self.min_ns, self.min_is_exact), (other.min_ns, other.min_is_exact), nearer);
         self.count = self.count.saturating_add(other.count);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.histogram.add(&other.histogram);
@@ -66,15 +73,39 @@ impl Waits {
         if held != self.count {
             return Some(format!("count is {} but the histogram holds {held}", self.count));
         }
-        match (self.histogram.buckets().last(), self.max_ns) {
-            (None, None) => None,
-            (Some(&Bucket { lower, upper, .. }), Some(max))
-                if max >= lower && (max < upper || upper == u64::MAX) =>
-            {
-                None
-            }
-            _ => Some("max_ns lies outside the last bucket".into()),
+        let buckets = self.histogram.buckets();
+        if !lies_in(self.max_ns, buckets.last()) {
+            return Some("max_ns lies outside the last bucket".into());
         }
+        if !lies_in(self.min_ns, buckets.first()) {
+            return Some("min_ns lies outside the first bucket".into());
+        }
+        let is_above = self.min_ns > self.max_ns;
+        is_above.then(|| "min_ns is above max_ns".into())
+    }
+}
+
+/// One of two extremes, with whether it is exact: the first if it is the further one.
+fn further(
+    one: (Option<u64>, bool),
+    other: (Option<u64>, bool),
+    order: Ordering,
+) -> (Option<u64>, bool) {
+    match order {
+        Ordering::Greater => one,
+        Ordering::Less => other,
+        // Equal to an exact one, one that is not adds no doubt.
+        Ordering::Equal => (one.0, one.1 || other.1),
+    }
+}
+
+fn lies_in(ns: Option<u64>, bucket: Option<&Bucket>) -> bool {
+    match (ns, bucket) {
+        (None, None) => true,
+        (Some(ns), Some(&Bucket { lower, upper, .. })) => {
+            ns >= lower && (ns < upper || upper == u64::MAX)
+        }
+        _ => false,
     }
 }
 
@@ -87,6 +118,8 @@ impl Waits {
             sum_ns: of.iter().sum(),
             max_ns: of.iter().max().copied(),
             max_is_exact: true,
+            min_ns: of.iter().min().copied(),
+            min_is_exact: true,
             histogram: Histogram::of(of.iter().copied()),
         }
     }
@@ -96,9 +129,9 @@ impl Waits {
 mod tests {
     use super::*;
 
-    /// The same, of which the longest is known by its bucket only.
+    /// The same, of which the longest and the shortest are known by their buckets only.
     fn roughly(of: &[u64]) -> Waits {
-        Waits { max_is_exact: false, ..Waits::exactly(of) }
+        Waits { max_is_exact: false, min_is_exact: false, ..Waits::exactly(of) }
     }
 
     #[test]
@@ -108,6 +141,9 @@ mod tests {
         assert_eq!(all.fault(), None);
         assert!(!Waits::exactly(&[1]).merged(&roughly(&[900])).max_is_exact);
         assert!(roughly(&[900]).merged(&Waits::exactly(&[900])).max_is_exact);
+        assert!(!Waits::exactly(&[900]).merged(&roughly(&[1])).min_is_exact);
+        assert!(roughly(&[900]).merged(&Waits::exactly(&[1])).min_is_exact);
+        assert!(roughly(&[1]).merged(&Waits::exactly(&[1])).min_is_exact);
         let none = Waits::default();
         assert_eq!(none.merged(&all), all);
     }
@@ -118,7 +154,9 @@ mod tests {
         for (waits, want) in [
             (Waits { count: 3, ..good.clone() }, "holds 2"),
             (Waits { max_ns: None, ..good.clone() }, "outside"),
-            (Waits { max_ns: Some(5_000), ..good.clone() }, "outside"),
+            (Waits { max_ns: Some(5_000), ..good.clone() }, "max_ns lies outside"),
+            (Waits { min_ns: Some(5_000), ..good.clone() }, "min_ns lies outside"),
+            (Waits { min_ns: Some(70_001), ..Waits::exactly(&[70_000]) }, "above"),
         ] {
             assert!(waits.fault().is_some_and(|fault| fault.contains(want)), "{waits:?}");
         }

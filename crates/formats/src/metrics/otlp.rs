@@ -82,6 +82,9 @@ fn add_histogram(point: &mut Json, waits: &Waits) {
     if let Some(max_ns) = waits.max_ns.filter(|_| waits.max_is_exact) {
         point["max"] = seconds(max_ns).into();
     }
+    if let Some(min_ns) = waits.min_ns.filter(|_| waits.min_is_exact) {
+        point["min"] = seconds(min_ns).into();
+    }
 }
 
 fn attributes<'a>(all: impl IntoIterator<Item = (&'a str, &'a str)>) -> Json {

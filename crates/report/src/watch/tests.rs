@@ -13,6 +13,8 @@ pub(super) fn waits(of: &[u64]) -> Waits {
         sum_ns: of.iter().sum(),
         max_ns: of.iter().max().copied(),
         max_is_exact: true,
+        min_ns: of.iter().min().copied(),
+        min_is_exact: true,
         histogram: Histogram::of(of.iter().copied()),
     }
 }

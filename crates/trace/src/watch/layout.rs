@@ -73,12 +73,19 @@ pub(super) mod row {
     pub(crate) const WORDS: usize = BUCKETS + super::BUCKETS;
 }
 
+/// `struct extremes`, in words.
+pub(super) mod extremes {
+    pub(crate) const MAX: usize = 0;
+    pub(crate) const INVERTED_MIN: usize = 1;
+    pub(crate) const WORDS: usize = 2;
+}
+
 /// `struct cpu_row`, in words.
 pub(super) mod cpu {
     pub(crate) const SWITCHES: usize = 0;
     pub(crate) const SUM: usize = 3;
-    pub(crate) const MAX: usize = 4;
-    pub(crate) const BUCKETS: usize = 5;
+    pub(crate) const EXTREMES: usize = 4;
+    pub(crate) const BUCKETS: usize = EXTREMES + super::extremes::WORDS;
     pub(crate) const WORDS: usize = BUCKETS + super::BUCKETS;
 }
 

@@ -36,7 +36,7 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), T
     loader
         .btf(Some(types))
         .set_max_entries("rows", rows)
-        .set_max_entries("maxima", rows.saturating_mul(cpus))
+        .set_max_entries("row_extremes", rows.saturating_mul(cpus))
         .set_max_entries("cpu_rows", cpus)
         .set_max_entries("cpu_turns", cpus)
         .set_max_entries("series_rows", limits.series)

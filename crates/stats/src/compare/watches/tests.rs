@@ -70,15 +70,17 @@ static EDGES: LazyLock<Vec<u64>> =
 
 /// Waits of these lengths, each so many, on the scale of the kernel's program.
 fn waits(of: impl Iterator<Item = (f64, u64)>) -> Waits {
-    let (mut counts, mut sum_ns, mut max_ns) = (vec![0_u64; BUCKETS], 0, 0);
+    let (mut counts, mut sum_ns) = (vec![0_u64; BUCKETS], 0);
+    let (mut min_ns, mut max_ns) = (u64::MAX, 0);
     for (ns, count) in of.filter(|&(_, count)| count > 0) {
         let ns = whole(ns);
         counts[EDGES.partition_point(|&edge| edge <= ns) - 1] += count;
         sum_ns += ns * count;
+        min_ns = min_ns.min(ns);
         max_ns = max_ns.max(ns);
     }
     let buckets = counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
-    Meter::default().read(Reading { sum_ns, max_ns, buckets })
+    Meter::default().read(Reading { sum_ns, max_ns, min_ns, buckets })
 }
 
 fn window(started: i64, series: Vec<Series>, cpu: Cpu) -> Window {
