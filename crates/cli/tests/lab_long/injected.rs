@@ -5,7 +5,7 @@ use std::path::Path;
 
 use wakescope_core::explain::{Cause, Culprit};
 use wakescope_core::lab::Status;
-use wakescope_core::run::Run;
+use wakescope_core::run::{Episode, Run};
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL};
@@ -15,6 +15,39 @@ fn sections(log: &str) -> Vec<[u64; 2]> {
     let numbers = |line: &str| line.split(' ').map(|word| word.parse().unwrap()).collect();
     let lines = log.lines().map(numbers);
     lines.map(|words: Vec<u64>| [words[1], words[2]]).collect()
+}
+
+/// Only a section is ever broken into there: everything else sleeps, or is in user mode for µs.
+#[test]
+fn sections_of_a_quiet_guest_with_real_time_preemption_are_named_from_the_first_one_on() {
+    let name =
+        "sections_of_a_quiet_guest_with_real_time_preemption_are_named_from_the_first_one_on";
+    let kernel = "7.2-rt";
+    let Some(stock) = crate::stock(name, &[kernel]) else { return };
+    if let Err(why) = stock.build_module(kernel) {
+        return skip(name, &why);
+    }
+    let bench = Bench::new(stock, "injected");
+    let load = "disturb-preempt-off-300us";
+    let what = ["--kernel", kernel, "--preempt", "rt", "--load", load, "--seeds", "1"];
+    let how = ["--samples", "1300", "--interval", "380us", "--explain", "--above", "150us"];
+    let ran = bench.run(&[&what[..], &how].concat());
+    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+    let folder = Path::new(ran.cell().run.as_ref().unwrap());
+    let run = Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    // While the load starts, the guest is not quiet.
+    let is_late = |e: &&Episode| e.wakeup_latency_ns >= 150_000 && e.expiry_ns > 10_000_000;
+    let late: Vec<_> = run.worst.iter().filter(is_late).collect();
+    assert!(late.len() >= 5, "{late:#?}");
+    for episode in late {
+        let first = &episode.blame[0];
+        assert_eq!(first.cause, Cause::PreemptOff, "{episode:#?}");
+        // A stack that is taken only when the section ends begins in the scheduler.
+        let frames: Vec<_> = first.frames.iter().map(|frame| frame.name()).collect();
+        let innermost =
+            frames.iter().take(2).any(|name| name.contains("wakescope_inject_preempt_off"));
+        assert!(innermost && !frames[0].contains("sched"), "{frames:?}: {episode:#?}");
+    }
 }
 
 #[test]

@@ -102,6 +102,38 @@ fn places_without_an_event_are_left_out() {
 }
 
 #[test]
+fn an_entry_of_the_scheduler_that_an_interrupt_held_up_comes_before_it() {
+    let event = |at_ns, kind| RawEvent { at_ns, kind, steal_ns: at_ns, ..RawEvent::default() };
+    let (sched, entry, exit) = (kind::SCHED_ENTRY, kind::IRQ_ENTRY, kind::IRQ_EXIT);
+    let (timer, switch, softirq) = (kind::TIMER_ENTRY, kind::SWITCH, kind::SOFTIRQ_EXIT);
+    for (events, want) in [
+        (vec![(5, entry), (7, exit), (4, sched), (9, switch)], vec![4, 5, 7, 9]),
+        (vec![(3, entry), (4, exit), (6, entry), (7, exit), (5, sched)], vec![3, 4, 5, 6, 7]),
+        (
+            vec![(5, entry), (6, timer), (7, exit), (8, entry), (9, exit), (4, sched)],
+            vec![4, 5, 6, 7, 8, 9],
+        ),
+        (vec![(4, sched), (5, entry), (7, exit)], vec![4, 5, 7]),
+        // What is no whole interrupt is no such thing.
+        (vec![(5, entry), (4, sched)], vec![5, 4]),
+        (vec![(7, exit), (4, sched)], vec![7, 4]),
+        (vec![(5, switch), (4, sched)], vec![5, 4]),
+        (vec![(5, entry), (6, switch), (7, exit), (4, sched)], vec![5, 6, 7, 4]),
+        (vec![(5, softirq), (4, sched)], vec![5, 4]),
+        (vec![(5, sched), (4, sched)], vec![5, 4]),
+    ] {
+        let raw_events: Vec<_> = events.iter().map(|&(at, kind)| event(at, kind)).collect();
+        let read = read(raw(), &raw_events);
+        let at: Vec<u64> = read.events.iter().map(|event| event.at.0).collect();
+        assert_eq!(at, want, "{events:?}");
+        let is_told = |event: &&KernelEvent| event.steal_ns != 0;
+        let told: Vec<u64> = read.events.iter().filter(is_told).map(|e| e.steal_ns).collect();
+        let moved = usize::from(at != events.iter().map(|e| e.0).collect::<Vec<_>>());
+        assert_eq!(told.len() + moved, events.len(), "{events:?}: readings of stolen time");
+    }
+}
+
+#[test]
 fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
     let raw = raw();
     let read = |stated, lost, switches_from, in_interrupts| {
