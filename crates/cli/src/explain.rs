@@ -177,6 +177,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
         None => measure::plan(&args.measure)?,
     };
     refuse_line(&plan)?;
+    refuse_card(&plan)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
@@ -197,6 +198,20 @@ fn refuse_line(plan: &Plan) -> Result<(), Failure> {
         .try_this(
             "explain the other machine's part there, while this one measures: wakescope explain \
              --comm wakescope-r",
+        ))
+}
+
+/// Refuses a sound card of the machine: when its interrupt should have come is known to its own clock only.
+fn refuse_card(plan: &Plan) -> Result<(), Failure> {
+    if plan.audio.is_none_or(|audio| audio.pcm.is_none()) {
+        return Ok(());
+    }
+    Err(Failure::new("--stimulus audio --pcm cannot be explained")
+        .because("when a card will have played a fragment is not known before, so a wakeup has no expiry")
+        .try_this("omit --pcm: wakeups by a virtual sound card can be explained")
+        .try_this(
+            "explain the probe as another program's thread, while `wakescope measure` plays: wakescope \
+             explain --comm wakescope/0",
         ))
 }
 

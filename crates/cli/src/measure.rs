@@ -12,6 +12,7 @@ use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
+use wakescope_probe::card::CardError;
 use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
@@ -282,6 +283,13 @@ pub(crate) fn identity(seed: u64) -> Identity {
     Identity { id, started: time_now(), seed, time_domain: TimeDomain::Real }
 }
 
+/// What lies behind a sound card that cannot be used, and what to do.
+fn explain_card(error: &CardError) -> Failure {
+    let (cause, remedies) = error.cause_and_remedies();
+    let failure = cause.into_iter().fold(Failure::new(error.to_string()), Failure::because);
+    remedies.into_iter().fold(failure, Failure::try_this)
+}
+
 /// What lies behind a measurement that could not begin, and what to do.
 pub(crate) fn explain(error: MeasureError) -> Failure {
     let failure = Failure::new(error.to_string());
@@ -338,6 +346,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
                  files: --load-dir DIR",
         ),
         MeasureError::Line(e) => line::explain(&e),
+        MeasureError::Card(e) => explain_card(&e),
         MeasureError::Observer(e) => match e.cause().downcast_ref() {
             Some(cause) => cannot_trace(cause),
             None => failure,

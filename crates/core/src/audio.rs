@@ -1,4 +1,4 @@
-//! An audio program with a virtual sound card: what was asked of it, and what came of it.
+//! An audio program and its sound card: what was asked of it, and what came of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::Distribution;
 use crate::maxima::Maxima;
 use crate::recorder::Recorder;
+use crate::sound_card::PcmName;
 
 use Ordering::Relaxed;
 
@@ -19,6 +20,9 @@ pub struct AudioPlan {
     pub fragments: u64,
     /// The share of a fragment that the program computes for it, in parts per million.
     pub share_ppm: u64,
+    /// The card of the machine; `None` for a virtual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcm: Option<PcmName>,
 }
 
 impl AudioPlan {
@@ -27,9 +31,9 @@ impl AudioPlan {
     /// A program that needs most of a CPU.
     pub const SHARE_PPM: u64 = 800_000;
 
-    /// The usual card and program with fragments of that length.
+    /// The usual card, a virtual one, and program with fragments of that length.
     pub fn usual(fragment_ns: u64) -> Self {
-        Self { fragment_ns, fragments: Self::FRAGMENTS, share_ppm: Self::SHARE_PPM }
+        Self { fragment_ns, fragments: Self::FRAGMENTS, share_ppm: Self::SHARE_PPM, pcm: None }
     }
 
     /// So many fragments of a buffer, if there can be as many.
@@ -221,7 +225,8 @@ fn count_if(cell: &AtomicU64, counts: bool) {
 mod tests {
     use super::*;
 
-    const PLAN: AudioPlan = AudioPlan { fragment_ns: 2_900_000, fragments: 3, share_ppm: 800_000 };
+    const PLAN: AudioPlan =
+        AudioPlan { fragment_ns: 2_900_000, fragments: 3, share_ppm: 800_000, pcm: None };
 
     #[test]
     fn fragments_are_counted_by_how_far_they_are_off() {

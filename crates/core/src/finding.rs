@@ -100,6 +100,7 @@ pub const CODES: &[(&str, &str)] = &[
         "waker-lost",
         "a probe could not be woken any more, because its waker or their channel was gone",
     ),
+    ("card-lost", "the sound card failed, was unplugged, or stopped playing during the run"),
     ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),
     ("page-faults", "the measuring loop took page faults"),
     ("early", "wakeups came before their expiry, so a clock or timer is wrong"),

@@ -37,6 +37,7 @@ pub mod redact;
 pub mod ring;
 pub mod run;
 pub mod scope;
+pub mod sound_card;
 pub mod source;
 pub mod stated;
 pub mod tail;

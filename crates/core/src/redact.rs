@@ -11,6 +11,7 @@ use crate::limit::Judgement;
 use crate::line::Line;
 use crate::plan::{LinePlan, Plan, ScenarioPlan, Target};
 use crate::run::{Episode, LoadResult, Run, Thread};
+use crate::sound_card::SoundCard;
 use crate::source::Source;
 
 mod episodes;
@@ -56,6 +57,7 @@ pub fn redact(run: &mut Run) {
         threads,
         load,
         line,
+        card,
         worst,
         explanation,
         components: _,
@@ -73,6 +75,7 @@ pub fn redact(run: &mut Run) {
     threads.iter().for_each(keep_thread);
     load.iter_mut().for_each(redact_load);
     line.iter().for_each(keep_line);
+    card.iter_mut().for_each(redact_card);
     worst.iter_mut().for_each(redact_episode);
     explanation.iter_mut().for_each(redact_explanation);
     causes.iter_mut().for_each(explained::redact_row);
@@ -129,7 +132,7 @@ fn redact_plan(plan: &mut Plan) {
         target,
         interval_ns: _,
         gap_from_ns: _,
-        // Times and counts.
+        // Times, counts, and the kernel's numbers of a card.
         audio: _,
         duration_ns: _,
         samples: _,
@@ -232,6 +235,19 @@ fn keep_line(line: &Line) {
         stray: _,
         left_out: _,
     } = line;
+}
+
+/// A sound card's name may be that of one's own making; all else is figures.
+fn redact_card(card: &mut SoundCard) {
+    let SoundCard {
+        name,
+        format: _,
+        channels: _,
+        rate_hz: _,
+        fragment_frames: _,
+        buffer_frames: _,
+    } = card;
+    remove(name);
 }
 
 /// A thread has figures only.

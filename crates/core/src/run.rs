@@ -20,6 +20,7 @@ use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::record_reader;
+use crate::sound_card::SoundCard;
 use crate::source::{Quantity, Source};
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
@@ -84,6 +85,9 @@ pub struct Run {
     /// The line of round trips; `None` where nothing went over one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Line>,
+    /// The sound card of the machine that woke the probe; `None` where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<SoundCard>,
     /// The latest wakeups, worst first.
     #[serde(default)]
     pub worst: Vec<Episode>,
@@ -659,6 +663,7 @@ pub(crate) mod tests {
             threads: threads.collect(),
             load: Vec::new(),
             line: None,
+            card: None,
             worst: vec![explained(text)],
             explanation: Some(Explanation { above: text.into(), ..Default::default() }),
             components: Some(ComponentTable {

@@ -229,8 +229,9 @@ fn thread_findings(
         );
     }
     if let Some((at_ns, why)) = &t.stimulus_lost {
+        let is_card = plan.audio.is_some_and(|audio| audio.pcm.is_some());
         add(
-            "waker-lost",
+            if is_card { "card-lost" } else { "waker-lost" },
             Warning,
             format!(
                 "nothing could wake the probe on CPU {cpu} after {}: {why}; its {} until then {} kept",

@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod behaviour;
+pub mod card;
 pub mod driver;
 pub mod host;
 pub mod line;

@@ -19,9 +19,11 @@ use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
+use crate::card::Card;
 use crate::line::Port;
 use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
+use crate::stimulus::card::{CardAudio, MachineCard};
 use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::device::DeviceWakeups;
 use crate::stimulus::line::RoundTrips;
@@ -58,8 +60,10 @@ pub struct ProbePlan {
     pub interval: SpanNs,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
-    /// The virtual sound card, if one wakes it.
+    /// The sound card and its program, if one wakes it.
     pub audio: Option<AudioPlan>,
+    /// The sound card of the machine; `None` for a virtual one.
+    pub card: Option<Card>,
     /// From which length on a gap counts, if it never sleeps.
     pub gap_from: SpanNs,
     /// Where its answers go.
@@ -120,7 +124,7 @@ pub struct Report {
 /// Shared between a probe and those who watch it.
 struct Shared {
     recorder: Recorder,
-    /// What the virtual sound card sees, if there is one.
+    /// What the sound card sees, if there is one.
     audio: Option<Arc<AudioRecorder>>,
     ring: Option<Ring>,
     stop: AtomicBool,
@@ -183,7 +187,7 @@ impl Prober {
         }
     }
 
-    /// What the virtual sound card has seen, if there is one.
+    /// What the sound card has seen, if there is one.
     pub fn audio(&self) -> Option<audio::Audio> {
         let is_measuring = self.shared.measuring.load(Ordering::Acquire);
         let audio = self.shared.audio.as_ref()?;
@@ -235,7 +239,7 @@ impl Prober {
 pub struct Past {
     /// All of its statistics.
     pub seen: Snapshot,
-    /// What the virtual sound card saw, if there was one.
+    /// What the sound card saw, if there was one.
     pub audio: Option<audio::Audio>,
     /// What it saw beside its samples; `None` if it never measured.
     pub report: Option<Report>,
@@ -277,9 +281,17 @@ fn live(
         S::Spin => probe(&plan, shared, say_ready, times, || {
             Ok(Spin::new(MachineClock, stop, plan.gap_from))
         }),
+        S::Audio if plan.card.is_some() => {
+            let card = plan.card.take().map(MachineCard::new);
+            probe(&plan, shared, say_ready, times, || {
+                let (work, of_card) = audio_program(shared)?;
+                let card = card.ok_or(io::ErrorKind::InvalidInput)?;
+                let frames = card.frames();
+                Ok(CardAudio::new(card, work, frames, of_card, stop))
+            })
+        }
         S::Audio => probe(&plan, shared, say_ready, times, || {
-            let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
-            let work = Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns()));
+            let (work, of_card) = audio_program(shared)?;
             Ok(Audio::new(KernelTimer::new(Nanosleep, stop, answers), work, of_card, stop))
         }),
         // A probe is woken by nothing else.
@@ -315,6 +327,12 @@ fn live(
             Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
         }),
     }
+}
+
+/// What an audio program computes with on the CPU of the calling thread, and where it records.
+fn audio_program(shared: &Shared) -> io::Result<(Arithmetic, Arc<AudioRecorder>)> {
+    let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns())), of_card))
 }
 
 /// What a probe needs that another thread wakes.

@@ -12,6 +12,7 @@ use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
+use wakescope_core::sound_card::SoundCard;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{LeftOut, Observed, findings};
 use wakescope_sys::memory::SteadyPages;
@@ -20,6 +21,7 @@ use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::admission::{self, Refusal};
+use crate::card::{Card, CardError};
 use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
@@ -59,6 +61,7 @@ pub(crate) struct Session {
     origin: MonoNs,
     before: Surroundings,
     line: Option<Line>,
+    card: Option<SoundCard>,
     measured_cpus: MeasuredCpus,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
@@ -72,7 +75,7 @@ struct Probe {
     phase: SpanNs,
     /// The last copy of its statistics.
     seen: Snapshot,
-    /// That of its virtual sound card, if it has one.
+    /// That of its sound card, if it has one.
     audio: Option<Audio>,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
@@ -123,6 +126,8 @@ impl Session {
             .map_err(|refusal| MeasureError::Deadline(schedule_of(&plan), refusal))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
         let line = port.as_ref().map(|port| port.line.clone());
+        let played_on = take_card(&mut plan).map_err(MeasureError::Card)?;
+        let card = played_on.as_ref().map(|card| card.about.clone());
         let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
         let measured_cpus = announce(&plan.cpus);
@@ -134,7 +139,7 @@ impl Session {
             settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
-        let probes = start_probes(&plan, &host, schedule, port, observer)?;
+        let probes = start_probes(&plan, &host, schedule, (port, played_on), observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
@@ -173,6 +178,7 @@ impl Session {
             origin,
             before,
             line,
+            card,
             measured_cpus,
             abandons_loads,
             _idle: idle,
@@ -205,6 +211,7 @@ impl Session {
         let times = (self.origin, clock::now().since(self.origin));
         let mut run = record::run(&self.identity, &self.plan, &self.host, times, ended, state, all);
         run.line.clone_from(&self.line);
+        run.card.clone_from(&self.card);
         run
     }
 }
@@ -436,12 +443,25 @@ fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
     Ok(Some(port))
 }
 
-/// Starts a probe per CPU, all prepared and waiting. The first gets the line, if there is one.
+/// Takes the sound card of the plan, if it has one, and has the plan say what it can do.
+fn take_card(plan: &mut Plan) -> Result<Option<Card>, CardError> {
+    let Some(audio) = &mut plan.audio else { return Ok(None) };
+    let Some(name) = audio.pcm else { return Ok(None) };
+    if plan.cpus.len() > 1 {
+        return Err(CardError::OneProbe(plan.cpus.len()));
+    }
+    let card = Card::open(name, SpanNs(audio.fragment_ns), audio.fragments)?;
+    (audio.fragment_ns, plan.interval_ns) = (card.fragment.0, card.fragment.0);
+    Ok(Some(card))
+}
+
+/// Starts a probe per CPU, all prepared and waiting. The first gets the line or the sound card, if there
+/// is one.
 fn start_probes(
     plan: &Plan,
     host: &Host,
     schedule: Schedule,
-    mut line: Option<Port>,
+    (mut line, mut card): (Option<Port>, Option<Card>),
     observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
@@ -457,6 +477,7 @@ fn start_probes(
             line: line.take(),
             waker: waker_place(plan, rank, cpu),
             audio: plan.audio,
+            card: card.take(),
             gap_from: SpanNs(plan.gap_from_ns.unwrap_or(GAP_FROM_NS)),
             answers,
             announcements,

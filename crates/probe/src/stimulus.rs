@@ -13,6 +13,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 
 pub mod audio;
 pub mod availability;
+pub mod card;
 pub(crate) mod channel;
 pub mod device;
 pub mod line;
@@ -93,13 +94,25 @@ pub enum Loss {
     NeverArrived,
     /// The call that wakes failed, or the one that waits, with this number of an error.
     Failed(i32),
+    /// The sound card failed, with this number of an error, which tells if it is gone.
+    CardFailed(i32),
+    /// The sound card plays nothing.
+    CardStalled,
 }
+
+/// `ENODEV`: the device was unplugged, or its driver is gone.
+const NO_DEVICE: i32 = 19;
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WakerEnded => f.write_str("the process that wakes the probe has ended"),
             Self::NeverArrived => f.write_str("a wakeup never arrived"),
+            Self::CardStalled => f.write_str("the sound card has stopped playing"),
+            Self::CardFailed(NO_DEVICE) => f.write_str("the sound card is gone"),
+            Self::CardFailed(errno) => {
+                write!(f, "the sound card failed: {}", io::Error::from_raw_os_error(*errno))
+            }
             Self::Failed(0) => f.write_str("the other side of the channel is gone"),
             Self::Failed(errno) => {
                 write!(f, "the channel failed: {}", io::Error::from_raw_os_error(*errno))

@@ -1,15 +1,18 @@
-//! An audio program with a virtual sound card, in words.
+//! An audio program with its sound card, in words.
 
 use wakescope_core::audio::{Audio, AudioPlan};
 use wakescope_core::run::Run;
+use wakescope_core::sound_card::SoundCard;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
+use crate::style::clean;
 
-/// The set-up in a few words: `audio 3 × 2.90 ms at 80 %`.
+/// The set-up in a few words: `audio 3 × 2.90 ms at 80 %`, `audio hw:0,0 3 × 2.90 ms at 80 %`.
 pub(crate) fn plan(plan: AudioPlan) -> String {
-    let AudioPlan { fragment_ns, fragments, share_ppm } = plan;
-    format!("audio {fragments} × {} at {} %", SpanNs(fragment_ns), share_ppm / 10_000)
+    let AudioPlan { fragment_ns, fragments, share_ppm, pcm } = plan;
+    let card = pcm.map(|name| format!("{name} ")).unwrap_or_default();
+    format!("audio {card}{fragments} × {} at {} %", SpanNs(fragment_ns), share_ppm / 10_000)
 }
 
 /// What came of a run's fragments: overruns, then cycles, then computing. Empty if it had none.
@@ -20,14 +23,15 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         0 => String::new(),
         silent => format!(", {} of silence", counted(silent, "fragment")),
     };
-    let mut said = vec![format!(
+    let mut said = card(run);
+    said.push(format!(
         "{}: {}{silent}.",
         counted(all.compute.count, "fragment"),
         match all.overruns {
             0 => "no overrun".into(),
             overruns => counted(overruns, "overrun"),
         }
-    )];
+    ));
     if let Some(max_ns) = all.cycles.max_ns {
         said.push(format!(
             "Longest cycle {} (buffer: {}); {} within 1 ms of {}, {} within 2 ms.",
@@ -48,6 +52,24 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         ));
     }
     said
+}
+
+/// How the machine's sound card was set up, if it was one.
+fn card(run: &Run) -> Vec<String> {
+    let (Some(card), Some(name)) = (&run.card, run.plan.audio.and_then(|audio| audio.pcm)) else {
+        return Vec::new();
+    };
+    let SoundCard { name: device, format, channels, rate_hz, fragment_frames, buffer_frames } =
+        card;
+    vec![format!(
+        "Card {name} ({}): {} Hz, {}, {}; {} in a fragment, {} in the buffer.",
+        clean(device, 80),
+        grouped(u64::from(*rate_hz)),
+        counted(u64::from(*channels), "channel"),
+        format.name(),
+        counted(*fragment_frames, "frame"),
+        grouped(*buffer_frames)
+    )]
 }
 
 /// All threads' cards together; `None` if there was none.

@@ -26,6 +26,7 @@ pub mod mapped_file;
 pub mod memory;
 pub mod message_queue;
 pub mod network;
+pub mod pcm;
 pub mod pipe;
 pub mod pm_qos;
 pub mod poll_set;

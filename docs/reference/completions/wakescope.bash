@@ -189,7 +189,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --pcm --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -270,6 +270,10 @@ _wakescope() {
                     return 0
                     ;;
                 --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -797,7 +801,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --pcm --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -847,6 +851,10 @@ _wakescope() {
                     return 0
                     ;;
                 --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -76,7 +76,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l pcm -d 'With --stimulus audio: play on this sound card, as hw:0,0, instead of a virtual one' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
@@ -143,7 +144,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pcm -d 'With --stimulus audio: play on this sound card, as hw:0,0, instead of a virtual one' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r

@@ -4,9 +4,11 @@ use wakescope_core::audio::AudioPlan;
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::{GAP_FROM_NS, Plan, ProbePolicy, SHORTEST_RUNTIME, Stimulus};
 use wakescope_core::units::SpanNs;
+use wakescope_probe::card;
 use wakescope_sys::sched;
 
 use super::args::bounded;
+use super::explain_card;
 use crate::Failure;
 
 /// Options of single stimuli and policies
@@ -21,7 +23,11 @@ pub(crate) struct OwnOptions {
     #[arg(long, value_name = "TIME", value_parser = gap_from, allow_hyphen_values = true)]
     gap_from: Option<SpanNs>,
 
-    /// With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]
+    /// With --stimulus audio: play on this sound card, as hw:0,0, instead of a virtual one
+    #[arg(long, value_name = "NAME")]
+    pcm: Option<String>,
+
+    /// With --stimulus audio: time that the sound card plays a fragment [default: 2900us]
     #[arg(long, value_name = "TIME", value_parser = fragment, allow_hyphen_values = true)]
     fragment: Option<SpanNs>,
 
@@ -59,6 +65,7 @@ impl OwnOptions {
         use Stimulus::{Audio, Spin};
         let own = [
             ("--gap-from", Spin, self.gap_from.is_some()),
+            ("--pcm", Audio, self.pcm.is_some()),
             ("--fragment", Audio, self.fragment.is_some()),
             ("--fragments", Audio, self.fragments.is_some()),
             ("--share", Audio, self.share.is_some()),
@@ -107,6 +114,7 @@ impl OwnOptions {
             fragment_ns: self.fragment.unwrap_or(FRAGMENT).0,
             fragments: self.fragments.unwrap_or(AudioPlan::FRAGMENTS),
             share_ppm: self.share.unwrap_or(AudioPlan::SHARE_PPM),
+            pcm: self.pcm.as_deref().map(card::find).transpose().map_err(|e| explain_card(&e))?,
         };
         if plan.duration_ns.is_some_and(|ns| ns < audio.fragment_ns) {
             let fragment = SpanNs(audio.fragment_ns);

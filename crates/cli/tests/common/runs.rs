@@ -24,6 +24,7 @@ use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{
     Episode, KernelStamps, LoadResult, Overflow, Run, SCHEMA, Spin, State, Thread, TimeDomain,
 };
+use wakescope_core::sound_card::SoundCard;
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::stated::Stated;
 
@@ -95,6 +96,7 @@ pub(crate) fn full_run() -> Run {
         }),
         host: full_host(),
         plan: full_plan(),
+        card: Some(SoundCard { name: "Dummy PCM".into(), ..SoundCard::default() }),
         line: Some(Line {
             attachment: Attachment::Usb,
             baud: Some(115_200),
@@ -544,7 +546,10 @@ fn full_plan() -> Plan {
             ..Waker::of_probe(Some(90))
         }),
         line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
-        audio: Some(AudioPlan::usual(2_900_000)),
+        audio: Some(AudioPlan {
+            pcm: Some("hw:0,0".parse().unwrap()),
+            ..AudioPlan::usual(2_900_000)
+        }),
         gap_from_ns: Some(1_000),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],

@@ -11,6 +11,7 @@ use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 
+mod card;
 #[path = "../common/mod.rs"]
 mod common;
 mod injected;

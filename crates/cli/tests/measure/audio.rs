@@ -14,7 +14,7 @@ fn an_audio_program_is_measured_with_its_deadline() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let run = record(&test.dir.join("r"));
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Audio));
-    let plan = AudioPlan { fragment_ns: 2_000_000, fragments: 4, share_ppm: 300_000 };
+    let plan = AudioPlan { fragment_ns: 2_000_000, fragments: 4, share_ppm: 300_000, pcm: None };
     assert_eq!((run.plan.audio, run.plan.interval_ns), (Some(plan), 2_000_000));
     // One program, on one CPU.
     assert_eq!(run.plan.cpus, allowed_cpus()[..1]);
@@ -63,6 +63,10 @@ fn what_no_card_can_do_is_refused_with_a_remedy() {
         ("--stimulus audio --policy deadline", "→ use --policy fifo, rr or other"),
         ("--stimulus audio --fragment 50ms --duration 20ms", "→ measure for at least a few"),
         ("--share 50%", "→ omit --share, or use --stimulus audio"),
+        ("--stimulus audio --pcm default", "→ name a card and a device of it, as in --pcm hw:0,0"),
+        ("--stimulus audio --pcm hw:250,31", "this machine has no sound card hw:250,31"),
+        ("--stimulus audio --pcm hw:Nobody", "this machine has no sound card hw:Nobody"),
+        ("--stimulus timer --pcm hw:0,0", "→ omit --pcm, or use --stimulus audio"),
         ("--stimulus spin --fragments 3", "→ omit --fragments, or use --stimulus audio"),
     ] {
         let ended = test.measure(&args.split(' ').collect::<Vec<_>>());

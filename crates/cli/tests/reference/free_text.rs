@@ -25,6 +25,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "host/governors",
             "host/hypervisor",
             "host/microcode",
+            "card/name",
             "culprit/name",
             "subject/name",
             "event/name",

@@ -20,6 +20,7 @@ use crate::line::Line;
 use crate::plan::{IdleStates, LinePlan, ProbePolicy, ScenarioPlan, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{KernelStamps, Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
+use crate::sound_card::SoundCard;
 use crate::source::{Omission, Quantity};
 use crate::unknown::Unknown;
 
@@ -118,6 +119,7 @@ fn full() -> Run {
         threads: vec![thread()],
         load: vec![load()],
         line: Some(Line::default()),
+        card: Some(SoundCard { name: marker(), ..SoundCard::default() }),
         worst: vec![episode()],
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),
@@ -287,7 +289,7 @@ fn plan() -> Plan {
         policy_required: false,
         waker: None,
         line: Some(LinePlan { device: marker(), baud: 115_200 }),
-        audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3 }),
+        audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3, pcm: None }),
         gap_from_ns: Some(1_000),
         scenario: Some(ScenarioPlan {
             name: marker(),

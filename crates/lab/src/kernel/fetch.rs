@@ -26,8 +26,14 @@ const PARTLY_GOOD_FOR_S: u64 = 3600;
 const LARGEST_CATALOGUE: u64 = 16 << 20;
 
 /// Modules of devices that no emulated machine has. They are most of a generic kernel.
-const USELESS: [&str; 13] = [
-    "sound",
+const USELESS: [&str; 19] = [
+    "sound/firewire",
+    "sound/hda",
+    "sound/isa",
+    "sound/pci",
+    "sound/pcmcia",
+    "sound/soc",
+    "sound/usb",
     "drivers/gpu",
     "drivers/media",
     "drivers/net/wireless",

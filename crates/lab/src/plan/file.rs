@@ -35,6 +35,7 @@ struct File {
     rtc_hz: Option<Spanned<u64>>,
     fragments: Option<Spanned<u64>>,
     share: Option<Spanned<String>>,
+    pcm: Option<Spanned<String>>,
     runtime: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     cpu_mips: Option<Spanned<u64>>,
@@ -136,10 +137,12 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
 fn own_keys(file: &File) -> Result<OwnKeys, PlanError> {
     let fragments = file.fragments.as_ref().map(|count| AudioPlan::fragments_of(*count.get_ref()));
     let share = file.share.as_ref().map(|text| AudioPlan::share_of(text.get_ref()));
+    let pcm = file.pcm.as_ref().map(|name| name.get_ref().parse());
     Ok(OwnKeys {
         runtime: file.runtime.as_ref().map(|text| span("runtime", text)).transpose()?,
         fragments: fragments.transpose().map_err(|why| from_word("fragments", &why))?,
         share_ppm: share.transpose().map_err(|why| from_word("share", &why))?,
+        pcm: pcm.transpose().map_err(|why: String| from_word("pcm", &why))?,
     })
 }
 
@@ -192,6 +195,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "rtc_hz" => of(&file.rtc_hz),
         "fragments" => of(&file.fragments),
         "share" => of(&file.share),
+        "pcm" => of(&file.pcm),
         "runtime" => of(&file.runtime),
         "warmup" => of(&file.warmup),
         "cpu_mips" => of(&file.cpu_mips),

@@ -2,6 +2,7 @@
 
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::plan::{ProbePolicy, SHORTEST_RUNTIME, Stimulus};
+use wakescope_core::sound_card::PcmName;
 use wakescope_core::units::SpanNs;
 
 use super::{Plan, PlanError};
@@ -16,6 +17,8 @@ pub struct OwnKeys {
     pub fragments: Option<u64>,
     /// The share of a fragment's time that computing it takes, in parts per million.
     pub share_ppm: Option<u64>,
+    /// The sound card of the guest to play on, in place of a virtual one.
+    pub pcm: Option<PcmName>,
 }
 
 impl OwnKeys {
@@ -25,6 +28,7 @@ impl OwnKeys {
         AudioPlan {
             fragments: self.fragments.unwrap_or(usual.fragments),
             share_ppm: self.share_ppm.unwrap_or(usual.share_ppm),
+            pcm: self.pcm,
             ..usual
         }
     }
@@ -32,12 +36,20 @@ impl OwnKeys {
     /// Whether `plan` has a use for each of them, and they can be.
     pub(super) fn check(self, plan: &Plan) -> Result<(), PlanError> {
         let Plan { stimulus, policy, interval, .. } = *plan;
-        let of_audio = [("fragments", self.fragments), ("share", self.share_ppm)];
-        if let Some((key, _)) = of_audio.into_iter().find(|(_, value)| value.is_some()) {
+        let of_audio = [
+            ("fragments", self.fragments.is_some()),
+            ("share", self.share_ppm.is_some()),
+            ("pcm", self.pcm.is_some()),
+        ];
+        if let Some((key, _)) = of_audio.into_iter().find(|&(_, is_given)| is_given) {
             if stimulus != Stimulus::Audio {
                 let what = format!("it does not apply to the stimulus {stimulus}");
                 return Err(PlanError::value(key, what, "omit it, or use the stimulus audio"));
             }
+        }
+        if self.pcm.is_some() && plan.explain {
+            let what = "wakeups by a sound card of the guest cannot be explained".to_owned();
+            return Err(PlanError::value("explain", what, "omit it, or omit pcm"));
         }
         let Some(runtime) = self.runtime else { return Ok(()) };
         if policy != ProbePolicy::Deadline {

@@ -37,6 +37,8 @@ fn keys_of_one_stimulus() {
     let audio = plan("stimulus = \"audio\"\nfragments = 4\nshare = \"50%\"");
     let card = audio.own.audio(audio.interval);
     assert_eq!((card.fragment_ns, card.fragments, card.share_ppm), (500_000, 4, 500_000));
+    let real = plan("stimulus = \"audio\"\npcm = \"hw:1\"");
+    assert_eq!(real.own.audio(real.interval).pcm, Some("hw:1,0".parse().unwrap()));
     let usual = plan("stimulus = \"audio\"");
     assert_eq!(usual.own.audio(usual.interval), AudioPlan::usual(500_000));
     let deadline = plan("stimulus = \"deadline\"\nruntime = \"100us\"");
@@ -142,7 +144,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `rtc_hz`, `fragments`, `share`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `rtc_hz`, `fragments`, `share`, `pcm`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(
@@ -278,6 +280,18 @@ fn errors_name_the_line_and_the_remedy() {
         "fragments = 4",
         expect![
             "line 2: fragments: it does not apply to the stimulus timer → omit it, or use the stimulus audio"
+        ],
+    );
+    check(
+        "stimulus = \"audio\"\npcm = \"hw:PCH\"",
+        expect![
+            "line 3: pcm: write a card and a device of it, as in hw:0,0 → see docs/reference/plan.md"
+        ],
+    );
+    check(
+        "stimulus = \"audio\"\npcm = \"hw:0,0\"\nexplain = true",
+        expect![
+            "line 4: explain: wakeups by a sound card of the guest cannot be explained → omit it, or omit pcm"
         ],
     );
     check(

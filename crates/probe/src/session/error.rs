@@ -7,6 +7,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
 use crate::admission::Refusal;
+use crate::card::CardError;
 use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
@@ -37,6 +38,9 @@ pub enum MeasureError {
     /// A load could not be started.
     #[error(transparent)]
     Load(LoadError),
+    /// The sound card cannot be used.
+    #[error(transparent)]
+    Card(CardError),
     /// The line cannot be used.
     #[error(transparent)]
     Line(LineError),

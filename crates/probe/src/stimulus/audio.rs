@@ -233,7 +233,7 @@ mod tests {
 
     /// What comes of ten fragments of 3 ms, with three of them in the buffer.
     fn played(late: &[u64], compute: &[u64]) -> (Snapshot, wakescope_core::audio::Audio) {
-        let plan = AudioPlan { fragment_ns: 3 * MS, fragments: 3, share_ppm: 666_667 };
+        let plan = AudioPlan { fragment_ns: 3 * MS, fragments: 3, share_ppm: 666_667, pcm: None };
         let (now, stop) = (Cell::new(START.0 - MS), AtomicBool::new(false));
         let of = || Simulated { now: &now, late: late.iter(), compute: compute.iter() };
         let of_card = Arc::new(AudioRecorder::new(plan));

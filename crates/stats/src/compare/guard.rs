@@ -159,9 +159,10 @@ const ASPECTS: &[Aspect] = &[
         key: "",
         matters: true,
         of: |run| {
-            let AudioPlan { fragment_ns, fragments, share_ppm } = run.plan.audio?;
+            let AudioPlan { fragment_ns, fragments, share_ppm, pcm } = run.plan.audio?;
             let fragment = SpanNs(fragment_ns);
-            Some(format!("{fragments} × {fragment} at {} %", share_ppm / 10_000))
+            let card = if pcm.is_some() { "real" } else { "virtual" };
+            Some(format!("{card}, {fragments} × {fragment} at {} %", share_ppm / 10_000))
         },
     },
     Aspect {

@@ -149,7 +149,7 @@ fn add_old_layout(site: &Mirror, version: &str, package_version: &str) {
                 b"ffffffffffffffff B The real one is not here\n",
             ),
             (&format!("lib/modules/{release}/kernel/fs/ext4.ko"), b"x"),
-            (&format!("lib/modules/{release}/kernel/sound/hda.ko"), b"x"),
+            (&format!("lib/modules/{release}/kernel/sound/hda/hda.ko"), b"x"),
         ],
     );
 }
@@ -190,7 +190,9 @@ fn kernels_of_both_layouts_are_fetched_and_stay() {
     assert_eq!(old.kernel.package.as_deref(), Some("linux-image-6.1.0-10-cloud-amd64 6.1.37-1"));
     assert_eq!(old.kernel.symbols, None, "a System.map that is none");
     let modules = old.kernel.modules.unwrap();
-    assert!(modules.join("kernel/fs/ext4.ko").exists() && !modules.join("kernel/sound").exists());
+    assert!(
+        modules.join("kernel/fs/ext4.ko").exists() && !modules.join("kernel/sound/hda").exists()
+    );
 
     let new = site.fetch("7.2.12+deb13-rt", false).unwrap().kernel;
     assert!(new.symbols.is_some() && new.config.is_some(), "{new:?}");
