@@ -41,7 +41,7 @@ impl Refines for Made {
         let (slowest, fastest) = wanted.range(Field::Rate);
         let mut rates = self.rates.iter().filter(|rate| (slowest..=fastest).contains(rate));
         let first = *rates.next().ok_or_else(none)?;
-        wanted.limit(Field::Rate, (first, *rates.last().unwrap_or(&first)));
+        wanted.limit(Field::Rate, (first, *rates.next_back().unwrap_or(&first)));
         let count = cut(wanted, Field::Fragments, self.fragments)?;
         let buffer = cut(wanted, Field::BufferFrames, (1, self.most_buffer))?;
         let (least, most) = cut(wanted, Field::FragmentFrames, self.frames)?;
