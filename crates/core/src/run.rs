@@ -659,11 +659,7 @@ pub(crate) mod tests {
             host: Host { cmdline: text.into(), ..Default::default() },
             plan: Plan { interval_ns: 1_000_000, ..Default::default() },
             validity: Validity { verdict: Verdict::Valid, findings: Vec::new() },
-            limits: Vec::new(),
             threads: threads.collect(),
-            load: Vec::new(),
-            line: None,
-            card: None,
             worst: vec![explained(text)],
             explanation: Some(Explanation { above: text.into(), ..Default::default() }),
             components: Some(ComponentTable {
@@ -675,11 +671,8 @@ pub(crate) mod tests {
                 share: 1.0,
                 ..Default::default()
             }],
-            net_of_steal: None,
-            ranking: None,
-            source: None,
-            summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
+            ..Default::default()
         };
         run.summarize();
         run
