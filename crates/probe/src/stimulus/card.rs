@@ -14,7 +14,7 @@ use wakescope_sys::pcm::{Position, State, is_interruption};
 use wakescope_sys::{clock, sched};
 
 use super::audio::Work;
-use super::{Grid, Loss, NO_DEVICE, Stimulus, Waited, Wakeup};
+use super::{Grid, Loss, NO_DEVICE, WaitForStimulus, Waited, Wakeup};
 use crate::card::{Card, length_of};
 
 /// A card that plays what is written: the machine's, or a simulation of one in tests.
@@ -236,7 +236,7 @@ impl<'a, P: Playback, W: Work> CardAudio<'a, P, W> {
     }
 }
 
-impl<P: Playback, W: Work> Stimulus for CardAudio<'_, P, W> {
+impl<P: Playback, W: Work> WaitForStimulus for CardAudio<'_, P, W> {
     fn begin(&mut self, grid: Grid) {
         self.recorder.reset();
         (self.next, self.points) = (0, grid.points);
