@@ -189,9 +189,10 @@ impl Recorder {
             let counts = self.counts(&figures);
             (figures, counts)
         };
-        let (figures, (late, far)) = self.at_one_moment(all).unwrap_or_else(|| {
+        let (figures, (late, far)) = self.at_one_moment(LOOKS_AT_ALL, all).unwrap_or_else(|| {
             // A few loads, so this succeeds.
-            let figures = self.at_one_moment(|| self.figures()).unwrap_or_else(|| self.figures());
+            let figures = self.at_one_moment(LOOKS_AT_FIGURES, || self.figures());
+            let figures = figures.unwrap_or_else(|| self.figures());
             let counts = self.counts(&figures);
             (figures, counts)
         });
@@ -199,10 +200,9 @@ impl Recorder {
         Snapshot { deviation, ..snapshot_of(figures, late) }
     }
 
-    /// What `read` gives between two samples; `None` if one was written each time.
-    fn at_one_moment<T>(&self, read: impl Fn() -> T) -> Option<T> {
-        const LOOKS: usize = 64;
-        (0..LOOKS).find_map(|_| {
+    /// What `read` gives between two samples; `None` if one was written each of `looks` times.
+    fn at_one_moment<T>(&self, looks: usize, read: impl Fn() -> T) -> Option<T> {
+        (0..looks).find_map(|_| {
             let before = self.version.load(Acquire);
             let seen = (before % 2 == 0).then(&read);
             fence(Acquire);
@@ -232,6 +232,12 @@ impl Recorder {
         (late, self.deviations.counts(&figures.far))
     }
 }
+
+/// How often everything is copied until no sample was written meanwhile. Where a copy takes longer than the
+/// interval, further ones only cost more.
+const LOOKS_AT_ALL: usize = 4;
+/// The same for what is a few loads.
+const LOOKS_AT_FIGURES: usize = 64;
 
 /// What a recorder holds beside its counts.
 struct Figures {

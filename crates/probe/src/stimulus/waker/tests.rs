@@ -111,7 +111,7 @@ fn a_probe_that_did_not_sleep_yet_has_no_sample() {
             let mut probe = without_waker::<C>(&stop);
             // The waker comes between the probe's word and its sleep, which may be long.
             probe.exchange.offer();
-            waking(&probe).wake().unwrap();
+            waking(&probe).wake(clock::now()).unwrap();
             let due = probe.exchange.due();
             while clock::now().since(due) < SpanNs(1_000_000) {}
             // It wakes nobody a second time before the probe has returned.
@@ -149,7 +149,7 @@ fn a_wakeup_for_which_there_is_no_room_is_left_out() {
     let stop = AtomicBool::new(false);
     let probe = without_waker::<Full>(&stop);
     probe.exchange.offer();
-    waking(&probe).wake().unwrap();
+    waking(&probe).wake(clock::now()).unwrap();
     assert_eq!((probe.exchange.state(), probe.beside().skipped), (State::Waiting, 1));
 }
 
@@ -183,7 +183,7 @@ fn the_last_wakeup_is_not_lost_however_late_the_probe_is() {
             let stop = AtomicBool::new(false);
             let mut probe = without_waker::<C>(&stop);
             probe.exchange.offer();
-            waking(&probe).wake().unwrap();
+            waking(&probe).wake(clock::now()).unwrap();
             std::thread::scope(|scope| {
                 let exchange = probe.exchange.clone();
                 // The probe has been woken, and has not returned yet.

@@ -110,7 +110,7 @@ impl<C: Channel> Waking<C> {
             }
             let now = clock::now();
             if self.exchange.state() == State::Waiting {
-                if let Err(cause) = self.wake() {
+                if let Err(cause) = self.wake(now) {
                     return self.exchange.fail(cause.raw_os_error().unwrap_or(0));
                 }
             }
@@ -132,9 +132,8 @@ impl<C: Channel> Waking<C> {
         }
     }
 
-    /// Wakes the probe. The time of that is read here, as late as can be.
-    pub(super) fn wake(&self) -> io::Result<()> {
-        let due = clock::now();
+    /// Wakes the probe, at `due`, which was read just before.
+    pub(super) fn wake(&self, due: MonoNs) -> io::Result<()> {
         if let Some(announcements) = &self.announcements {
             announcements.announce(due.0);
         }
