@@ -205,6 +205,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "margin" => of(&file.margin),
         "published" => list(&file.published),
         "fail_above" => list(&file.fail_above),
+        "explain" => of(&file.explain),
         _ => None,
     }
 }
