@@ -315,7 +315,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "stimulus = \"spin\"\npolicy = \"other\"\nexplain = true",
         expect![
-            "explain: a probe that never sleeps has no wakeups to explain → omit it, or use the stimulus timer"
+            "line 4: explain: a probe that never sleeps has no wakeups to explain → omit it, or use the stimulus timer"
         ],
     );
     check(
