@@ -42,7 +42,8 @@ help:
 	@echo 'make check      formatting and lints only'
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
-	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
+	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU;'
+	@echo '                explain in instructions, with BENCH_ARGS="--only tracer"'
 	@echo 'make results    the measurements of docs/results again; PARTS="stimuli matrix" only some'
 	@echo 'make page-free  the scenarios page-free-6.1 and page-free-7.2 again, from guests of the lab'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
@@ -129,12 +130,15 @@ fuzz: setup
 	FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(strip $(FUZZ_SEED)) \
 	scripts/cargo test --locked --profile quick --workspace --no-fail-fast -- fuzz_
 
+# Always optimised, whatever the profile of all else.
+TRACER_GUEST = $(or $(CARGO_TARGET_DIR),target)/release/examples/tracer_guest
 bench:
 	@scripts/setup bench
 	@$(MAKE) build
 	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
 	scripts/cargo build --locked --release --package wakescope-model --example speed
-	BINARY=$(WAKESCOPE) python3 -B benches/bench.py $(BENCH_ARGS)
+	scripts/cargo rustc --locked --release --package wakescope-trace --example tracer_guest -- -C target-feature=+crt-static
+	BINARY=$(WAKESCOPE) TRACER_GUEST=$(call quoted,$(call absolute,$(TRACER_GUEST))) python3 -B benches/bench.py $(BENCH_ARGS)
 
 results: build
 	BINARY=$(WAKESCOPE) python3 -B scripts/results $(PARTS)

@@ -26,6 +26,7 @@ import figures
 import lab
 import show
 import simulate
+import tracer
 import wakers
 import watch
 from figures import spread
@@ -272,13 +273,14 @@ PAGES = {
     "results": list(PARTS),
     **{part: [part] for part in OTHER_STIMULI},
     "explain": list(explain.PARTS),
+    "tracer": list(tracer.PARTS),
     "watch": list(watch.PARTS),
     "lab": list(lab.PARTS),
     "show": list(show.PARTS),
     "model": list(simulate.PARTS),
 }
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["wakers", "explain", "watch", "lab", "show", "model"]
+OWN_PAGES = ["wakers", "explain", "tracer", "watch", "lab", "show", "model"]
 
 
 def first_line(*command):
@@ -298,7 +300,7 @@ def machine(plan, page):
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     rows = [
         ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
-        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page not in ("lab", "model") else "")],
+        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page not in ("lab", "tracer", "model") else "")],
         ["kernel", f"{platform.release()} {platform.version()}"],
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
@@ -308,7 +310,7 @@ def machine(plan, page):
     elif page == "model":
         rows.append(["SPIN", first_line("spin", "-V")])
         rows.append(["SimSo", first_line(simulate.PYTHON, "-c", "from importlib.metadata import version; print(version('simso'))")])
-    elif page not in ("explain", "watch"):
+    elif page not in ("explain", "tracer", "watch"):
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
@@ -340,7 +342,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, watch, lab, show and model are all of theirs")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, tracer, watch, lab, show and model are all of theirs")
     parser.add_argument(
         "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
     )
@@ -367,8 +369,8 @@ def arguments():
 
 def results_of(plan, page):
     """All that is to be measured for a page, as Markdown."""
-    if page == "lab":
-        return lab.results_of(plan.pages[page], plan, BINARY)
+    if page in ("lab", "tracer"):
+        return lab.results_of(plan.pages[page], plan, BINARY, {"lab": lab, "tracer": tracer}[page].PARTS)
     if page == "model":
         return simulate.results_of(plan.pages[page], plan, BINARY)
     if not may_use_fifo():

@@ -66,6 +66,15 @@ class Lab:
                 raise SystemExit(f"bench: {cell['kernel']} {cell['asked']}: {cell['status']}: {cell['reason']}")
         return result, record
 
+    def note(self, record):
+        """Notes what the figures of a record rest on."""
+        self.seen["emulator"] = record["settings"]["emulator"]
+        self.seen.update((kernel["release"], kernel["version"]) for kernel in record["kernels"])
+
+    def forget_all(self):
+        """Forgets all cells, those that failed, too."""
+        shutil.rmtree(self.folder / "cells", ignore_errors=True)
+
     def forget(self):
         """Forgets the cells that were measured; not those in which kernels told what they run."""
         for record in (self.folder / "cells").glob("*/run.json"):
@@ -343,13 +352,13 @@ def rounds_of(rounds, runs):
 PARTS = {"lab-cost": cost, "lab-pair": pair, "lab-cached": cached, "lab-boot": boots, "lab-floor": floor}
 
 
-def results_of(names, plan, binary):
-    """The results of these parts, as Markdown."""
+def results_of(names, plan, binary, of=PARTS):
+    """The results of these parts of a page, as Markdown."""
     with tempfile.TemporaryDirectory(prefix="wakescope-bench-lab-") as folder:
         lab = Lab(binary, folder)
         parts = []
         for name in names:
             say(name)
-            parts.append(PARTS[name](plan, lab))
+            parts.append(of[name](plan, lab))
         seen = figures.table(["in the lab", ""], sorted(lab.seen.items(), reverse=True)).replace("---:", "---")
         return [seen, *parts]

@@ -1,0 +1,112 @@
+"""What tracing costs in instructions, beside programs that do nothing at the same tracepoints: in guests of the
+lab, whose clock counts instructions. Other work on the machine changes nothing in these figures."""
+
+import json
+import os
+import statistics
+import subprocess
+from pathlib import Path
+
+import figures
+from figures import spread
+from lab import Lab
+from running import say
+
+# With and without a tracepoint at the scheduler's entry; in 7.2, timers are queued in another way.
+KERNELS = ["6.1-cloud", "6.12-cloud", "6.18-cloud", "7.2-cloud"]
+
+# What the guest calls its patterns, and what one operation of each is.
+PATTERNS = {
+    "pipe": "two threads wake each other through pipes; a turn",
+    "messages": "20 threads send messages to 20 others, as hackbench does; a message",
+    "latency": "a probe wakes up each 500 µs; the mean latency of its wakeups",
+}
+
+# What it calls its tracers.
+TRACERS = {"probe": "`explain`", "process": "`explain --pid` of a sleeper", "watch": "`watch`"}
+
+# What of the loss to programs that do nothing theirs may be, where hardly anything is followed.
+AIMS = {"probe": 1.1, "process": 1.1, "watch": 1.25}
+
+BEGINS = "tracer: "
+
+
+def measured(console):
+    """What a guest has printed: ns for an operation by pattern, tracer and round, and the number of
+    tracepoints that each tracer has a program at."""
+    ns, places, is_done = {}, {}, False
+    for line in console.splitlines():
+        words = line.partition(BEGINS)[2].split()
+        if words[:1] == ["done"]:
+            is_done = True
+        elif words[:1] == ["places"]:
+            places[words[1]] = len(words) - 2
+        elif len(words) == 4 and words[0] in PATTERNS:
+            ns.setdefault(words[0], {}).setdefault(words[2], []).append(float(words[3]))
+    if not is_done:
+        raise ValueError("\n".join(console.splitlines()[-10:]))
+    return ns, places
+
+
+def losses(pattern, ns):
+    """The table of a pattern: ns of an operation, what is lost to the programs that do nothing and to the tracer,
+    and the ratio of both."""
+    head = [pattern, "virtual ns", "lost", "× of what nothing loses", "at most"]
+    rows = [["nobody", spread(ns["nobody"]), "", "", ""]]
+    for tracer, name in TRACERS.items():
+        if tracer not in ns:
+            continue
+        nothing, lost = (figures.differences(ns[of], ns["nobody"]) for of in (f"{tracer}-nothing", tracer))
+        shares = figures.shares(lost, nothing)
+        # A wakeup that is followed costs something, which is no matter of the places. And where little is lost
+        # at all, the order in which many threads run decides.
+        aim = AIMS[tracer] if pattern == "pipe" else None
+        verdict = ""
+        if aim:
+            met = "met" if shares and statistics.median(shares) <= aim else "**missed**"
+            verdict = f"{figures.significant(aim)}: {met}"
+        rows.append([f"{name}: nothing in its places", spread(ns[f"{tracer}-nothing"]), spread(nothing), "", ""])
+        rows.append([name, spread(ns[tracer]), spread(lost), spread(shares) if shares else "", verdict])
+    return figures.table(head, rows)
+
+
+def report(kernel, console):
+    """A guest's figures as Markdown."""
+    ns, places = measured(console)
+    said = ", ".join(f"{TRACERS[tracer]} {count}" for tracer, count in places.items())
+    parts = [f"### Instructions, {kernel}\n\nTracepoints with a program: {said}."]
+    for pattern, what in PATTERNS.items():
+        parts.append(f"{what[0].upper()}{what[1:]}:\n\n" + losses(pattern, ns[pattern]))
+    return "\n\n".join(parts)
+
+
+def console_of(lab, program, kernel):
+    """What a guest of that kernel prints. It sends no result: to the lab, it has failed."""
+    how = ["--preempt", "default", "--load", "idle", "--seeds", "1", "--samples", "100", "--timeout", "30min"]
+    command = [*lab.command("--kernel", kernel, *how, "--guest-program", str(program)), "--json"]
+    lab.forget_all()
+    done = subprocess.run(command, env=lab.environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.stdout:
+        lab.note(json.loads(done.stdout))
+    consoles = list((lab.folder / "cells").glob("*/console.log"))
+    if not consoles:
+        raise SystemExit(f"bench: {' '.join(command)}: no guest\n{done.stderr.decode(errors='replace')[-2000:]}")
+    return consoles[0].read_text(errors="replace")
+
+
+def instructions(plan, lab):
+    """Each kernel's figures."""
+    program = Path(os.environ.get("TRACER_GUEST", "target/release/examples/tracer_guest"))
+    if not program.exists():
+        raise SystemExit(f"bench: there is no {program}\n  → make bench builds it")
+    parts = []
+    for kernel in KERNELS[:1] if plan.quick else KERNELS:
+        say(f"tracer: {kernel}")
+        try:
+            parts.append(report(kernel, console_of(lab, program.absolute(), kernel)))
+        except ValueError as why:
+            raise SystemExit(f"bench: {kernel}: the guest has not measured all\n{why}") from why
+    return "\n\n".join(parts)
+
+
+PARTS = {"tracer-instructions": instructions}
