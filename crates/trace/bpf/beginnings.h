@@ -178,7 +178,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	}
 	begin_stolen(wakeup, waits, now);
 	begin_quota(wakeup, task, READ(task, se.cfs_rq), due);
-	open_wakeup(wakeup, there, waits);
+	open_wakeup(wakeup, there);
 	wakeup->state = WOKEN;
 	/* The CPU's variables are reached from its own programs only. */
 	if (here == there)
@@ -267,10 +267,26 @@ SEC("tp_btf/hrtimer_expire_exit") int on_timer_exit(u64 *ctx)
 	return 0;
 }
 
+/*
+ * Whether it is no target, as far as a number tells: what each switch and each wakeup asks first. Names and
+ * cgroups take more than that to compare.
+ */
+INLINE int is_stranger(struct task_struct *task)
+{
+	u32 kind = targets;
+	if (kind == PROCESS)
+		return task->tgid != target_pid;
+	if (kind == THREAD)
+		return task->pid != target_pid;
+	return 0;
+}
+
 INLINE int is_target(struct task_struct *task)
 {
 	if (targets == PROCESS)
-		return task->tgid == target_pid || task->pid == target_pid;
+		return task->tgid == target_pid;
+	if (targets == THREAD)
+		return task->pid == target_pid;
 	if (targets == COMM) {
 		/* Up to 5.16, what a longer name left behind follows the end of the text. */
 		u64 comm[2] = {};
@@ -308,14 +324,16 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	tell_own_time(cpu, now);
 }
 
-SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
+APART int named_is_woken(u64 *ctx)
+{
+	begin_announced(ctx, (void *)ctx[0]);
+	return 0;
+}
+
+APART int target_is_woken(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	if (targets == NAMED) {
-		begin_announced(ctx, task);
-		return 0;
-	}
-	if (HOT(!is_target(task)))
+	if (!is_target(task))
 		return 0;
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
@@ -354,4 +372,18 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
 	tell_own_time(cpu, now);
 	return 0;
+}
+
+SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
+{
+	if (targets == NAMED)
+		return named_is_woken(ctx);
+	return HOT(is_stranger((void *)ctx[0])) ? 0 : target_is_woken(ctx);
+}
+
+/* The same where a process is followed. */
+SEC("tp_btf/sched_waking") int on_waking_of_process(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	return HOT(task->tgid != (s32)target_pid) ? 0 : target_is_woken(ctx);
 }

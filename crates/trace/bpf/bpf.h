@@ -6,6 +6,8 @@
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+/* A function of its own. What calls it saves no registers for it: that is done only where it is called. */
+#define APART static __attribute__((noinline))
 #define HOT(x) __builtin_expect(!!(x), 1)
 #define COLD(x) __builtin_expect(!!(x), 0)
 

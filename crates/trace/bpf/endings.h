@@ -310,7 +310,7 @@ INLINE void end_next(struct wakeup *wakeup, struct cpu *cpu, struct task_struct 
 	wakeup->stimulus = AWAKE;
 	wakeup->stimulus_cpu = wakeup->cpu;
 	begin_stolen(wakeup, cpu, bpf_ktime_get_ns());
-	open_wakeup(wakeup, wakeup->cpu, cpu);
+	open_wakeup(wakeup, wakeup->cpu);
 	end(wakeup, cpu, task, place, at);
 }
 

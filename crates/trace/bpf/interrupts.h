@@ -177,7 +177,7 @@ SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = ctx[0] + 1;
-	if (COLD(cpu->open)) {
+	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
 		cpu->softirq_entry = bpf_ktime_get_ns();
 		next_event(cpu, SOFTIRQ_ENTRY, cpu->softirq_entry)->softirq.number = ctx[0];
 	}
@@ -192,7 +192,7 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = 0;
-	if (COLD(cpu->open)) {
+	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
 		u64 now = bpf_ktime_get_ns();
 		next_event(cpu, SOFTIRQ_EXIT, now)->softirq.number = ctx[0];
 		if (cpu->softirq_entry)

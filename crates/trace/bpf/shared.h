@@ -619,6 +619,4 @@ struct wait_counts {
 	u64 broken;
 	/* Of threads for which there was no room. */
 	u64 no_room;
-	/* Those that go on now. */
-	u64 open;
 };

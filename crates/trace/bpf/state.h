@@ -7,9 +7,9 @@
 
 /*
  * Whose wakeups are followed: threads that the loader names; those of a process, of a name (in one cgroup, if
- * that is told), of a cgroup.
+ * that is told), of a cgroup; a single thread.
  */
-enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3 };
+enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3, THREAD = 4 };
 const volatile u32 targets = NAMED;
 const volatile u32 target_pid = 0;
 const volatile u64 target_comm[2] = {};
@@ -52,8 +52,6 @@ struct kept_switch {
 };
 
 struct cpu {
-	/* Wakeups that wait for this CPU: see waiting.h. */
-	u32 open;
 	u32 irq_depth;
 	/* 1 + number */
 	u32 softirq;
@@ -67,6 +65,7 @@ struct cpu {
 	u32 waiting;
 	/* Whether the interrupt from another CPU that goes on is one of a line. */
 	u32 ipi_has_line;
+	u32 pad;
 	/* From when on that wakeup is late enough to look at what holds it up. */
 	u64 look_at;
 	/* The last switch while a wakeup waited. */
@@ -118,6 +117,30 @@ struct {
 	int(*type)[MAP_RINGBUF];
 	int(*max_entries)[RECORDS_PER_CPU];
 } records SEC(".maps");
+
+/*
+ * How many wakeups wait for a CPU: see waiting.h. Apart from what else is known of it, because each switch
+ * reads it, most of them nothing else, and instructions are what that costs. CPUs whose numbers are alike in
+ * their last bits have one word, so that no limit has to be checked: they look at more than they need.
+ */
+#define CPU_WORDS 256
+struct cpu_word {
+	u64 open;
+	/* A line of the cache is one CPU's. */
+	u64 pad[7];
+};
+struct cpu_word cpu_words[CPU_WORDS];
+
+INLINE u64 *open_of(u32 number)
+{
+	return &cpu_words[number & (CPU_WORDS - 1)].open;
+}
+
+/* Whether a wakeup waits for the CPU, or for one that it shares its word with. */
+INLINE int is_waited_for(u32 number)
+{
+	return READ_ONCE(*open_of(number)) != 0;
+}
 
 INLINE struct cpu *cpu_of(u32 number)
 {

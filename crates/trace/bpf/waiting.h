@@ -15,31 +15,30 @@
 #include "steal.h"
 
 /* The wakeup waits for the CPU of that number from now on. */
-INLINE void open_on(struct wakeup *wakeup, u32 number, struct cpu *cpu)
+INLINE void open_on(struct wakeup *wakeup, u32 number)
 {
-	__sync_fetch_and_add(&cpu->open, 1);
+	__sync_fetch_and_add(open_of(number), 1);
 	make_claimable(&wakeup->waits, number);
 }
 
 /* The same of a wakeup that begins. */
-INLINE void open_wakeup(struct wakeup *wakeup, u32 number, struct cpu *cpu)
+INLINE void open_wakeup(struct wakeup *wakeup, u32 number)
 {
 	struct counts *all = all_counts();
 	if (all)
 		__sync_fetch_and_add(&all->begun, 1);
-	open_on(wakeup, number, cpu);
+	open_on(wakeup, number);
 }
 
 /* It waits no more. 1 for the one caller that is to end it. */
 INLINE int close_wakeup(struct wakeup *wakeup, struct counts *all)
 {
 	u32 owner = claim(&wakeup->waits);
-	struct cpu *cpu = owner ? cpu_of(owner - 1) : 0;
-	if (!cpu) {
+	if (!owner) {
 		__sync_fetch_and_add(&all->contended, 1);
 		return 0;
 	}
-	__sync_fetch_and_add(&cpu->open, -1);
+	__sync_fetch_and_add(open_of(owner - 1), -1);
 	return 1;
 }
 
@@ -81,6 +80,6 @@ INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to, int ha
 	/* Where somebody looked at what was interrupted, the softirq belongs to that. */
 	if (!wakeup->looked)
 		wakeup->softirq = going_softirq(to, 0);
-	open_on(wakeup, number, to);
+	open_on(wakeup, number);
 	return 1;
 }

@@ -19,6 +19,8 @@ MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
+/* Waits that go on: switches read it, for one may be that of a thread which is followed no more. */
+u64 open_waits;
 
 INLINE struct wait_counts *all_waits(void)
 {
@@ -27,10 +29,10 @@ INLINE struct wait_counts *all_waits(void)
 }
 
 /* The thread waits since then; since 0 it does not. */
-INLINE void waits_since(struct waits *waits, struct wait_counts *all, u64 since)
+INLINE void waits_since(struct waits *waits, u64 since)
 {
 	if (!waits->since != !since)
-		__sync_fetch_and_add(&all->open, since ? 1 : -1);
+		__sync_fetch_and_add(&open_waits, since ? 1 : -1);
 	waits->since = since;
 }
 
@@ -158,7 +160,7 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 		/* Its name may have changed. */
 		describe(&waits->task, task);
 	}
-	waits_since(waits, all, 0);
+	waits_since(waits, 0);
 	__sync_fetch_and_add(&all->ended, 1);
 }
 
@@ -225,7 +227,7 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 		return 0;
 	make_up(waits, all, task);
 	__sync_fetch_and_add(&all->begun, 1);
-	waits_since(waits, all, now);
+	waits_since(waits, now);
 	waits->clock_since = clock;
 	waits->kind = kind;
 	waits->moved = 0;
@@ -258,7 +260,7 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 		u64 now = run_delay_of(waits, counted);
 		if (waits->since) {
 			make_up(waits, all, task);
-			waits_since(waits, all, 0);
+			waits_since(waits, 0);
 		} else if (now > waits->run_delay) {
 			waits->unseen += now - waits->run_delay;
 		}
@@ -301,20 +303,13 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
 
 /*
  * The waits of the thread that is switched to, if it is one of ours: it is followed, or was when it began
- * to wait. To look it up takes as long as all else that most switches go through here (40 ns, 6.18), so
- * that is left out where nobody can be found.
+ * to wait.
  */
 INLINE struct waits *waits_of_next(struct task_struct *next)
 {
 	u32 pid = next->pid;
-	struct wait_counts *all = all_waits();
-	if (!pid || !all)
-		return 0;
-	int is_followed = is_target(next);
-	if (HOT(!is_followed && !all->open))
-		return 0;
-	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
-	return waits && (is_followed || waits->since) ? waits : 0;
+	struct waits *waits = pid ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
+	return waits && (is_target(next) || waits->since) ? waits : 0;
 }
 
 /* `prev` makes room for `next`. */
@@ -341,9 +336,10 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 }
 
 /* A thread was made ready, and is in the queue of its CPU. */
-INLINE int is_queued(struct task_struct *task)
+APART int is_queued(u64 *ctx)
 {
-	if (HOT(!is_target(task)))
+	struct task_struct *task = (void *)ctx[0];
+	if (!is_target(task))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u32 pid = task->pid;
@@ -368,12 +364,19 @@ INLINE int is_queued(struct task_struct *task)
 
 SEC("tp_btf/sched_wakeup") int on_wakeup_of_others(u64 *ctx)
 {
-	return is_queued((void *)ctx[0]);
+	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);
+}
+
+/* The same where a process is followed. */
+SEC("tp_btf/sched_wakeup") int on_wakeup_of_process(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	return HOT(task->tgid != (s32)target_pid) ? 0 : is_queued(ctx);
 }
 
 SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 {
-	return is_queued((void *)ctx[0]);
+	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);
 }
 
 /* A thread is moved to the queue of that CPU. */
@@ -400,7 +403,7 @@ INLINE void end_of_waits(u32 pid)
 		return;
 	if (waits->since)
 		__sync_fetch_and_add(&all->broken, 1);
-	waits_since(waits, all, 0);
+	waits_since(waits, 0);
 	waits->run_delay_earlier = waits->run_delay;
 	waits->ended = 1;
 }

@@ -41,14 +41,19 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
+APART int keep_sched_entry(void)
 {
 	struct cpu *cpu = this_cpu();
-	if (HOT(!cpu || !cpu->open))
+	if (!cpu)
 		return 0;
 	cpu->sched_entry = bpf_ktime_get_ns();
 	next_event(cpu, SCHED_ENTRY, cpu->sched_entry);
 	return 0;
+}
+
+SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
+{
+	return HOT(!is_waited_for(bpf_get_smp_processor_id())) ? 0 : keep_sched_entry();
 }
 
 INLINE u64 switches(struct task_struct *task)
@@ -173,7 +178,7 @@ SEC("tp_btf/sched_pi_setprio") int on_pi_setprio(u64 *ctx)
 	struct task_struct *task = (void *)ctx[0];
 	struct task_struct *donor = (void *)ctx[1];
 	struct cpu *cpu = this_cpu();
-	if (HOT(!cpu || !cpu->open) || bpf_get_current_task() != (u64)task)
+	if (!cpu || HOT(!is_waited_for(bpf_get_smp_processor_id())) || bpf_get_current_task() != (u64)task)
 		return 0;
 	s32 next = READ(task, normal_prio);
 	if (donor && READ(donor, prio) < next)
@@ -183,16 +188,15 @@ SEC("tp_btf/sched_pi_setprio") int on_pi_setprio(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
+APART int follow_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
-	u32 also = also_followed;
-	if (COLD(also & ALL_SECTIONS))
+	if (COLD(also_followed & ALL_SECTIONS))
 		switch_in_section(number);
-	if ((also & ALL_WAITS) && cpu)
+	if ((also_followed & ALL_WAITS) && cpu)
 		follow_waits(ctx, cpu, number);
-	if (HOT(!cpu || !cpu->open))
+	if (!cpu || !is_waited_for(number))
 		return 0;
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
@@ -211,6 +215,38 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	switch_in(ctx, cpu, number, prev, next, now);
 	tell_own_time(cpu, now);
 	return 0;
+}
+
+/*
+ * What each switch runs through. The loader attaches the one of these that has least to ask: what the
+ * others ask in vain is as much as a call of a program again.
+ */
+SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
+{
+	int is_asked = is_waited_for(bpf_get_smp_processor_id()) || (also_followed & ALL_SECTIONS);
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	if (also_followed & ALL_WAITS)
+		is_asked = is_asked || READ_ONCE(open_waits) || !is_stranger(prev) || !is_stranger(next);
+	return HOT(!is_asked) ? 0 : follow_switch(ctx);
+}
+
+/* Of probes, and without sections. */
+SEC("tp_btf/sched_switch") int on_switch_for_probes(u64 *ctx)
+{
+	return HOT(!is_waited_for(bpf_get_smp_processor_id())) ? 0 : follow_switch(ctx);
+}
+
+/* Of a process, and without sections: a thread that waits is one of it until it has waited. */
+SEC("tp_btf/sched_switch") int on_switch_of_process(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	s32 process = target_pid;
+	if (HOT(prev->tgid != process && next->tgid != process &&
+		!is_waited_for(bpf_get_smp_processor_id())))
+		return 0;
+	return follow_switch(ctx);
 }
 
 /* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */

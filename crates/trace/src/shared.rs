@@ -455,7 +455,6 @@ pub(crate) struct WaitCounts {
     pub(crate) begins_missed: u64,
     pub(crate) broken: u64,
     pub(crate) no_room: u64,
-    pub(crate) open: u64,
 }
 
 /// See `struct control`.

@@ -27,6 +27,12 @@ pub enum TargetError {
     Elsewhere,
 }
 
+/// `targets` of a [`Filter`]: see bpf/state.h.
+pub(crate) const PROCESS: u32 = 1;
+const COMM: u32 = 2;
+const CGROUP: u32 = 3;
+const THREAD: u32 = 4;
+
 /// A target as programs are told of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
@@ -54,18 +60,22 @@ impl Filter {
             Target::Probes => Ok(none),
             &(Target::Process { pid } | Target::Thread { tid: pid }) => {
                 match Path::new(&format!("/proc/{pid}")).exists() {
-                    true => Ok(Self { targets: 1, pid, ..none }),
+                    true => Ok(Self {
+                        targets: if is_thread(pid) { THREAD } else { PROCESS },
+                        pid,
+                        ..none
+                    }),
                     false => Err(TargetError::NoProcess(pid)),
                 }
             }
             Target::Comm { comm: name } => {
                 let comm = comm(name).ok_or_else(|| TargetError::Comm(name.clone()))?;
-                Ok(Self { targets: 2, comm, ..none })
+                Ok(Self { targets: COMM, comm, ..none })
             }
             Target::Cgroup { path } => {
                 let cgroup =
                     cgroup(Path::new(path)).map_err(|e| TargetError::Cgroup(path.clone(), e))?;
-                Ok(Self { targets: 3, cgroup, ..none })
+                Ok(Self { targets: CGROUP, cgroup, ..none })
             }
             Target::Tasks { .. } | Target::Program { .. } | Target::Unknown => {
                 Err(TargetError::Elsewhere)
@@ -80,6 +90,13 @@ pub(crate) fn has_kernels_numbers() -> bool {
     let namespace = fs::read_link("/proc/self/ns/pid");
     // A kernel without namespaces, or without /proc, has no others.
     namespace.map_or(true, |name| name == Path::new("pid:[4026531836]"))
+}
+
+/// Whether this is the ID of a thread that is not the first of its process.
+fn is_thread(id: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    process.is_some_and(|process| process.trim() != id.to_string())
 }
 
 /// A name as a task keeps it: 16 bytes, filled up with zeroes.
@@ -121,6 +138,9 @@ mod tests {
         assert!(matches!(filter(no_cgroup), Err(TargetError::Cgroup(..))));
         assert!(matches!(filter(Target::Unknown), Err(TargetError::Elsewhere)));
         assert_eq!(filter(Target::Process { pid: 1 }).unwrap().pid, 1);
+        assert_eq!(filter(Target::Thread { tid: 1 }).unwrap().targets, PROCESS);
+        let own = wakescope_sys::sched::this_thread().number();
+        assert_eq!(filter(Target::Process { pid: own }).unwrap().targets, THREAD);
         assert_eq!(filter(Target::Thread { tid: 1 }).unwrap().pid, 1);
         assert_eq!(comm("a").unwrap().comm, [u64::from(b'a').to_le(), 0]);
     }

@@ -37,7 +37,7 @@ use crate::tally;
 use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
 use crate::{quota, waits};
-use attaching::{attach, is_needed, is_told, load};
+use attaching::{attach, form_of, is_needed, is_told, load};
 
 mod attaching;
 
@@ -163,7 +163,8 @@ impl Tracer {
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
-                attach(&mut programs, program, &types)?;
+                let name = form_of(program, &options, filter, shows);
+                attach(&mut programs, program, name, &types)?;
                 if is_told(program) {
                     seen_with.push(program.tracepoint.to_string());
                 }

@@ -55,7 +55,7 @@ impl Counted {
 
     /// The same as a record has it, of a run that ended at `end`. Times count from boot.
     pub(crate) fn waits(&self, end: MonoNs) -> Waits {
-        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room, open: _ } =
+        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room } =
             self.counts;
         let mut threads: Vec<ThreadWaits> = self.threads.iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.sum_ns.cmp(&a.sum_ns).then_with(|| a.task.cmp(&b.task)));

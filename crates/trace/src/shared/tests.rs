@@ -200,7 +200,7 @@ fn layouts() -> Vec<Layout> {
         ),
         layout!(
             "wait_counts",
-            WaitCounts { begun, ended, ends_missed, begins_missed, broken, no_room, open }
+            WaitCounts { begun, ended, ends_missed, begins_missed, broken, no_room }
         ),
     ]
 }

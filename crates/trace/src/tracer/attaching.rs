@@ -15,7 +15,7 @@ use crate::sections::Shows;
 use crate::shared::{
     ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
-use crate::target::Filter;
+use crate::target::{Filter, PROCESS};
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
@@ -119,15 +119,35 @@ pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> b
     }
 }
 
+/// The function that is attached for `program`. Those that every switch and every wakeup run through have
+/// shorter ones for what is asked most often.
+pub(super) fn form_of(
+    program: &Program,
+    options: &Options,
+    filter: Filter,
+    shows: Shows,
+) -> &'static str {
+    let is_process = filter.targets == PROCESS;
+    match program.name {
+        "on_switch" if options.is_of_probes() && !shows.any() => "on_switch_for_probes",
+        "on_switch" if is_process && !shows.any() => "on_switch_of_process",
+        "on_waking" if is_process => "on_waking_of_process",
+        "on_wakeup_of_others" if is_process => "on_wakeup_of_process",
+        name => name,
+    }
+}
+
+/// Attaches the function `name` where `program` belongs.
 pub(super) fn attach(
     programs: &mut Ebpf,
     program: &Program,
+    name: &'static str,
     types: &Btf,
 ) -> Result<(), TraceError> {
-    let refused = |e: ProgramError| TraceError::of_program(program.name, &e);
-    let found = programs.program_mut(program.name);
+    let refused = |e: ProgramError| TraceError::of_program(name, &e);
+    let found = programs.program_mut(name);
     let found: &mut BtfTracePoint = found
-        .ok_or(TraceError::Refused(program.name, "it is not among those compiled".into()))?
+        .ok_or(TraceError::Refused(name, "it is not among those compiled".into()))?
         .try_into()
         .map_err(refused)?;
     found.load(program.tracepoint, types).map_err(refused)?;
@@ -136,6 +156,8 @@ pub(super) fn attach(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
@@ -192,6 +214,39 @@ mod tests {
         assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
     }
 
+    #[test]
+    fn what_every_switch_runs_through_asks_no_more_than_it_must() {
+        let forms = |target: Target, shows: Shows| {
+            let filter = Filter::of(&target).unwrap();
+            let options = options(target, true, Stimulus::Timer);
+            let forms = PROGRAMS.iter().map(|program| form_of(program, &options, filter, shows));
+            forms.filter(|name| name.contains("_for_") || name.contains("_of_")).collect::<Vec<_>>()
+        };
+        let (none, sections) = (
+            Shows::default(),
+            Shows::of(
+                &Options {
+                    sections: Some([].into()),
+                    ..options(Target::Probes, true, Stimulus::Timer)
+                },
+                |_| true,
+            ),
+        );
+        let others = ["on_wakeup_of_others", "on_first_wakeup_of_others"];
+        let own = Target::Process { pid: std::process::id() };
+        let process =
+            ["on_switch_of_process", "on_wakeup_of_process", others[1], "on_waking_of_process"];
+        assert_eq!(forms(own.clone(), none), process);
+        assert_eq!(forms(own, sections), process[1..]);
+        let comm = Target::Comm { comm: "nobody".into() };
+        assert_eq!(forms(comm, none), others);
+        // Where the test runs in a thread of its own.
+        let thread = Target::Thread { tid: wakescope_sys::sched::this_thread().number() };
+        assert_eq!(forms(thread, none), others);
+        assert_eq!(forms(Target::Probes, none), ["on_switch_for_probes", others[0], others[1]]);
+        assert_eq!(forms(Target::Probes, sections), others);
+    }
+
     /// Loads all programs that this kernel has a tracepoint for; how many these are.
     fn loaded(options: &Options, shows: Shows) -> Result<usize, String> {
         let (kernel, types) = Kernel::read().map_err(|e| e.to_string())?;
@@ -203,10 +258,13 @@ mod tests {
         };
         let there: Vec<_> = PROGRAMS.iter().filter(|p| kernel.has(p.tracepoint)).collect();
         for program in &there {
-            let found = programs.program_mut(program.name).expect(program.name);
-            let found: &mut BtfTracePoint = found.try_into().unwrap();
-            let loaded = found.load(program.tracepoint, &types);
-            loaded.unwrap_or_else(|e| panic!("{}: {}", program.name, innermost(&e)));
+            let forms = [program.name, form_of(program, options, filter, shows)];
+            for name in BTreeSet::from(forms) {
+                let found = programs.program_mut(name).expect(name);
+                let found: &mut BtfTracePoint = found.try_into().unwrap();
+                let loaded = found.load(program.tracepoint, &types);
+                loaded.unwrap_or_else(|e| panic!("{name}: {}", innermost(&e)));
+            }
         }
         Ok(there.len())
     }
