@@ -22,7 +22,7 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{self, Need, Spec, default_dir, parse_list};
+use wakescope_probe::load::{self, Load, Need, Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -35,6 +35,8 @@ use crate::explain::{Follower, Question};
 use crate::measure;
 use crate::{Failure, Outcome, output};
 
+mod cable;
+mod nfs;
 mod order;
 
 use order::{Explain, Measure, Order, Task};
@@ -296,6 +298,8 @@ fn measure_quietly(
     let Measure { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
     bring_up_what_wakes(plan.stimulus);
+    // It answers until the machine restarts.
+    let _responder = plan.line.as_ref().map(|line| cable::answer(line, plan)).transpose()?;
     let mut signals = measure::prepare_process()?;
     provide_all(&loads)?;
     let host = host::read(&plan.cpus);
@@ -315,7 +319,7 @@ fn measure_quietly(
         Some(follower) => follower,
         None => &mut nobody,
     };
-    let loads = measure::start_loads(&loads, default_dir(), seed)?;
+    let loads = start_loads(&loads, seed)?;
     let plan = Plan::clone(plan);
     // One that has to write its log is asked to end.
     let abandons_loads = log_of_disturbances().is_none();
@@ -324,6 +328,17 @@ fn measure_quietly(
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// Starts the loads, those that are to work over NFS in a directory there, if there is one.
+fn start_loads(loads: &[Spec], seed: u64) -> Result<Vec<Load>, Failure> {
+    let mut all = Vec::new();
+    for spec in loads {
+        let is_over_nfs = spec.need() == Some(Need::NfsServer) && nfs::is_mounted();
+        let dir = if is_over_nfs { nfs::MOUNTED.into() } else { default_dir() };
+        all.extend(measure::start_loads([spec], dir, seed)?);
+    }
+    Ok(all)
 }
 
 /// Provides what the loads need. One of a group that lacks something says so itself, and is left out.
@@ -356,8 +371,12 @@ fn provide(need: Need) -> Result<(), Failure> {
             // Without the end of the line the kernel refuses it.
             fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
         ),
+        Need::NfsServer => (
+            "start an NFS server",
+            provide(Need::Loopback).map_err(std::io::Error::other).and_then(|()| nfs::serve()),
+        ),
         // The module was loaded before; as one of a group, the load itself says that it is not there.
-        Need::Injector | Need::Machine => return Ok(()),
+        Need::Injector | Need::Program | Need::Port | Need::Machine => return Ok(()),
     };
     done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
 }

@@ -20,6 +20,7 @@ mod bisect;
 mod building;
 mod equipping;
 mod fetch;
+mod image;
 mod kernels;
 mod module;
 mod prune;
@@ -51,6 +52,7 @@ pub(crate) struct LabArgs {
 enum Verb {
     Kernels(kernels::KernelsArgs),
     Fetch(fetch::FetchArgs),
+    Image(image::ImageArgs),
     Module(module::ModuleArgs),
     Run(Box<run::RunArgs>),
     Verify(verify::VerifyArgs),
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Kernels(args) => kernels::run(args),
         Verb::Fetch(args) => fetch::run(args),
+        Verb::Image(args) => image::run(args),
         Verb::Module(args) => module::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Verify(args) => verify::run(args),

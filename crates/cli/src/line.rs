@@ -51,7 +51,7 @@ impl LineArgs {
             Failure::new(format!("{} is not the name of a line", line.display()))
                 .try_this("give it a name of text: ln -s")
         })?;
-        Ok(Some(LinePlan { device, baud: self.baud.unwrap_or(BAUD) }))
+        Ok(Some(LinePlan { device, baud: self.baud.unwrap_or(BAUD), answers_on: None }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use wakescope_core::plan::{Family, Stimulus};
+use wakescope_core::plan::Stimulus;
 
 /// One stimulus, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,8 @@ fn listed(stimulus: &Stimulus) -> PossibleValue {
     PossibleValue::new(stimulus.name()).help(stimulus.about())
 }
 
-/// Reads the name of a stimulus that wakes probes in guests, which have no line to another machine.
+/// Reads the name of a stimulus that wakes probes in guests.
 pub(crate) fn stimuli_of_guests() -> impl TypedValueParser<Value = Stimulus> {
-    let of_guests = Stimulus::OF_PROBES.iter().filter(|s| s.family() != Family::Line);
-    let names = PossibleValuesParser::new(of_guests.map(listed));
+    let names = PossibleValuesParser::new(Stimulus::OF_PROBES.iter().map(listed));
     names.try_map(|name| name.parse::<Stimulus>())
 }

@@ -138,6 +138,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-left-out", "a part of the requested load could not run on this machine"),
     ("load-stalled", "a load did no work for a while"),
+    ("load-unfinished", "a load completed no whole unit of work during the run"),
     ("lost-records", "records of late wakeups were lost before they were explained"),
     ("episodes-not-stored", "what was seen of late wakeups could not be stored"),
     ("sampled-causes", "causes of the late wakeups beyond the worst are estimated from a sample"),

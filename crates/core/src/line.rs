@@ -44,6 +44,9 @@ pub enum Attachment {
     Usb,
     /// None: a pseudoterminal, whose bytes are copied in memory.
     Pseudoterminal,
+    /// None: two serial ports of the machine that receive what they send. Bytes go out on one, and answers
+    /// come in on the other.
+    Loopback,
 }
 
 /// What answers a byte.

@@ -150,6 +150,9 @@ pub struct LinePlan {
     pub device: String,
     /// Bits per second, which mean nothing on a pseudoterminal.
     pub baud: u32,
+    /// The device that answers come in on, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers_on: Option<String>,
 }
 
 /// What was simulated: the machine, its loads and its rules are those of a model.

@@ -29,7 +29,8 @@ use names::{is_unit, redact_name_of_load, remove};
 pub use watch::redact_window;
 
 /// Findings whose sentences name loads or files.
-const WITH_NAMES: [&str; 4] = ["load-died", "load-left-out", "load-stalled", "not-saved"];
+const WITH_NAMES: [&str; 5] =
+    ["load-died", "load-left-out", "load-stalled", "load-unfinished", "not-saved"];
 
 /// The code of a finding that nobody here knows. Codes are words.
 const UNKNOWN_CODE: &str = "redacted";
@@ -154,8 +155,9 @@ fn redact_plan(plan: &mut Plan) {
         save_samples: _,
     } = plan;
     redact_target(target);
-    if let Some(LinePlan { device, baud: _ }) = line {
+    if let Some(LinePlan { device, baud: _, answers_on }) = line {
         remove(device);
+        answers_on.iter_mut().for_each(remove);
     }
     if let Some(ScenarioPlan { name, checksum: _, rules: _ }) = scenario {
         remove(name);
@@ -187,6 +189,7 @@ fn redact_load(load: &mut LoadResult) {
         alive: _,
         fault,
         last_words,
+        window_ns: _,
     } = load;
     redact_name_of_load(name);
     if !is_unit(unit) {

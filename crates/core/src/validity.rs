@@ -556,6 +556,16 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
                 format!("the load {} ended before the run did: {}", load.name, load.fault),
                 "part of the run was measured without it; see why it ended, and measure again",
             ));
+        } else if load.work == 0 && !load.was_starved() {
+            out.push(Finding::new(
+                "load-unfinished",
+                Warning,
+                format!(
+                    "the load {} worked, but completed no whole unit of work during the run",
+                    load.name
+                ),
+                "measure longer; this run does not tell how much work the load did",
+            ));
         } else if load.work == 0 {
             out.push(Finding::new(
                 "load-died",
@@ -754,7 +764,19 @@ mod tests {
         check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);
         check(|_, s| s.not_saved = Some("ENOSPC".into()), &[("not-saved", Warning)]);
         let dead = LoadResult { name: "find".into(), work: 5, alive: false, ..Default::default() };
-        let lazy = LoadResult { name: "find".into(), work: 0, alive: true, ..Default::default() };
+        let lazy = LoadResult {
+            name: "find".into(),
+            work: 0,
+            alive: true,
+            window_ns: 5_000_000_000,
+            ..Default::default()
+        };
+        let cut = LoadResult { window_ns: 100_000_000, ..lazy.clone() };
+        check(|_, s| s.loads = vec![cut.clone()], &[("load-unfinished", Warning)]);
+        let slow = LoadResult { before_per_second: Some(150.0), ..cut.clone() };
+        check(|_, s| s.loads = vec![slow], &[("load-unfinished", Warning)]);
+        let starved = LoadResult { before_per_second: Some(250.0), ..cut };
+        check(|_, s| s.loads = vec![starved], &[("load-died", Error)]);
         check(|_, s| s.loads = vec![dead], &[("load-died", Error)]);
         check(|_, s| s.loads = vec![lazy], &[("load-died", Error)]);
     }

@@ -105,8 +105,8 @@ pub struct Package {
 pub enum Purpose {
     /// Kernels of every release that Debian cares for.
     Kernels,
-    /// The emulator, of one release, so that it fits together.
-    Emulator,
+    /// The emulator and programs for guests, of one release, so that they fit together.
+    Programs,
 }
 
 /// An apt of one's own. It is not locked: whoever has it holds the cache's lock of its name.
@@ -141,7 +141,7 @@ impl Archive {
     pub fn name(purpose: Purpose, arch: Arch) -> String {
         match purpose {
             Purpose::Kernels => format!("kernels-{arch}"),
-            Purpose::Emulator => format!("qemu-{arch}"),
+            Purpose::Programs => format!("programs-{arch}"),
         }
     }
 

@@ -128,9 +128,10 @@ impl Cache {
         if open_own_folder(&self.root).map_err(of_own("use"))?.is_none() {
             return Ok(());
         }
-        for name in
-            ["kernels", "qemu", "guests", "built", "modules", "headers", "apt", "states", SUMS]
-        {
+        for name in [
+            "kernels", "qemu", "guests", "images", "built", "modules", "headers", "apt", "states",
+            SUMS,
+        ] {
             check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
         }
         for name in ["cells", "locks"] {
@@ -167,6 +168,11 @@ impl Cache {
     /// Guest images.
     pub fn guests(&self) -> PathBuf {
         self.root.join("guests")
+    }
+
+    /// Root images for guests, by architecture and by the names of their packages.
+    pub fn images(&self) -> PathBuf {
+        self.root.join("images")
     }
 
     /// Images of kernels that were built for a bisection, each named after its revision.

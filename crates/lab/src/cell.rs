@@ -9,7 +9,7 @@ use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
-use wakescope_core::plan::{GAP_FROM_NS, Plan as RunPlan, Stimulus, WORST, Waker};
+use wakescope_core::plan::{GAP_FROM_NS, LinePlan, Plan as RunPlan, Stimulus, WORST, Waker};
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
@@ -18,12 +18,12 @@ use wakescope_sys::process::Exit;
 use crate::farm::{Job, Runner};
 use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN, VERB};
 use crate::kernel::Kernel;
-use crate::machine::Machine;
 use crate::machine::boot::{Boot, Lines, Observer};
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::{self, End, Watch};
 use crate::machine::state::State;
+use crate::machine::{Machine, SPARE_PORTS};
 use crate::parcel::{Item, unpack};
 use crate::plan::{LoadSet, Plan};
 use crate::qemu::{Qemu, SANDBOX};
@@ -34,7 +34,7 @@ mod again;
 pub use again::Again;
 
 use crate::store::{
-    CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, Recipe, is_full,
+    CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, ROOT, Recipe, is_full,
 };
 
 /// What a guest is to do.
@@ -86,6 +86,7 @@ impl Measurement {
             samples: (!is_busy).then_some(plan.samples),
             duration_ns: is_busy.then(|| plan.samples.saturating_mul(plan.interval.0)),
             audio: is_audio.then(|| plan.own.audio(plan.interval)),
+            line: (plan.stimulus == Stimulus::Line).then(spare_line),
             runtime_ns: plan.own.runtime.map(|runtime| runtime.0),
             gap_from_ns: is_busy.then_some(GAP_FROM_NS),
             policy: plan.policy,
@@ -138,7 +139,18 @@ pub struct Guest {
     pub sha256: String,
     /// The modules in it, in the order in which they are loaded.
     pub modules: Vec<String>,
+    /// What is placed behind it, with its SHA-256 in hexadecimal.
+    pub root: Option<(PathBuf, String)>,
 }
+
+/// The line of guests: their spare ports, each of which receives what it sends.
+fn spare_line() -> LinePlan {
+    let [device, answers_on] = SPARE_PORTS.map(|name| format!("/dev/{name}"));
+    LinePlan { device, baud: LINE_BAUD, answers_on: Some(answers_on) }
+}
+
+/// An emulated port sends at once, whatever its speed.
+const LINE_BAUD: u32 = 115_200;
 
 /// What a cell is called, in place of its load, in which a guest tells what its kernel runs.
 const CHECKING: &str = "check";
@@ -151,6 +163,7 @@ pub struct Work {
     machine: Vec<String>,
     kernel: PathBuf,
     guest: PathBuf,
+    root: Option<PathBuf>,
     cmdline: String,
     /// The guest's order, where the command line does not contain it.
     order: Option<String>,
@@ -219,6 +232,9 @@ impl Workshop {
             arguments: &machine.arguments(),
             command_line: &cmdline,
         });
+        if let Some((_, sha256)) = &guest.root {
+            recipe = recipe.with(ROOT, sha256);
+        }
         // Of several CPUs none is recorded, so there is no moment at which all that they are could be saved.
         let boot = (order.is_some() && machine.cpus == 1).then(|| recipe.key());
         if let Some(order) = &order {
@@ -236,6 +252,7 @@ impl Workshop {
                 machine: machine.arguments(),
                 kernel: kernel.image.clone(),
                 guest: guest.image.clone(),
+                root: guest.root.as_ref().map(|(path, _)| path.clone()),
                 cmdline,
                 order,
                 boot,
@@ -314,9 +331,10 @@ impl Emulation {
         beginning: Beginning<'_>,
         cancel: &AtomicBool,
     ) -> End {
-        let Work { qemu, machine, kernel, guest, cmdline, order, limit, .. } = work;
+        let Work { qemu, machine, kernel, guest, root, cmdline, order, limit, .. } = work;
         let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
-        let lines = Lines { kernel, guest, console: &console, results: &results };
+        let root = root.as_deref();
+        let lines = Lines { kernel, guest, root, console: &console, results: &results };
         let (mut monitor, mut saves) = (None, None);
         let prepare = || {
             let mut boot = Boot::new(qemu.arch, machine, cmdline, lines)?;

@@ -9,6 +9,7 @@ mod cpio;
 mod elf;
 pub mod modules;
 pub mod order;
+pub mod root;
 
 use cpio::Archive;
 use modules::Module;

@@ -1,6 +1,7 @@
 //! What nothing needs any more. Each build of wakescope may leave some behind:
 //! - images that no kept cell was run with, and symbols of such kernels;
 //! - saved machines that no kept cell was run on;
+//! - root images that no kept cell was run with;
 //! - modules and plugins of other sources, and what modules were built with.
 
 use std::collections::BTreeSet;
@@ -12,11 +13,12 @@ use wakescope_decode::scope::KERNEL_HEAD;
 use wakescope_sys::machine::open_without_waiting;
 
 use crate::cache::{Cache, CacheError, age_s};
+use crate::guest::root;
 use crate::kernel::image::identify;
 use crate::machine::state::HEAD;
 use crate::module;
 use crate::scope::plugin;
-use crate::store::{CellStore, Lookup, StoreError};
+use crate::store::{CellStore, Lookup, ROOT, StoreError};
 use crate::sum::Memo;
 use crate::watch::Unwatched;
 
@@ -41,6 +43,8 @@ pub enum Kind {
     Headers,
     /// A plugin of the emulator.
     Plugin,
+    /// A root image for guests.
+    Root,
 }
 
 /// A file, or a folder with all that is in it, that nothing needs.
@@ -64,7 +68,7 @@ impl Leftover {
             Kind::Image | Kind::Symbols | Kind::State => {
                 fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
             }
-            Kind::Module | Kind::Plugin => cache.discard(&self.path),
+            Kind::Module | Kind::Plugin | Kind::Root => cache.discard(&self.path),
             Kind::Headers => {
                 // Another version of wakescope may be building with them.
                 let release = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -79,6 +83,7 @@ impl Leftover {
 /// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
 /// - are the symbols of a kernel that no cell was run with;
 /// - is a saved machine that no cell was run on;
+/// - is a root image that no cell was run with;
 /// - is a module or a plugin of other sources than those of this build; of plugins, or another compiler's;
 /// - was needed to build the module for a kernel, which is there.
 ///
@@ -87,6 +92,7 @@ impl Leftover {
 pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
     let needed = needed(store)?;
     let mut all = images(cache, &needed);
+    all.extend(roots(cache, &needed));
     all.extend(unneeded(files_in(&cache.maps(), Kind::Symbols, is_symbols), &needed));
     all.extend(unneeded(files_in(&cache.states(), Kind::State, is_state), &needed));
     all.extend(modules(cache));
@@ -100,7 +106,8 @@ fn needed(store: &CellStore) -> Result<BTreeSet<String>, StoreError> {
     let mut needed = BTreeSet::new();
     for key in store.keys()? {
         if let Lookup::Stored(cell) = store.lookup(&key) {
-            let parts = ["kernel", "guest"].map(|part| cell.recipe.part(part).map(String::from));
+            let parts =
+                ["kernel", "guest", ROOT].map(|part| cell.recipe.part(part).map(String::from));
             needed.extend(parts.into_iter().flatten());
             needed.insert(cell.recipe.boot().key().as_str().into());
         }
@@ -114,6 +121,18 @@ fn images(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
     let built = files_in(&cache.built(), Kind::Image, is_built_kernel);
     let all = guests.into_iter().chain(built);
     all.filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&sum))).collect()
+}
+
+fn roots(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
+    let mut memo = Memo::open(cache);
+    let folders = folders_in(&cache.images()).into_iter().flat_map(|(_, arch)| folders_in(&arch));
+    let mut is_unneeded = |folder: &Path| {
+        let file = folder.join(root::FILE);
+        let is_own = begins_with(&file, MAGIC) && folder.join(root::CARD).is_file();
+        is_own && memo.sum(&file).is_ok_and(|sum| !needed.contains(&sum))
+    };
+    let unneeded = folders.filter(|(_, folder)| is_unneeded(folder));
+    unneeded.filter_map(|(_, folder)| old_folder(Kind::Root, folder)).collect()
 }
 
 /// Those that are named by a checksum that no cell needs: that of a kernel, or of the recipe of a boot.
@@ -338,6 +357,29 @@ mod tests {
             found[0].remove(&cache).unwrap();
             assert_eq!(leftovers(&cache, &store).unwrap(), []);
         }
+    }
+
+    #[test]
+    fn root_images_that_no_cell_names_are_left_over() {
+        let folder = Folder::new("leftovers-roots");
+        let cache = Cache::at(folder.path());
+        let store = CellStore::open(&cache.cells()).unwrap();
+        let put_image = |names: &str, bytes: &[u8], age_s| {
+            let place = cache.images().join("amd64").join(names);
+            Cache::write(&place.join(root::FILE), bytes).unwrap();
+            Cache::write(&place.join(root::CARD), b"{}").unwrap();
+            make_old(&place, age_s);
+            place
+        };
+        let old = put_image("gcc,libc6-dev", b"070701a", OLD);
+        put_image("dbench", b"070701b", 0);
+        put_image("photos", b"a diary", OLD);
+        let found = leftovers(&cache, &store).unwrap();
+        assert_eq!(found, [Leftover { kind: Kind::Root, path: old.clone(), bytes: 9 }]);
+        let sum = crate::sum::of_bytes(b"070701a");
+        assert_eq!(roots(&cache, &[sum].into()), []);
+        found[0].remove(&cache).unwrap();
+        assert_eq!((leftovers(&cache, &store).unwrap(), old.exists()), (Vec::new(), false));
     }
 
     #[test]

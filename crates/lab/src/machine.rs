@@ -22,7 +22,12 @@ pub struct Machine {
     /// Processors. With more than one, QEMU lets them take turns in slices of about a millisecond,
     /// which is then what a guest measures.
     pub cpus: u32,
+    /// Whether it has two more serial ports, to which nothing is connected: x86 only.
+    pub has_spare_ports: bool,
 }
+
+/// The spare ports, as the guest's kernel names them.
+pub const SPARE_PORTS: [&str; 2] = ["ttyS2", "ttyS3"];
 
 /// A load that copies files in memory takes an eighth of it, and wants 144 MiB.
 pub const MEMORY_MIB: u32 = 1280;
@@ -30,7 +35,13 @@ pub const MEMORY_MIB: u32 = 1280;
 impl Machine {
     /// One CPU that executes an instruction per virtual nanosecond.
     pub fn new(arch: Arch) -> Self {
-        Self { arch, cpu: CpuSpeed::default(), memory_mib: MEMORY_MIB, cpus: 1 }
+        Self {
+            arch,
+            cpu: CpuSpeed::default(),
+            memory_mib: MEMORY_MIB,
+            cpus: 1,
+            has_spare_ports: false,
+        }
     }
 
     /// The arguments of the emulator that make the machine, without the files of a boot. All that
@@ -71,7 +82,22 @@ impl Machine {
         // By it a guest reports that it is ready for its order.
         .chain(if self.takes_orders() { &["-device", "pvpanic"][..] } else { &[] }.iter().copied())
         .map(String::from)
+        .chain(self.spare_ports())
         .collect()
+    }
+
+    /// Their bytes go nowhere, and none comes: an end outside of the guest would be one in the host's time.
+    fn spare_ports(&self) -> Vec<String> {
+        if !self.has_spare_ports || self.arch != Arch::Amd64 {
+            return Vec::new();
+        }
+        let port = |index: u8| {
+            let id = format!("spare{index}");
+            let [chardev, device] =
+                [format!("null,id={id}"), format!("isa-serial,chardev={id},index={index}")];
+            ["-chardev".into(), chardev, "-device".into(), device]
+        };
+        [2, 3].into_iter().flat_map(port).collect()
     }
 
     /// Whether the guest reads its order from the machine; otherwise the order is on the kernel's command line.

@@ -18,6 +18,7 @@ use crate::cache::{Cache, CacheError};
 use crate::cell::{Emulation, Guest, GuestTask, Measurement, Work, Workshop};
 use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
 use crate::guest::modules::{Module, ModulesError, resolve};
+use crate::guest::root::RootImage;
 use crate::guest::{self, CHECK, GuestError, RUN};
 use crate::kernel::{Arch, Kernel};
 use crate::plan::{CellSpec, Plan, PlanError};
@@ -49,8 +50,21 @@ pub struct Equipment {
     pub modules: Vec<String>,
     /// The project's own module, by the release of its kernel, where the plan's stimulus is its device.
     pub own_modules: BTreeMap<String, PathBuf>,
+    /// The kernel's modules that loads need, if any: guests load them, too.
+    pub load_modules: Option<LoadModules>,
+    /// Root images of guests, by architecture.
+    pub roots: BTreeMap<Arch, RootImage>,
     /// Guests at a time.
     pub parallel: usize,
+}
+
+/// Modules of the kernel that loads need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadModules {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Whether there is no lab without them. A load of a group is left out where it cannot run.
+    pub required: bool,
 }
 
 /// Why there is no lab.
@@ -154,8 +168,8 @@ pub fn run(
 struct Booted<'a> {
     kernel: &'a Kernel,
     guest: Guest,
-    /// For the check of its model: without the project's own module, so that a check holds for every
-    /// stimulus.
+    /// For the check of its model: without the project's own module and a root image, so that a check holds
+    /// for every stimulus and load.
     checker: Guest,
     workshop: &'a Workshop,
 }
@@ -169,21 +183,24 @@ fn make_guests<'a>(
         let workshop = equipment.workshops.get(&kernel.arch);
         let workshop = workshop.ok_or(LabError::NoMachine(kernel.arch))?;
         let own = equipment.own_modules.get(&kernel.release).map(PathBuf::as_path);
-        let checker = make_guest(kernel, None, equipment, &mut memo)?;
-        let guest = match own {
-            None => checker.clone(),
-            own => make_guest(kernel, own, equipment, &mut memo)?,
-        };
+        let base = modules(kernel, &equipment.modules)?;
+        let checker = make_guest(kernel, &base, equipment, &mut memo)?;
+        let mut all = modules_for_loads(kernel, equipment)?.unwrap_or(base);
+        if let Some(path) = own {
+            all.push(Module::own(path).map_err(LabError::Modules)?);
+        }
+        let mut guest = make_guest(kernel, &all, equipment, &mut memo)?;
+        let root = equipment.roots.get(&kernel.arch);
+        guest.root = root.map(|root| (root.path.clone(), root.sha256.clone()));
         Ok(Booted { kernel, guest, checker, workshop })
     });
     booted.collect()
 }
 
-/// The guest's image for `kernel`, with the project's `own` module in it if that is given, from the
-/// cache if it was made before of the same files.
+/// The guest's image for `kernel` with `modules` in it, from the cache if it was made before of the same files.
 fn make_guest(
     kernel: &Kernel,
-    own: Option<&Path>,
+    modules: &[Module],
     equipment: &Equipment,
     memo: &mut Memo,
 ) -> Result<Guest, LabError> {
@@ -193,21 +210,31 @@ fn make_guest(
         |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
     let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
     parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
-    let mut modules = modules(kernel, &equipment.modules)?;
-    if let Some(path) = own {
-        modules.push(Module::own(path).map_err(LabError::Modules)?);
-    }
     parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
     let key = sum::of_bytes(parts.join("\n").as_bytes());
     let image = equipment.cache.guests().join(format!("{key}.cpio"));
     if !image.is_file() {
         let config = config.map(|config| (kernel.release.as_str(), config));
-        let bytes =
-            guest::image(program, kernel.arch, config, &modules).map_err(LabError::Guest)?;
+        let bytes = guest::image(program, kernel.arch, config, modules).map_err(LabError::Guest)?;
         Cache::write(&image, &bytes).map_err(LabError::Cache)?;
     }
     let sha256 = sum(&image)?;
-    Ok(Guest { image, sha256, modules: modules.iter().map(Module::file_name).collect() })
+    let modules = modules.iter().map(Module::file_name).collect();
+    Ok(Guest { image, sha256, modules, root: None })
+}
+
+/// The modules of [`Equipment::modules`] and those that loads need; `None` if loads need none, or can do without.
+fn modules_for_loads(
+    kernel: &Kernel,
+    equipment: &Equipment,
+) -> Result<Option<Vec<Module>>, LabError> {
+    let Some(LoadModules { names, required }) = &equipment.load_modules else { return Ok(None) };
+    let names: Vec<String> = equipment.modules.iter().chain(names).cloned().collect();
+    match modules(kernel, &names) {
+        Ok(modules) => Ok(Some(modules)),
+        Err(e) if *required => Err(e),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The modules of these names, and what they need.
@@ -464,7 +491,7 @@ fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
     cell.bound =
         bound.map(|bound| CellBound { bound_ns: bound.bound_ns, unsound: bound.unsound.clone() });
     if let [load] = &run.load[..] {
-        cell.throughput = Some(load.per_second);
+        cell.throughput = (load.work > 0).then_some(load.per_second);
         cell.unit.clone_from(&load.unit);
     }
     cell.findings = run.validity.findings;

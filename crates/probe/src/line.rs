@@ -58,6 +58,8 @@ pub struct Port {
     pub line: Line,
     before: Settings,
     is_exclusive: bool,
+    /// Where answers come in, if not on the same device.
+    answers_on: Option<Box<Self>>,
 }
 
 /// How long whoever sends waits for the first answers.
@@ -84,6 +86,25 @@ impl Port {
         Self::take(file, path, baud)
     }
 
+    /// Takes the line that goes out on `path`, and on which answers come in on the device `answers_on`. Both
+    /// receive what they send: see [`Attachment::Loopback`].
+    pub fn open_loopback(path: &Path, answers_on: &Path, baud: u32) -> Result<Self, LineError> {
+        let mut port = Self::open(path, baud)?;
+        let answers = Self::open(answers_on, baud)?;
+        port.line = Line {
+            attachment: Attachment::Loopback,
+            receive_trigger_bytes: answers.line.receive_trigger_bytes,
+            ..Line::default()
+        };
+        port.answers_on = Some(Box::new(answers));
+        Ok(port)
+    }
+
+    /// What answers are read from.
+    pub(crate) fn answers(&self) -> &File {
+        self.answers_on.as_ref().map_or(&self.file, |port| &port.file)
+    }
+
     /// Makes a pseudoterminal and takes its answering end, whose other end is the line at `path`.
     pub fn pair() -> Result<(Self, File), LineError> {
         let failed = |e| LineError::Open("/dev/ptmx".into(), e);
@@ -92,7 +113,15 @@ impl Port {
         before.raw().apply(&line).map_err(failed)?;
         let kind = Line { attachment: Attachment::Pseudoterminal, ..Line::default() };
         // The line is kept open, so that answering does not end when a sender closes it.
-        Ok((Self { file: answering, path, line: kind, before, is_exclusive: false }, line))
+        let port = Self {
+            file: answering,
+            path,
+            line: kind,
+            before,
+            is_exclusive: false,
+            answers_on: None,
+        };
+        Ok((port, line))
     }
 
     fn take(file: File, path: PathBuf, baud: u32) -> Result<Self, LineError> {
@@ -119,6 +148,7 @@ impl Port {
             file,
             path,
             before,
+            answers_on: None,
         };
         port.set_up(is_real.then_some(baud))?;
         Ok(port)
@@ -180,7 +210,8 @@ impl Port {
                 return Ok(None);
             }
             let mut came = [0];
-            match serial::wait_readable(&self.file, left).and_then(|_| self.file.read(&mut came)) {
+            let mut from = self.answers();
+            match serial::wait_readable(from, left).and_then(|_| from.read(&mut came)) {
                 Ok(0) => return Err(closed()),
                 Ok(_) => return Ok(Some(came[0])),
                 Err(e) if is_passing(&e) => {}

@@ -42,6 +42,7 @@ mod loopback;
 mod memory;
 mod needs;
 mod network;
+mod nfs_compile;
 mod p3_fpu;
 mod printk;
 mod random;

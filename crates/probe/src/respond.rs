@@ -43,6 +43,25 @@ impl Responder {
     /// then.
     pub fn start(task: RespondTask, port: Port, kept: Option<File>) -> io::Result<Self> {
         set_blocking(&port.file)?;
+        let answers = port.file.try_clone()?;
+        Self::spawn(task, answers, port, |port| &port.file, kept)
+    }
+
+    /// Starts to answer what comes in on the device `from`, by bytes that go out on another one.
+    pub fn start_between(task: RespondTask, from: File, to: File) -> io::Result<Self> {
+        set_blocking(&from)?;
+        set_blocking(&to)?;
+        Self::spawn(task, to, from, |from| from, None)
+    }
+
+    /// `file_of` is what is read from, of that which is given back at the end.
+    fn spawn<T: Send + 'static>(
+        task: RespondTask,
+        to: File,
+        from: T,
+        file_of: fn(&T) -> &File,
+        kept: Option<File>,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let (say_ready, ready) = sync_channel(1);
@@ -50,8 +69,8 @@ impl Responder {
             .name("wakescope-r".into())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                let result = live(&task, &port, &theirs, &say_ready);
-                drop((port, kept));
+                let result = live(&task, file_of(&from), &to, &theirs, &say_ready);
+                drop((from, to, kept));
                 result
             })?;
         let thread = ThreadHandle::new(thread);
@@ -81,7 +100,8 @@ impl Responder {
 /// The thread's whole life.
 fn live(
     task: &RespondTask,
-    port: &Port,
+    from: &File,
+    to: &File,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<ThreadId>>,
 ) -> io::Result<()> {
@@ -89,12 +109,12 @@ fn live(
     let prepared = bound.and_then(|()| sched::set_schedule(task.schedule));
     let failed = prepared.is_err();
     let _ = say_ready.send(prepared.map(|()| sched::this_thread()));
-    if failed { Ok(()) } else { answer(&port.file, shared) }
+    if failed { Ok(()) } else { answer(from, to, shared) }
 }
 
-/// Answers each received byte until `stop` is set. A read waits for the first byte and returns at once with
-/// it; nothing here allocates or prints.
-fn answer(mut line: &File, shared: &Shared) -> io::Result<()> {
+/// Answers each byte that comes from `line` on `to`, until `stop` is set. A read waits for the first byte and
+/// returns at once with it; nothing here allocates or prints.
+fn answer(mut line: &File, mut to: &File, shared: &Shared) -> io::Result<()> {
     let mut bytes = [0; 64];
     while !shared.stop.load(Ordering::Relaxed) {
         let count = match line.read(&mut bytes) {
@@ -106,7 +126,7 @@ fn answer(mut line: &File, shared: &Shared) -> io::Result<()> {
         bytes[..count].iter_mut().for_each(|byte| *byte = AnsweredBy::Responder.answer(*byte));
         let mut sent = 0;
         while sent < count && !shared.stop.load(Ordering::Relaxed) {
-            match line.write(&bytes[sent..count]) {
+            match to.write(&bytes[sent..count]) {
                 Ok(more) => sent += more,
                 Err(e) if is_passing(&e) => {}
                 Err(e) => return Err(closed_or(e)),

@@ -433,8 +433,12 @@ fn wait_ready(
 
 /// Takes the line of the plan, if it has one, and finds out what answers there.
 fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
-    let Some(LinePlan { device, baud }) = &plan.line else { return Ok(None) };
-    let mut port = Port::open(Path::new(device), *baud)?;
+    let Some(LinePlan { device, baud, answers_on }) = &plan.line else { return Ok(None) };
+    let device = Path::new(device);
+    let mut port = match answers_on {
+        None => Port::open(device, *baud)?,
+        Some(other) => Port::open_loopback(device, Path::new(other), *baud)?,
+    };
     let (interval, byte) = (SpanNs(plan.interval_ns), SpanNs(port.line.transmission_ns / 2));
     if interval < byte {
         return Err(LineError::Interval(port.path.clone(), interval, byte));

@@ -14,6 +14,7 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
         Attachment::Uart => "a serial port",
         Attachment::Usb => "a USB adapter",
         Attachment::Pseudoterminal => "a pseudoterminal",
+        Attachment::Loopback => "a serial port in loopback, with answers on another",
     };
     let speed = match line.baud {
         Some(baud) => format!(
@@ -38,7 +39,8 @@ mod tests {
 
     fn run() -> Run {
         let mut run = run_of(&[&[[250_000; 2_999].as_slice(), &[4_310_000]].concat()]);
-        let line = Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 });
+        let line =
+            Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200, ..LinePlan::default() });
         run.plan = Plan { stimulus: Stimulus::Line, line, ..run.plan };
         run.line = Some(Line {
             attachment: Attachment::Usb,
@@ -56,7 +58,7 @@ mod tests {
                     transmission";
         assert_eq!(sentence(&run).as_deref(), Some(want));
         run.line = Some(Line { attachment: Attachment::Pseudoterminal, ..Line::default() });
-        run.plan.line = Some(LinePlan { device: "/dev/pts/3".into(), baud: 0 });
+        run.plan.line = Some(LinePlan { device: "/dev/pts/3".into(), ..LinePlan::default() });
         let want = "line /dev/pts/3, a pseudoterminal: nothing is transmitted";
         assert_eq!(sentence(&run).as_deref(), Some(want));
         run.line = None;

@@ -12,11 +12,16 @@ use crate::checked;
 /// Mounts a new file system of `kind` at the folder `target`, with `options` as its kind knows
 /// them.
 pub fn mount(kind: &str, target: &str, options: &str) -> io::Result<()> {
-    let [kind, target, options] = [kind, target, options].map(CString::new);
-    let (kind, target, options) = (kind?, target?, options?);
+    mount_from(kind, kind, target, options)
+}
+
+/// The same of a file system that is on `source`.
+pub fn mount_from(source: &str, kind: &str, target: &str, options: &str) -> io::Result<()> {
+    let [source, kind, target, options] = [source, kind, target, options].map(CString::new);
+    let (source, kind, target, options) = (source?, kind?, target?, options?);
     // SAFETY: all are live for the call and end in NUL.
     let rc = unsafe {
-        libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast())
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast())
     };
     checked(rc).map(drop)
 }

@@ -142,6 +142,17 @@ impl Settings {
     }
 }
 
+/// Has a serial port receive what it sends, without a wire, or not any more (tty_ioctl(4)). Not every driver
+/// can do that.
+pub fn set_loopback(line: &File, on: bool) -> io::Result<()> {
+    /// Of include/uapi/asm-generic/termios.h.
+    const TIOCM_LOOP: libc::c_int = 0x8000;
+    let request = if on { libc::TIOCMBIS } else { libc::TIOCMBIC };
+    let bits = TIOCM_LOOP;
+    // SAFETY: the call reads an integer, which is live.
+    checked(unsafe { libc::ioctl(line.as_raw_fd(), request, &raw const bits) }).map(drop)
+}
+
 /// The speeds that have names on every system, in bits per second.
 const SPEEDS: [(u32, libc::speed_t); 18] = [
     (1_200, libc::B1200),

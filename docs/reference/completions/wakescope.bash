@@ -61,6 +61,9 @@ _wakescope() {
             wakescope__subcmd__lab,fetch)
                 cmd="wakescope__subcmd__lab__subcmd__fetch"
                 ;;
+            wakescope__subcmd__lab,image)
+                cmd="wakescope__subcmd__lab__subcmd__image"
+                ;;
             wakescope__subcmd__lab,kernels)
                 cmd="wakescope__subcmd__lab__subcmd__kernels"
                 ;;
@@ -375,7 +378,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab)
-            opts="-h --help kernels fetch module run verify bisect prune"
+            opts="-h --help kernels fetch image module run verify bisect prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -389,7 +392,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__bisect)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -420,7 +423,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --between)
@@ -488,6 +491,10 @@ _wakescope() {
                     return 0
                     ;;
                 --module)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --packages)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -560,6 +567,24 @@ _wakescope() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        wakescope__subcmd__lab__subcmd__image)
+            opts="-h --arch --refresh --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         wakescope__subcmd__lab__subcmd__kernels)
             opts="-h --all --arch --refresh --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -611,7 +636,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --scope --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --scope --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -642,7 +667,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --between)
@@ -710,6 +735,10 @@ _wakescope() {
                     return 0
                     ;;
                 --module)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --packages)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

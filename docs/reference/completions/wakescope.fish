@@ -301,14 +301,15 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Accept runs although they differ in load, stimulus or another essential property'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l json -d 'Print JSON: the record of the series'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and the fetched ones'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator, for use by the lab only'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "module" -d 'Build the kernel module `wakescope` for kernels of Debian\'s archive'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "run" -d 'Run kernels × preemption models × loads × seeds in virtual time, and compare them'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "verify" -d 'Repeat cached cells, and fail if a bit differs'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "bisect" -d 'Find the first kernel of an ordered list that exceeds a limit'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch module run verify bisect prune" -f -a "prune" -d 'Shrink the cache: remove the least recently used cells'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and the fetched ones'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator, for use by the lab only'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "image" -d 'Make an image of Debian packages, which gives guests programs beside wakescope'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "module" -d 'Build the kernel module `wakescope` for kernels of Debian\'s archive'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "run" -d 'Run kernels × preemption models × loads × seeds in virtual time, and compare them'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "verify" -d 'Repeat cached cells, and fail if a bit differs'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "bisect" -d 'Find the first kernel of an ordered list that exceeds a limit'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "prune" -d 'Shrink the cache: remove the least recently used cells'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Update the list of kernels, even if it was updated today'
@@ -317,6 +318,9 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l arch -d 'Architecture of the guests: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l refresh -d 'Look for newer packages. Cells that were run with the old image are then no longer repeatable'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
@@ -345,6 +349,7 @@ semaphore\t'Another thread, through a POSIX semaphore'
 sysv-semaphore\t'Another thread, through a System V semaphore'
 kill\t'Another thread, by a signal that the probe waits for'
 condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
@@ -364,6 +369,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l symbols -d 'System.map of a kernel given by file' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l packages -d 'Debian packages to give to guests with their dependencies, for loads that need programs: see `wakescope lab image`' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l qemu -d 'The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest of this wakescope)' -r -F
@@ -411,6 +417,7 @@ semaphore\t'Another thread, through a POSIX semaphore'
 sysv-semaphore\t'Another thread, through a System V semaphore'
 kill\t'Another thread, by a signal that the probe waits for'
 condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
@@ -430,6 +437,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l symbols -d 'System.map of a kernel given by file' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l packages -d 'Debian packages to give to guests with their dependencies, for loads that need programs: see `wakescope lab image`' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l qemu -d 'The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest of this wakescope)' -r -F

@@ -139,14 +139,15 @@ fn between(text: &str) -> Result<Between, String> {
 
 impl Asking {
     /// The plan; its kernels may still be those of the whole catalogue.
-    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+    /// `has_programs`: guests have a root image.
+    pub(super) fn plan(&self, has_programs: bool) -> Result<Plan, Failure> {
         let plan = match self.plan.as_deref() {
             None => Plan::default(),
             Some(name) => read(name)?,
         };
         let plan =
             plan.with(&self.overrides()).map_err(|e| failure_of_plan("the command line", &e))?;
-        expect_known_loads(&plan)?;
+        expect_known_loads(&plan, has_programs)?;
         Ok(plan)
     }
 
@@ -186,10 +187,23 @@ fn said<T: Clone>(list: &[T]) -> Option<Vec<T>> {
     (!list.is_empty()).then(|| list.to_vec())
 }
 
+/// The packages of a C compiler with a C library.
+const COMPILER: &str = "gcc,libc6-dev";
+
 /// A load that nobody knows is not to be found out by the guests, one after the other.
-fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
+fn expect_known_loads(plan: &Plan, has_programs: bool) -> Result<(), Failure> {
     for name in plan.loads.iter().flat_map(LoadSet::names) {
         let specs = parse_list(name);
+        let lacks_programs = |spec: &Spec| {
+            let is_of_program = matches!(spec.need(), Some(Need::Program | Need::NfsServer));
+            is_of_program && spec.group().is_none() && !has_programs
+        };
+        if specs.as_ref().is_ok_and(|specs| specs.iter().any(lacks_programs)) {
+            let packages = if name.starts_with("dbench") { "dbench" } else { COMPILER };
+            return Err(Failure::new(format!("a guest cannot run the load `{}`", clean(name, 40)))
+                .because("it needs a program, and a guest has only wakescope")
+                .try_this(format!("give it Debian's packages: --packages {packages}")));
+        }
         let needs_machine =
             |spec: &Spec| spec.need() == Some(Need::Machine) && spec.group().is_none();
         if specs.as_ref().is_ok_and(|specs| specs.iter().any(needs_machine)) {

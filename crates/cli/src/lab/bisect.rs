@@ -47,7 +47,7 @@ pub(super) struct BisectArgs {
 
 /// Runs `wakescope lab bisect`.
 pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
-    let plan = args.asking.plan()?;
+    let plan = args.asking.plan(args.equipping.has_programs())?;
     expect_one_cell(&plan)?;
     let cache = cache()?;
     let candidates = match args.building.revisions()? {

@@ -10,20 +10,22 @@ use wakescope_core::units::SpanNs;
 use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::Workshop;
+use wakescope_lab::guest::root::Names;
 use wakescope_lab::kernel::fetch::{FetchError, Source};
 use wakescope_lab::kernel::image::ImageError;
 use wakescope_lab::kernel::own::{Files, OwnError};
 use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
-use wakescope_lab::matrix::Equipment;
+use wakescope_lab::matrix::{Equipment, LoadModules};
 use wakescope_lab::module;
 use wakescope_lab::plan::{LoadSet, Plan, shell_quoted};
 use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
 use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
-use wakescope_probe::load::{Need, parse_list, this_program};
+use wakescope_probe::load::{Need, Spec, parse_list, this_program};
 use wakescope_report::style::clean;
 
+use super::image::image_of;
 use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
@@ -34,6 +36,9 @@ use crate::Failure;
 
 /// The program that is made for guests.
 const GUEST: &str = "wakescope-guest";
+
+/// The kernel's NFS server, and its client.
+const NFS_MODULES: [&str; 2] = ["nfsd", "nfsv4"];
 
 /// The arguments that say what to work with.
 #[derive(clap::Args)]
@@ -59,6 +64,11 @@ pub(super) struct Equipping {
     /// Modules that guests load before measuring, together with their dependencies
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     module: Vec<String>,
+
+    /// Debian packages to give to guests with their dependencies, for loads that need programs: see
+    /// `wakescope lab image`
+    #[arg(long, value_name = "PACKAGE,…")]
+    packages: Option<Names>,
 
     /// Text to append to the kernel command line, as in 'nohz=off threadirqs'
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
@@ -92,6 +102,11 @@ pub(super) struct Equipping {
 }
 
 impl Equipping {
+    /// Whether guests have programs beside wakescope.
+    pub(super) fn has_programs(&self) -> bool {
+        self.packages.is_some()
+    }
+
     /// CPUs of a guest, as far as that makes sense.
     fn cpus(&self) -> Result<u32, Failure> {
         if self.cpus > 1 && !self.experimental_smp {
@@ -123,6 +138,7 @@ impl Equipping {
         if !self.module.is_empty() {
             options.push(("module", self.module.join(",")));
         }
+        options.extend(self.packages.iter().map(|names| ("packages", names.to_string())));
         if !self.append.is_empty() {
             options.push(("append", self.append.clone()));
         }
@@ -224,18 +240,35 @@ impl Equipping {
     ) -> Result<Equipment, Failure> {
         let mut workshops = BTreeMap::new();
         let mut programs = BTreeMap::new();
+        let mut roots = BTreeMap::new();
         let cpus = self.cpus()?;
         for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
             let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
-            let machine = Machine { arch, cpu: plan.cpu, memory_mib: MEMORY_MIB, cpus };
+            let has_spare_ports = needs_ports(plan, arch)?;
+            let (cpu, memory_mib) = (plan.cpu, MEMORY_MIB);
+            let machine = Machine { arch, cpu, memory_mib, cpus, has_spare_ports };
             let (parameters, limit) = (self.append.clone(), self.timeout);
             workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
             programs.insert(arch, self.program(arch)?);
+            if let Some(names) = &self.packages {
+                roots.insert(arch, image_of(names, arch, false, &cache, waiting)?.image);
+            }
         }
         let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
         let own_modules = self.own_modules(kernels, plan, &cache, waiting)?;
         let (modules, parallel) = (self.module.clone(), parallel(self.jobs));
-        Ok(Equipment { cache, store, workshops, programs, modules, own_modules, parallel })
+        let load_modules = self.load_modules(plan);
+        Ok(Equipment {
+            cache,
+            store,
+            workshops,
+            programs,
+            modules,
+            own_modules,
+            load_modules,
+            roots,
+            parallel,
+        })
     }
 
     /// The project's own module for each of `kernels`, if the stimulus or a load of `plan` needs it and it
@@ -255,6 +288,16 @@ impl Equipping {
             Ok((kernel.release.clone(), built.path))
         });
         built.collect()
+    }
+
+    /// The modules of the kernel that loads of `plan` need. Without a compiler a load that compiles does not
+    /// start, whatever else is there.
+    fn load_modules(&self, plan: &Plan) -> Option<LoadModules> {
+        let needing = |spec: &Spec| self.has_programs() && spec.need() == Some(Need::NfsServer);
+        let specs: Vec<Spec> = specs_of(plan).filter(needing).collect();
+        let names = NFS_MODULES.map(String::from).into();
+        let required = specs.iter().any(|spec| spec.group().is_none());
+        (!specs.is_empty()).then_some(LoadModules { names, required })
     }
 
     /// The emulator. Where there is none, or one that is too old, the lab sets up its own.
@@ -294,9 +337,29 @@ impl Equipping {
 
 /// Whether a load of `plan` is made by the project's own module.
 fn injects(plan: &Plan) -> bool {
+    specs_of(plan).any(|spec| spec.need() == Some(Need::Injector))
+}
+
+/// Whether `plan` needs the spare serial ports of guests; an error where guests of `arch` have none.
+fn needs_ports(plan: &Plan, arch: Arch) -> Result<bool, Failure> {
+    let has_line = plan.stimulus == Stimulus::Line;
+    let writes = specs_of(plan).any(|spec| spec.need() == Some(Need::Port));
+    if has_line && writes {
+        return Err(Failure::new("the stimulus line and a serial load need the same port")
+            .try_this("use another load, as serial-pty"));
+    }
+    let is_needed = has_line || writes;
+    if is_needed && arch != Arch::Amd64 {
+        let what = format!("guests of {arch} have no spare serial ports");
+        return Err(Failure::new(what).try_this("use kernels for amd64: --arch amd64"));
+    }
+    Ok(is_needed)
+}
+
+/// All loads of `plan`, those of groups one by one.
+fn specs_of(plan: &Plan) -> impl Iterator<Item = Spec> {
     let names = plan.loads.iter().flat_map(LoadSet::names);
-    let mut specs = names.filter_map(|name| parse_list(name).ok()).flatten();
-    specs.any(|spec| spec.need() == Some(Need::Injector))
+    names.filter_map(|name| parse_list(name).ok()).flatten()
 }
 
 /// What was built for guests together with this program, or installed with it.

@@ -11,7 +11,7 @@ use crate::{Failure, Outcome, output};
 
 /// Shrink the cache: remove the least recently used cells
 ///
-/// Also removes guest images, saved machines and symbols of kernels that no remaining cell uses, modules and
+/// Also removes guest images, root images, saved machines and symbols of kernels that no remaining cell uses, modules and
 /// plugins of other versions of wakescope, and what modules were built with. Kernels and the emulator stay. Nothing else
 /// removes anything from the cache, except saved machines that exceed 2 GiB. What is removed is run, built or
 /// downloaded again when it is needed.
@@ -41,10 +41,11 @@ pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
         format!("{} ({})", counted(count, word), megabytes(of_kind().map(|l| l.bytes).sum()))
     };
     output::print(&format!(
-        "Removed: {} ({}), {}, {}, {}, {}, {}, {}. Kept: {} ({}).\n",
+        "Removed: {} ({}), {}, {}, {}, {}, {}, {}, {}. Kept: {} ({}).\n",
         counted(removed.cells as u64, "cell"),
         megabytes(removed.bytes),
         of(Kind::Image, "image"),
+        of(Kind::Root, "root image"),
         of(Kind::Symbols, "symbol table"),
         of(Kind::State, "saved machine"),
         of(Kind::Module, "module"),

@@ -74,7 +74,7 @@ impl RunArgs {
 /// Runs `wakescope lab run`.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let began = clock::now();
-    let plan = args.asking.plan()?;
+    let plan = args.asking.plan(args.equipping.has_programs())?;
     let cache = cache()?;
     let mut waiting = Waiting::new()?;
     let plan = expand(plan, &args.equipping, &cache, &mut waiting)?;

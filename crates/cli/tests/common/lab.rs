@@ -102,6 +102,19 @@ impl Stock {
         }
     }
 
+    /// Makes the root image of these packages, with the command itself. A machine without the network is no
+    /// failure of the test.
+    pub(crate) fn make_image(&self, packages: &str) -> Result<(), String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wakescope"));
+        let command = command.args(["lab", "image", "--arch", "amd64", packages]);
+        let ended = Running::start(command.env("WAKESCOPE_CACHE", &self.root)).output();
+        match (ended.code, obstacle()) {
+            (Some(0), _) => Ok(()),
+            (_, Some(why)) => Err(format!("cannot make an image of {packages}: {why}")),
+            _ => panic!("{packages}: {ended:?}"),
+        }
+    }
+
     /// The folder of the kernel that was fetched as `name`.
     pub(crate) fn kernel(&self, name: &str) -> PathBuf {
         let (series, flavour) = name.rsplit_once('-').unwrap();
@@ -128,7 +141,7 @@ impl Stock {
     /// Gives the cache in `folder` the kernels and the emulator.
     fn link_into(&self, folder: &Path) {
         fs::create_dir(folder).unwrap();
-        for name in ["kernels", "qemu", "modules"] {
+        for name in ["kernels", "qemu", "modules", "images"] {
             let original = self.root.join(name);
             fs::create_dir_all(&original).unwrap();
             symlink(original, folder.join(name)).unwrap();

@@ -152,6 +152,7 @@ pub(crate) fn full_run() -> Run {
             alive: true,
             fault: "none".into(),
             last_words: String::new(),
+            window_ns: 0,
         }],
         worst: vec![episode.clone()],
         explanation: Some(full_explanation()),
@@ -545,7 +546,11 @@ fn full_plan() -> Plan {
             between: Between::Processes,
             ..Waker::of_probe(Some(90))
         }),
-        line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
+        line: Some(LinePlan {
+            device: "/dev/ttyUSB0".into(),
+            baud: 115_200,
+            answers_on: Some("/dev/ttyUSB1".into()),
+        }),
         audio: Some(AudioPlan {
             pcm: Some("hw:0,0".parse().unwrap()),
             ..AudioPlan::usual(2_900_000)

@@ -75,6 +75,7 @@ fn a_machine_without_apt_gets_a_word_and_another_way() {
     for (args, other_way) in [
         (&["fetch", "6.1-cloud"][..], "--kernel bzImage"),
         (&["kernels"], "--kernel bzImage"),
+        (&["image", "gcc,libc6-dev"], "omit --packages"),
         // A kernel of one's own needs an emulator too.
         (&["fetch", "qemu"], "WAKESCOPE_QEMU=PROGRAM"),
     ] {

@@ -15,6 +15,8 @@ mod card;
 #[path = "../common/mod.rs"]
 mod common;
 mod injected;
+mod ports;
+mod programs;
 mod scoped;
 mod sections;
 mod selftest;

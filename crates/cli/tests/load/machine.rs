@@ -312,9 +312,10 @@ fn the_kernels_log_is_written_to_only_where_no_line_is_dropped() {
 fn a_lab_is_told_which_loads_its_guests_cannot_run() {
     let test = Test::new("machine-lab");
     for (load, text) in [
-        ("dbench", "a guest cannot run the load `dbench`"),
-        ("serial:ttyS0", "a guest has neither"),
-        ("stress-ng:--cpu 1", "a guest has neither"),
+        ("dbench", "→ give it Debian's packages: --packages dbench"),
+        ("nfs-compile", "→ give it Debian's packages: --packages gcc,libc6-dev"),
+        ("serial:ttyS0", "name serial:ttyS2"),
+        ("stress-ng:--cpu 1", "a guest does not have"),
     ] {
         let out = test.ended(&["lab", "run", "--load", load]);
         assert_eq!(out.code, Some(2), "{load}: {out:?}");

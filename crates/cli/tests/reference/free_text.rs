@@ -59,6 +59,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "plan/target/comm",
             "plan/target/path",
             "plan/line/device",
+            "plan/line/answers_on",
             "plan/load",
             "plan/scenario/name",
             "plan/fail_above",

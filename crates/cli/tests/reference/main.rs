@@ -77,7 +77,9 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);
     }
-    for attachment in [Attachment::Uart, Attachment::Usb, Attachment::Pseudoterminal] {
+    for attachment in
+        [Attachment::Uart, Attachment::Usb, Attachment::Pseudoterminal, Attachment::Loopback]
+    {
         names(&|run| run.line.as_mut().unwrap().attachment = attachment);
     }
     for answered_by in [AnsweredBy::Responder, AnsweredBy::Echo] {

@@ -18,6 +18,7 @@ const LOADS: &[&str] = &[
     "sync",
     "truncate",
     "stress-kernel",
+    "nfs-compile",
     "ttcp",
     "network",
     "hackbench",

@@ -205,6 +205,7 @@ fn load() -> LoadResult {
         alive: false,
         fault: marker(),
         last_words: marker(),
+        window_ns: 0,
     }
 }
 
@@ -288,7 +289,7 @@ fn plan() -> Plan {
         runtime_ns: Some(1_024),
         policy_required: false,
         waker: None,
-        line: Some(LinePlan { device: marker(), baud: 115_200 }),
+        line: Some(LinePlan { device: marker(), baud: 115_200, answers_on: Some(marker()) }),
         audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3, pcm: None }),
         gap_from_ns: Some(1_000),
         scenario: Some(ScenarioPlan {

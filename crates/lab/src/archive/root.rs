@@ -41,8 +41,8 @@ const KERNEL_SUITES: [(&str, bool); 7] = [
     ("trixie-security", true),
 ];
 
-/// Where the emulator comes from: one release, so that its libraries fit.
-const EMULATOR_SUITES: [(&str, bool); 1] = [("trixie", false)];
+/// Where programs come from: one release, so that their libraries fit.
+const PROGRAM_SUITES: [(&str, bool); 1] = [("trixie", false)];
 
 /// Where apt is told all that follows.
 pub(super) fn config(root: &Path) -> PathBuf {
@@ -92,7 +92,7 @@ fn make_partial(folder: &Path) -> io::Result<()> {
 fn sources(site: &Site, purpose: Purpose, arch: Arch) -> String {
     let suites: &[(&str, bool)] = match purpose {
         Purpose::Kernels => &KERNEL_SUITES,
-        Purpose::Emulator => &EMULATOR_SUITES,
+        Purpose::Programs => &PROGRAM_SUITES,
     };
     let keys = site.keys.display();
     let mut out = String::new();
@@ -253,7 +253,7 @@ mod tests {
 
         "#]]
         .assert_eq(&sources(&site, Purpose::Kernels, Arch::Arm64));
-        assert_eq!(sources(&site, Purpose::Emulator, Arch::Amd64).matches("Types").count(), 1);
+        assert_eq!(sources(&site, Purpose::Programs, Arch::Amd64).matches("Types").count(), 1);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use wakescope_core::units::SpanNs;
 use super::{CHECKING, Work};
 use crate::cache::Cache;
 use crate::farm::Job;
-use crate::guest::{CHECK, RUN};
+use crate::guest::{CHECK, RUN, root};
 use crate::kernel::Arch;
 use crate::kernel::image::identify;
 use crate::kernel::store::stored;
 use crate::qemu::Qemu;
-use crate::store::{ORDER, StoredCell};
+use crate::store::{ORDER, ROOT, StoredCell};
 use crate::sum::Memo;
 
 /// What there is to run cells with, by what it holds.
@@ -23,6 +23,7 @@ use crate::sum::Memo;
 pub struct Again {
     kernels: BTreeMap<String, PathBuf>,
     guests: BTreeMap<String, PathBuf>,
+    roots: BTreeMap<String, PathBuf>,
     emulators: Vec<Arc<Qemu>>,
     limit: SpanNs,
 }
@@ -42,6 +43,7 @@ impl Again {
         Self {
             kernels: by_sum(images),
             guests: by_sum(files_of(&cache.guests())),
+            roots: by_sum(root::files(cache)),
             emulators,
             limit,
         }
@@ -52,6 +54,10 @@ impl Again {
         let part = |name| cell.recipe.part(name).unwrap_or_default();
         let kernel = self.kernel(part("kernel"), &cell.meta.label.kernel)?;
         let guest = self.guests.get(part("guest")).ok_or("its guest image was removed")?.clone();
+        let root = match cell.recipe.part(ROOT) {
+            Some(sum) => Some(self.roots.get(sum).ok_or("its root image was removed")?.clone()),
+            None => None,
+        };
         let arch = identify(&kernel).map_err(|e| e.to_string())?.arch;
         let qemu = self.emulators.iter().find(|qemu| {
             qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
@@ -66,6 +72,7 @@ impl Again {
                 machine: machine.map(|(_, value)| value.to_owned()).collect(),
                 kernel,
                 guest,
+                root,
                 cmdline: part("command_line").into(),
                 order: cell.recipe.part(ORDER).map(String::from),
                 // A repetition proves the more, the less it takes from the first run.

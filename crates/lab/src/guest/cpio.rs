@@ -6,11 +6,13 @@
 #[derive(Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
-    entries: u32,
+    /// The inode number of the last entry.
+    inode: u32,
 }
 
 const DIR: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 
 /// Major and minor number of /dev/console.
@@ -22,37 +24,63 @@ const SECTOR: usize = 512;
 impl Archive {
     /// An empty directory.
     pub(super) fn dir(&mut self, path: &str) {
-        self.entry(path, DIR | 0o755, &[], (0, 0));
+        self.inode(DIR | 0o755, &[path], &[]);
     }
 
     /// A file.
     pub(super) fn file(&mut self, path: &str, mode: u32, content: &[u8]) {
-        self.entry(path, FILE | mode, content, (0, 0));
+        self.file_of_names(&[path], mode, content);
+    }
+
+    /// A file that has several names. Its content is in the archive once.
+    pub(super) fn file_of_names(&mut self, paths: &[&str], mode: u32, content: &[u8]) {
+        self.inode(FILE | mode, paths, content);
+    }
+
+    /// A symbolic link.
+    pub(super) fn link(&mut self, path: &str, target: &str) {
+        self.inode(LINK | 0o777, &[path], target.as_bytes());
     }
 
     /// The device node of the console.
     pub(super) fn console(&mut self, path: &str) {
-        self.entry(path, DEVICE | 0o600, &[], CONSOLE);
+        self.inode = self.inode.wrapping_add(1);
+        self.entry(path, DEVICE | 0o600, 1, &[], CONSOLE);
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The finished archive.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.entries = u32::MAX; // The trailer has number 0.
-        self.entry("TRAILER!!!", 0, &[], (0, 0));
+        self.inode = 0;
+        self.entry("TRAILER!!!", 0, 1, &[], (0, 0));
         self.bytes.resize(self.bytes.len().next_multiple_of(SECTOR), 0);
         self.bytes
     }
 
-    fn entry(&mut self, path: &str, mode: u32, content: &[u8], device: (u32, u32)) {
-        self.entries = self.entries.wrapping_add(1);
+    /// The kernel takes entries of one inode number for one file (`maybe_link` in init/initramfs.c), and leaves
+    /// the content of the first as it is if the others have none.
+    fn inode(&mut self, mode: u32, paths: &[&str], content: &[u8]) {
+        self.inode = self.inode.wrapping_add(1);
+        let names = u32::try_from(paths.len()).unwrap_or(u32::MAX);
+        for (place, path) in paths.iter().enumerate() {
+            let content = if place == 0 { content } else { &[] };
+            self.entry(path, mode, names, content, (0, 0));
+        }
+    }
+
+    fn entry(&mut self, path: &str, mode: u32, names: u32, content: &[u8], device: (u32, u32)) {
         let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let fields = [
-            self.entries,
+            self.inode,
             mode,
             0, // Owner,
             0, // group,
-            1, // links,
-            0, // and time of the last change.
+            names,
+            0, // And time of the last change.
             size(content.len()),
             0, // Device that the file lies on,
             0,
@@ -88,6 +116,8 @@ mod tests {
         archive.dir("dev");
         archive.console("dev/console");
         archive.file("init", 0o755, b"hello");
+        archive.file_of_names(&["a", "b"], 0o644, b"twice");
+        archive.link("lib", "usr/lib");
         let bytes = archive.finish();
         assert_eq!(bytes.len() % SECTOR, 0);
         let text = String::from_utf8(bytes).unwrap();

@@ -2,7 +2,7 @@
 //! permission for any folder.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct Lines<'a> {
     pub kernel: &'a Path,
     /// The initramfs.
     pub guest: &'a Path,
+    /// A root image, which is placed behind the initramfs.
+    pub root: Option<&'a Path>,
     /// The file for the console, which is made.
     pub console: &'a Path,
     /// The file for results, which is made.
@@ -62,7 +64,7 @@ impl Boot {
         let mut boot = Self { arguments: machine.to_vec(), files: Vec::new() };
         let kernel = boot.inherit(copy(lines.kernel)?);
         boot.add("-kernel", path_of(kernel));
-        let guest = boot.inherit(copy(lines.guest)?);
+        let guest = boot.inherit(initramfs(lines)?);
         boot.add("-initrd", path_of(guest));
         boot.add("-append", cmdline.into());
         for (id, path) in [("console", lines.console), ("results", lines.results)] {
@@ -178,6 +180,14 @@ fn copy(path: &Path) -> io::Result<File> {
     copy.map_err(named(path))
 }
 
+/// The kernel unpacks one archive after the other.
+fn initramfs(lines: Lines) -> io::Result<File> {
+    let Some(root) = lines.root else { return copy(lines.guest) };
+    let guest = open_input(lines.guest).map_err(named(lines.guest))?;
+    let root_image = open_input(root).map_err(named(root))?;
+    sealed_copy(&mut guest.chain(root_image)).map_err(named(root))
+}
+
 fn create(path: &Path) -> io::Result<File> {
     create_new(path).map_err(named(path))
 }
@@ -199,7 +209,8 @@ mod tests {
         let folder = Folder::new("boot");
         let [console, results] = ["console", "results"].map(|name| folder.path().join(name));
         let image = Path::new("/proc/self/exe");
-        let lines = Lines { kernel: image, guest: image, console: &console, results: &results };
+        let lines =
+            Lines { kernel: image, guest: image, root: None, console: &console, results: &results };
         let mut boot = Boot::new(Arch::Amd64, &machine, "a,b", lines).unwrap();
         boot.order("check").unwrap();
         let (_monitor, _state) = boot.save().unwrap();

@@ -144,9 +144,9 @@ impl Plan {
                 let what = "nothing wakes the probe by itself".to_owned();
                 ("stimulus", what, "omit it, or use the stimulus timer")
             }
-            Family::Line => {
-                let what = "a guest of the lab has no line to another machine".to_owned();
-                ("stimulus", what, "omit it, or use the stimulus timer")
+            Family::Line if self.explain => {
+                let what = "a round trip is no wakeup to explain".to_owned();
+                ("explain", what, "omit it, or use the stimulus timer")
             }
             Family::Grid if stimulus.policy().is_some_and(|own| own != self.policy) => {
                 let what = format!("the stimulus {stimulus} is one of another policy");
@@ -184,11 +184,15 @@ impl Plan {
                 let what = "a probe that never sleeps has no wakeups to explain".to_owned();
                 ("explain", what, "omit it, or use the stimulus timer")
             }
-            Family::Grid | Family::Card | Family::Busy if self.between == Between::Processes => {
+            Family::Grid | Family::Card | Family::Busy | Family::Line
+                if self.between == Between::Processes =>
+            {
                 let what = format!("no other process wakes the probe by {stimulus}");
                 ("between", what, "omit it, or use a stimulus with a waker, such as futex")
             }
-            Family::Waker | Family::Grid | Family::Card | Family::Busy => return Ok(()),
+            Family::Waker | Family::Grid | Family::Card | Family::Busy | Family::Line => {
+                return Ok(());
+            }
         };
         Err(PlanError::value(key, what, remedy))
     }

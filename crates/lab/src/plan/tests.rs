@@ -371,7 +371,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "loads = [\n  \"find\",\n  \"exec:make\",\n]",
         expect![
-            "line 4: loads: `exec:make` needs a program or a device, but a guest has neither → name find, launch or file-move"
+            "line 4: loads: `exec:make` needs a shell, which a guest does not have → name find, launch or file-move"
         ],
     );
     check(

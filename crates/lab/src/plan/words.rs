@@ -13,6 +13,9 @@ pub struct LoadSet(Vec<String>);
 /// The word for no load.
 const IDLE: &str = "idle";
 
+/// The load that writes to a port that guests have for it.
+const SPARE_PORT: &str = "serial:ttyS2";
+
 /// The longest name of a load, bytes: disturbances have some parameters.
 const LONGEST_NAME: usize = 48;
 
@@ -44,19 +47,25 @@ impl FromStr for LoadSet {
         if text == IDLE {
             return Ok(Self(Vec::new()));
         }
-        // What follows is a command, its arguments or a device.
-        if ["exec:", "stress-ng:", "serial:"].iter().any(|kind| text.starts_with(kind)) {
+        // What follows is a command or its arguments.
+        if ["exec:", "stress-ng:"].iter().any(|kind| text.starts_with(kind)) {
             return Err(format!(
-                "`{shown}` needs a program or a device, but a guest has neither; name find, launch \
-                 or file-move"
+                "`{shown}` needs a shell, which a guest does not have; name find, launch or file-move"
             ));
         }
         let mut names = Vec::new();
         for name in text.split('+') {
             let is_plain =
                 |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-@%".contains(&b);
+            let is_of_port = name.split('@').next() == Some(SPARE_PORT);
+            if name.starts_with("serial:") && !is_of_port {
+                return Err(format!(
+                    "`{shown}` needs a serial port, but a guest has one for loads; name {SPARE_PORT}"
+                ));
+            }
+            let rest = name.trim_start_matches(if is_of_port { SPARE_PORT } else { "" });
             let well_formed =
-                !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_plain);
+                !name.is_empty() && name.len() <= LONGEST_NAME && rest.bytes().all(is_plain);
             if !well_formed {
                 return Err(format!(
                     "`{shown}` is not a load; write find, or find+launch for both"
@@ -263,8 +272,13 @@ mod tests {
         check::<LoadSet>("Find", Err("is not a load"));
         check::<LoadSet>("find+idle", Err("omit `idle`"));
         check::<LoadSet>("find+find", Err("find twice"));
-        for text in ["exec:make", "stress-ng:--cpu 1", "serial:ttyS0"] {
-            check::<LoadSet>(text, Err("needs a program or a device"));
+        for text in ["exec:make", "stress-ng:--cpu 1"] {
+            check::<LoadSet>(text, Err("needs a shell"));
+        }
+        check::<LoadSet>("serial:ttyS2+find", Ok("serial:ttyS2+find"));
+        check::<LoadSet>("serial:ttyS2@25%", Ok("serial:ttyS2@25%"));
+        for text in ["serial:ttyS0", "find+serial:ttyS3", "serial:ttyS22", "serial:"] {
+            check::<LoadSet>(text, Err("name serial:ttyS2"));
         }
         check::<LoadSet>(&"x".repeat(10_000), Err("xxx…"));
     }

@@ -74,13 +74,13 @@ pub fn set_up(
     if let Some(qemu) = there(cache).filter(|_| !refresh) {
         return Ok(SetUp { qemu, was_there: true, bytes: 0 });
     }
-    let name = Archive::name(Purpose::Emulator, host);
+    let name = Archive::name(Purpose::Programs, host);
     let _lock = cache.lock(&format!("apt-{name}"), watch)?;
     // Another lab may have set it up while this one waited.
     if let Some(qemu) = there(cache).filter(|_| !refresh) {
         return Ok(SetUp { qemu, was_there: true, bytes: 0 });
     }
-    let archive = Archive::open(cache, site, Purpose::Emulator, host)?;
+    let archive = Archive::open(cache, site, Purpose::Programs, host)?;
     archive.update(watch)?;
     let packages = archive.closure(&PACKAGES, watch)?;
     let full = packages.iter().find(|p| p.name == PACKAGES[0]).map_or("", |p| &p.version);

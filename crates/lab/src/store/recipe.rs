@@ -24,6 +24,9 @@ pub struct Recipe {
 /// The part that is the guest's order, where the command line does not contain it.
 pub(crate) const ORDER: &str = "order";
 
+/// The part that is the SHA-256 of the guest's root image, if it has one.
+pub(crate) const ROOT: &str = "root";
+
 /// The parts that every recipe has.
 #[derive(Clone, Copy, Debug)]
 pub struct Ingredients<'a> {

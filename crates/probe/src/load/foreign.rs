@@ -184,7 +184,7 @@ fn ask_to_end(child: i32) {
 /// Kills all that the program started, and waits until it is gone: it must not make files while its
 /// directory is removed. Those that lose their parent by that become children of this process, so it
 /// goes on until it has none.
-fn end_descendants() {
+pub(super) fn end_descendants() {
     let deadline = clock::now().after(END_PATIENCE);
     while clock::now() < deadline {
         // In a PID namespace, /proc shows other numbers, but all others there are descendants.

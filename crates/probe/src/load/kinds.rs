@@ -5,7 +5,8 @@ use std::path::Path;
 use super::desk::Desk;
 use super::{
     cpu, crashme, dbench, disturb, exec, fifos_mmap, file_move, find, fork, fs, hackbench,
-    interrupts, launch, memory, network, p3_fpu, printk, serial, stress_ng, sync, truncate, ttcp,
+    interrupts, launch, memory, network, nfs_compile, p3_fpu, printk, serial, stress_ng, sync,
+    truncate, ttcp,
 };
 
 /// What is the same for all loads of a kind.
@@ -183,6 +184,15 @@ pub(super) static KINDS: &[Kind] = &[
         needs_directory: true,
         form: Form::Plain,
         run: truncate::run,
+    },
+    Kind {
+        name: "nfs-compile",
+        about: "compiles a tree of C files that lies on an NFS server of the same machine",
+        unit: "files",
+        thread_name: "load-nfs-comp",
+        needs_directory: true,
+        form: Form::Plain,
+        run: nfs_compile::run,
     },
     Kind {
         name: "ttcp",

@@ -9,22 +9,29 @@ pub enum Need {
     Loopback,
     /// Pseudo-terminals: a mounted devpts.
     PseudoTerminals,
+    /// An NFS server of the machine's own, and a compiler.
+    NfsServer,
     /// The permission to write to the kernel's log without a limit.
     KernelLog,
     /// The injector of the project's kernel module.
     Injector,
-    /// A program or a device of the machine's, which guests have not.
+    /// A program, which guests have only with a root image.
+    Program,
+    /// A serial port.
+    Port,
+    /// A device of the machine's, or a command of the user's: guests have neither.
     Machine,
 }
 
 /// Loads that need anything, by the first part of their names.
-const NEEDS: [(&str, Need); 8] = [
+const NEEDS: [(&str, Need); 9] = [
     ("ttcp", Need::Loopback),
     ("network", Need::Loopback),
+    ("nfs-compile", Need::NfsServer),
     ("serial-pty", Need::PseudoTerminals),
     ("printk", Need::KernelLog),
-    ("dbench", Need::Machine),
-    ("serial:", Need::Machine),
+    ("dbench", Need::Program),
+    ("serial:", Need::Port),
     ("stress-ng:", Need::Machine),
     ("exec:", Need::Machine),
 ];

@@ -106,8 +106,10 @@ impl Seen {
             // What a program says of its work is up to a second old: too old for a rate.
             let in_window = window(self.begin.or(self.ready), self.end.or(self.last));
             let text = spec.is_told_work().then(|| in_window.map_or(0, |(work, _)| work));
+            let (begin, end) = (self.begin.or(self.ready), self.end.or(self.last));
             return LoadResult {
                 name: spec.to_string(),
+                window_ns: length(begin, end),
                 work: text.unwrap_or(status.work),
                 unit: spec.unit().into(),
                 alive: status.alive,
@@ -131,6 +133,7 @@ impl Seen {
             alive: status.alive,
             fault: status.fault.clone(),
             last_words: status.last_words.clone(),
+            window_ns: length(begin, end),
         }
     }
 }
@@ -161,6 +164,11 @@ const MOST_OMISSIONS: usize = 16;
 /// Rates of which one is at most so many times the other are the same: halves of a second of file-move,
 /// which moves some dozen files in it, differ by less.
 const STEADY: f64 = 1.25;
+
+/// The time between two readings, ns; 0 if one is missing.
+fn length(begin: Option<Reading>, end: Option<Reading>) -> u64 {
+    begin.zip(end).map_or(0, |(begin, end)| end.at.since(begin.at).0)
+}
 
 /// Work and work per second between two readings; `None` if one is missing or no time passed.
 fn window(begin: Option<Reading>, end: Option<Reading>) -> Option<(u64, f64)> {

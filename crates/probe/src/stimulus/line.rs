@@ -229,12 +229,13 @@ impl Wire for Port {
 
     #[inline]
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
-        let is_there = serial::wait_readable(&self.file, until.since(clock::now()))?;
+        let mut from = self.answers();
+        let is_there = serial::wait_readable(from, until.since(clock::now()))?;
         let at = clock::now();
         if !is_there {
             return Ok((at, 0));
         }
-        match self.file.read(into) {
+        match from.read(into) {
             Ok(0) => Err(closed()),
             Ok(count) => Ok((at, count)),
             Err(e) => Err(closed_or(e)),

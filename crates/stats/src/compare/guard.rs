@@ -315,6 +315,7 @@ fn line(run: &Observation) -> Option<String> {
         Attachment::Uart => "serial port",
         Attachment::Usb => "USB adapter",
         Attachment::Pseudoterminal => "pseudoterminal",
+        Attachment::Loopback => "serial ports in loopback",
     };
     let speed = line.baud.map_or_else(String::new, |baud| format!(" at {baud} bits/s"));
     let answered = match line.answered_by {
