@@ -519,7 +519,7 @@ fn a_run_names_the_loads_that_ran_and_a_finding_those_left_out() {
     assert!(ran.iter().any(|name| *name == "p3-fpu@50%") && *ran[0] == "fork", "{ran:?}");
     assert!(ran.iter().all(|name| *name != "fs@50%"), "{ran:?}");
     let findings = run["validity"]["findings"].as_array().unwrap();
-    for part in ["fs@50%", "nfs-compile"] {
+    for part in ["fs@50%", "nfs-compile@50%"] {
         let want = format!("{part} was left out of the load stress-kernel: ");
         let left_out = findings.iter().find(|f| f["message"].as_str().unwrap().starts_with(&want));
         assert_eq!(left_out.unwrap()["code"], "load-left-out", "{findings:?}");
