@@ -155,6 +155,23 @@ fn stimuli_through_the_network_are_refused_where_there_is_none() {
 }
 
 #[test]
+fn message_queues_that_there_is_no_room_for_are_refused_with_a_remedy() {
+    let test = Test::new("no-queues");
+    // None has room, and one has, but no second one: its bytes are more than half of these.
+    for bytes in ["0", "100"].into_iter().take(allowed_cpus().len()) {
+        let mut limited = test.program(Path::new("prlimit"));
+        limited.args([&format!("--msgqueue={bytes}"), env!("CARGO_BIN_EXE_wakescope"), "measure"]);
+        let ended = Running::start(limited.args(["--stimulus", "mqueue"])).output();
+        assert_eq!(ended.code, Some(2), "{bytes}: {ended:?}");
+        let want = "cannot wake the probe by mqueue: the room for this user's message queues";
+        let text = &ended.stderr;
+        assert!(text.contains(want) && text.contains("raise ulimit -q"), "{bytes}: {text}");
+        assert!(!text.contains("ulimit -n"), "it is not a matter of open files: {text}");
+        assert_eq!(test.runs(), Vec::<PathBuf>::new(), "nothing is left");
+    }
+}
+
+#[test]
 fn what_a_waker_cannot_do_is_refused_with_a_remedy() {
     let test = Test::new("futex-refused");
     let ended = test.measure(&["--stimulus", "futex", "--policy", "deadline"]);

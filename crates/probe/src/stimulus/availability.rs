@@ -135,7 +135,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Unavailable> {
         Stimulus::RtcGrid => Rate::of(interval).map(drop).ok_or(Unavailable::Interval(interval)),
         stimulus => {
             let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
-            channel::check(stimulus, between).map_err(|e| Unavailable::Channel(stimulus, e))
+            channel::check(stimulus, between, plan.cpus.len())
+                .map_err(|e| Unavailable::Channel(stimulus, e))
         }
     }
 }
@@ -183,15 +184,20 @@ pub(crate) fn open_rtc(interval: SpanNs) -> Result<Rtc, Unavailable> {
     // The first is the clock that the system uses, where there are several.
     let names = ["/dev/rtc", "/dev/rtc0", "/dev/rtc1"].map(Path::new);
     let path = names.into_iter().find(|path| path.exists()).ok_or(Unavailable::NoRtc)?;
-    let rtc = File::open(path).and_then(Rtc::new).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => Unavailable::NoRtc,
-        io::ErrorKind::ResourceBusy => Unavailable::RtcBusy(path.into()),
-        _ => Unavailable::RtcClosed(path.into(), e),
-    })?;
+    let rtc = File::open(path).and_then(Rtc::new).map_err(|e| refusal_of_rtc(path, e))?;
     let path = path.canonicalize().unwrap_or_else(|_| path.into());
     let set = rtc.set_rate(rate.hz()).and_then(|()| rtc.start()).and_then(|()| rtc.stop());
     set.map_err(|e| Unavailable::RtcRate(path, rate, e))?;
     Ok(rtc)
+}
+
+/// Why the real-time clock at `path` cannot be opened.
+fn refusal_of_rtc(path: &Path, e: io::Error) -> Unavailable {
+    match e.kind() {
+        io::ErrorKind::NotFound => Unavailable::NoRtc,
+        io::ErrorKind::ResourceBusy => Unavailable::RtcBusy(path.into()),
+        _ => Unavailable::RtcClosed(path.into(), e),
+    }
 }
 
 /// The device of the project's kernel module.
@@ -234,6 +240,15 @@ mod tests {
             assert!(error.cause_and_remedy().1.contains(remedy), "{error:?}");
         }
         check(&plan(Stimulus::RtcGrid, 488_281, &[0, 1])).unwrap();
+        // As the kernel answers where another program has it open, where it may not be opened, and where
+        // its driver is gone.
+        for (errno, want) in
+            [(16, "another program uses it"), (13, "denied"), (2, "has no /dev/rtc0")]
+        {
+            let e = io::Error::from_raw_os_error(errno);
+            let refusal = refusal_of_rtc(Path::new("/dev/rtc0"), e).to_string();
+            assert!(refusal.contains(want), "{refusal}");
+        }
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let path = || PathBuf::from("/dev/rtc0");
         for (error, want) in [

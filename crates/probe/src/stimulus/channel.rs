@@ -110,20 +110,26 @@ pub(crate) fn for_channel<F: ForChannel>(stimulus: Stimulus, what: F) -> Option<
     })
 }
 
-/// Whether the channel of `stimulus` can be opened here; yes if it needs none.
-pub(crate) fn check(stimulus: Stimulus, between: Between) -> io::Result<()> {
-    struct Open(Between);
+/// Whether `count` channels of `stimulus` can be open at once here, as many as there are probes; yes if it
+/// needs none.
+pub(crate) fn check(stimulus: Stimulus, between: Between, count: usize) -> io::Result<()> {
+    struct Open(Between, usize);
     impl ForChannel for Open {
         type Output = io::Result<()>;
         fn with<C: Channel>(self) -> io::Result<()> {
-            Exchange::of_this_thread(self.0).and_then(|exchange| C::open(&exchange)).map(drop)
+            let Self(between, count) = self;
+            let open = |_| {
+                let exchange = Exchange::of_this_thread(between)?;
+                C::open(&exchange).map(|channel| (channel, exchange))
+            };
+            (0..count).map(open).collect::<io::Result<Vec<_>>>().map(drop)
         }
     }
     if !stimulus.needs_waker() {
         return Ok(());
     }
     // Nobody else has the signal mask and the number of that thread.
-    in_own_thread(move || for_channel(stimulus, Open(between)).unwrap_or(Ok(())))
+    in_own_thread(move || for_channel(stimulus, Open(between, count)).unwrap_or(Ok(())))
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ fn every_stimulus_by_a_waker_has_a_channel_and_no_other() {
 
 #[test]
 fn a_channel_that_this_kernel_has_not_is_refused() {
-    assert!(check(Stimulus::Timer, Between::Threads).is_ok());
+    assert!(check(Stimulus::Timer, Between::Threads, 2).is_ok());
     for between in [Between::Threads, Between::Processes] {
-        assert!(check(Stimulus::Pipe, between).is_ok());
+        assert!(check(Stimulus::Pipe, between, 2).is_ok());
     }
 }

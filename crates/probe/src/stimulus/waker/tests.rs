@@ -93,7 +93,7 @@ fn waking<C: Channel>(probe: &WakerWakeups<'_, C>) -> waking::Waking<C> {
 fn with_each(what: impl ForChannel<Output = ()> + Copy + Send + Sync) {
     allow_interrupts().unwrap();
     for (stimulus, between) in all() {
-        let exists = crate::stimulus::channel::check(stimulus, between).is_ok();
+        let exists = crate::stimulus::channel::check(stimulus, between, 1).is_ok();
         if exists && between == Between::Threads {
             in_a_thread(|| for_channel(stimulus, what).unwrap());
         }
