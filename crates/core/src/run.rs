@@ -228,8 +228,7 @@ pub struct LoadResult {
     /// Why it was not; empty otherwise.
     #[serde(default)]
     pub fault: String,
-    /// The last line that a command said before it ended, for the user who gave it. It may be part of
-    /// that command, and no record holds it.
+    /// The last line that a command said before it ended. It may be secret, and no record holds it.
     #[serde(skip)]
     pub last_words: String,
     /// How long its work was counted, for the verdict on the run.
@@ -238,18 +237,6 @@ pub struct LoadResult {
 }
 
 impl LoadResult {
-    /// Whether it is known to have been starved: it did nothing in a time in which it does many pieces of
-    /// work otherwise. One whose speed nobody knows must have had some seconds.
-    pub fn was_starved(&self) -> bool {
-        /// Of the least count that is not 0 by chance.
-        const MANY: f64 = 20.0;
-        const LONG_NS: u64 = 5_000_000_000;
-        match self.before_per_second {
-            Some(rate) => rate * self.window_ns as f64 / 1e9 >= MANY,
-            None => self.window_ns >= LONG_NS,
-        }
-    }
-
     /// Why it was not alive to the end, with what its command said last.
     pub fn fault_with_last_words(&self) -> String {
         if self.last_words.is_empty() {
