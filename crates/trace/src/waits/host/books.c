@@ -157,7 +157,9 @@ static void switches(u32 cpu)
 	u64 ctx[3] = { preempts, (u64)(prev ? &prev->task : &idle), (u64)(next ? &next->task : &idle) };
 	here = cpu;
 	current = (void *)ctx[1];
-	if (is_shown())
+	/* What each switch asks first (`on_switch`). */
+	int is_asked = open_waits || !is_stranger((void *)ctx[1]) || !is_stranger((void *)ctx[2]);
+	if (is_shown() && is_asked)
 		follow_waits(ctx, &cpus_here[cpu], cpu);
 	if (prev) {
 		prev->task.on_cpu = 0;

@@ -69,6 +69,7 @@ struct cpu {
 
 #define SEC(name) __attribute__((used))
 #define INLINE static inline __attribute__((unused))
+#define APART static __attribute__((unused))
 #define HOT(x) (x)
 #define IF_ABSENT 1
 #define MAP(type, key, value, entries, flags) struct { int unused; }
@@ -88,6 +89,7 @@ static struct {
 	u64 is_known;
 } steal_time_place;
 static int control;
+static u32 target_pid;
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags);
@@ -101,6 +103,7 @@ static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return cpu->runqueue * 0; }
 static u32 task_cpu(struct task_struct *task) { return task->cpu; }
 static int is_target(struct task_struct *task) { return !task->left; }
+static int is_stranger(struct task_struct *task) { return !is_target(task); }
 static int sleeps(struct task_struct *task) { return task->__state != 0; }
 static int counts_now(struct control *asked, u64 at) { return asked->start && at >= asked->start; }
 static void describe(struct task *to, struct task_struct *task) { to->pid = task->pid; }
