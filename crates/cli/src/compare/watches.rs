@@ -198,7 +198,8 @@ mod tests {
     fn what_many_watches_take_is_bounded() {
         let path = std::env::temp_dir().join(format!("compare-bounded-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"histogram":"@0 1"}"#;
+        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"min_ns":5,
+            "min_is_exact":true,"histogram":"@0 1"}"#;
         let series: Vec<String> = (0..10)
             .map(|i| format!(r#"{{"cgroup_id":7,"cgroup":"/a","comm":"{i}","waits":{waits}}}"#))
             .collect();

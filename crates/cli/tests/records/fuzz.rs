@@ -41,7 +41,7 @@ fn fuzz_records_of_runs() {
 fn fuzz_tables_of_damaged_windows() {
     let waits = |text: &str| {
         serde_json::json!({"count": 3, "sum_ns": 900, "max_ns": 300, "max_is_exact": true,
-            "histogram": text})
+            "min_ns": 5, "min_is_exact": true, "histogram": text})
     };
     let window = serde_json::json!({
         "schema": "wakescope.watch/1", "started": "2026-11-21T01:00:00Z", "begin_ns": 5,
