@@ -250,7 +250,7 @@ impl Pcm {
         // SAFETY: the request reads and writes a structure of this size, which is live and writable.
         let rc = unsafe { libc::ioctl(self.file.as_raw_fd(), SYNC_PTR as _, &raw mut got) };
         match checked(rc) {
-            // The card was asked, and the stream has stopped: without asking it can be told where.
+            // A card cannot be asked once its stream has stopped. The kernel still knows where it stopped.
             Err(e) if asks_card && is_interruption(&e) => return self.position(false),
             other => other.map(drop)?,
         }

@@ -6,8 +6,8 @@
 #include "shared.h"
 
 /*
- * Whose wakeups are followed: threads that the loader names; those of a process, of a name (in one cgroup, if
- * that is told), of a cgroup; a single thread.
+ * Whose wakeups are followed: those of the threads that the loader names, of a process, of all threads with a
+ * name (in one cgroup, if the loader gives one), of a cgroup, or of a single thread.
  */
 enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3, THREAD = 4 };
 const volatile u32 targets = NAMED;

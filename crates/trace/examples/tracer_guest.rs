@@ -125,7 +125,7 @@ fn places_of(seen_with: Vec<String>) -> BTreeSet<String> {
     seen_with.into_iter().chain(exits).collect()
 }
 
-/// Whose wakeups a tracer follows.
+/// The tasks whose wakeups are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     /// A probe's, as `explain` does.
@@ -146,7 +146,7 @@ impl std::fmt::Display for Whose {
     }
 }
 
-/// Who looks on.
+/// The tracer, or the watch, that is attached while a pattern runs.
 enum Looking {
     Tracing(Box<Tracer>),
     Watching(Box<Watcher>),

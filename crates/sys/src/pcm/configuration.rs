@@ -2,8 +2,8 @@
 
 use wakescope_core::sound_card::SampleFormat;
 
-/// A set of configurations: what is asked for, and what is left of it. One that a device was set up
-/// with has one value in each field.
+/// A set of configurations. The program fills in what it asks for, and the device narrows that to what it can do.
+/// Once the device is set up, each field has one value.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Configuration {

@@ -27,7 +27,7 @@ impl<'a> Mount<'a> {
             |host: &str| host.starts_with("127.") || matches!(host, "::1" | "[::1]" | "localhost");
         let host = self.source.rsplit_once(":/").map_or(self.source, |(host, _)| host);
         let address = self.options.split(',').find_map(|option| option.strip_prefix("addr="));
-        // The server's name may be any; its address, where it is told, decides.
+        // Any name may lead to this machine. If the mount has an address, that decides.
         matches!(self.kind, "nfs" | "nfs4") && is_loopback(address.unwrap_or(host))
     }
 }
