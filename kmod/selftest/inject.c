@@ -16,18 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../inject.h"
+#include "injecting.h"
 #include "selftest.h"
 
 #define DEVICE "/dev/wakescope-inject"
-#define US 1000ULL
 
-static int open_device(void)
+int open_device(void)
 {
 	return open(DEVICE, O_RDONLY | O_CLOEXEC);
 }
 
-static const struct wakescope_ring *ring_of(int fd)
+const struct wakescope_ring *ring_of(int fd)
 {
 	void *ring = mmap(NULL, sizeof(struct wakescope_ring), PROT_READ, MAP_SHARED,
 			  fd, 0);
@@ -35,17 +34,17 @@ static const struct wakescope_ring *ring_of(int fd)
 	return ring == MAP_FAILED ? NULL : ring;
 }
 
-static void unmap(const struct wakescope_ring *ring)
+void unmap(const struct wakescope_ring *ring)
 {
 	munmap((void *)ring, sizeof(*ring));
 }
 
-static uint64_t written(const struct wakescope_ring *ring)
+uint64_t written(const struct wakescope_ring *ring)
 {
 	return __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);
 }
 
-static int has_points(uint32_t kind)
+int has_points(uint32_t kind)
 {
 	return kind >= WAKESCOPE_LOOP_RESCHED && kind <= WAKESCOPE_LOOP_RESTART;
 }
@@ -56,7 +55,7 @@ static int needs_other(uint32_t kind)
 	return kind == WAKESCOPE_LOCK_WAIT || kind == WAKESCOPE_LOCK_WAIT_IRQS_OFF;
 }
 
-static struct wakescope_injection request_for(uint32_t kind, uint64_t length, uint32_t count)
+struct wakescope_injection request_for(uint32_t kind, uint64_t length, uint32_t count)
 {
 	return (struct wakescope_injection){
 		.version = WAKESCOPE_INJECT_VERSION,
@@ -70,7 +69,7 @@ static struct wakescope_injection request_for(uint32_t kind, uint64_t length, ui
 	};
 }
 
-static int inject(int fd, struct wakescope_injection injection)
+int inject(int fd, struct wakescope_injection injection)
 {
 	return ioctl(fd, WAKESCOPE_IOC_INJECT, &injection);
 }
@@ -169,123 +168,6 @@ static void the_ring_reports_sections_of_all_kinds(void)
 		close(fd);
 	}
 	go_anywhere();
-}
-
-static const struct wakescope_injection pairs[] = {
-#define PAIR(one, how, other) \
-	{ .kind = WAKESCOPE_##one, .pairing = WAKESCOPE_##how, .second = WAKESCOPE_##other }
-	PAIR(PREEMPT_OFF, NESTED, IRQS_OFF),
-	PAIR(PREEMPT_OFF, NESTED, IRQ_WORK),
-	PAIR(PREEMPT_OFF, NESTED, NMI),
-	PAIR(IRQS_OFF, NESTED, PREEMPT_OFF),
-	PAIR(IRQS_OFF, NESTED, NMI),
-	PAIR(PREEMPT_OFF, OVERLAPPING, IRQS_OFF),
-	PAIR(IRQS_OFF, OVERLAPPING, PREEMPT_OFF),
-	PAIR(PREEMPT_OFF, BACK_TO_BACK, IRQS_OFF),
-	PAIR(IRQS_OFF, BACK_TO_BACK, PREEMPT_OFF),
-};
-
-static int is_pair(const struct wakescope_injection *asked)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-		if (pairs[i].kind == asked->kind && pairs[i].pairing == asked->pairing &&
-		    pairs[i].second == asked->second)
-			return 1;
-	return 0;
-}
-
-/* Where the second one lies, by the documentation of enum wakescope_pairing. */
-static void expect_pair(uint32_t pairing, uint64_t length, const struct wakescope_section *first,
-			const struct wakescope_section *second)
-{
-	const uint64_t near = 20 * US;
-	uint64_t begin = second->begin_ns - first->begin_ns, end = second->end_ns - first->begin_ns;
-	uint64_t ended = first->end_ns - first->begin_ns, from, until, whole = length;
-
-	switch (pairing) {
-	case WAKESCOPE_NESTED:
-		from = length / 4;
-		until = 3 * length / 4;
-		break;
-	case WAKESCOPE_OVERLAPPING:
-		from = length / 3;
-		until = length;
-		whole = 2 * length / 3;
-		break;
-	default:
-		from = length / 2;
-		until = length;
-		whole = length / 2;
-	}
-	/* A section counts in whole nanoseconds. */
-	EXPECT(begin + 2 >= from && begin <= from + near, "%u: begin %llu", pairing,
-	       (unsigned long long)begin);
-	EXPECT(end + 2 >= until && end <= until + near, "%u: end %llu", pairing,
-	       (unsigned long long)end);
-	EXPECT(ended + 2 >= whole && ended <= whole + near, "%u: %llu", pairing,
-	       (unsigned long long)ended);
-	EXPECT(!first->flags && !second->flags, "%u: %u %u", pairing, first->flags, second->flags);
-	EXPECT(first->turns > 10 && first->work == first->turns, "%u: %llu", pairing, first->turns);
-	EXPECT(second->turns > 10 && second->work == second->turns, "%u: %llu", pairing,
-	       second->turns);
-}
-
-static void both_sections_of_a_pair_lie_as_they_are_to(void)
-{
-	const uint64_t length = 240 * US;
-	struct wakescope_injection asked;
-	uint32_t i, count = 10, at;
-
-	for (i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
-		int fd = open_device();
-		const struct wakescope_ring *ring = ring_of(fd);
-
-		EXPECT(fd >= 0 && ring, "open");
-		asked = request_for(pairs[i].kind, length, count);
-		asked.pairing = pairs[i].pairing;
-		asked.second = pairs[i].second;
-		EXPECT(inject(fd, asked) == (int)count, "%u", i);
-		EXPECT(written(ring) == 2 * count, "%u: %llu", i, ring->written);
-		for (at = 0; at < 2 * count; at += 2) {
-			EXPECT(ring->sections[at].kind == asked.kind, "%u", i);
-			EXPECT(ring->sections[at + 1].kind == asked.second, "%u", i);
-			expect_pair(asked.pairing, length, &ring->sections[at], &ring->sections[at + 1]);
-		}
-		unmap(ring);
-		close(fd);
-	}
-}
-
-static void only_documented_pairs_are_made(void)
-{
-	int fd = open_device();
-	const struct wakescope_ring *ring = ring_of(fd);
-	struct wakescope_injection asked;
-	uint32_t made = 0;
-
-	EXPECT(fd >= 0 && ring, "open");
-	asked = request_for(WAKESCOPE_IRQS_OFF, 12 * US, 1);
-	for (asked.kind = 1; asked.kind <= WAKESCOPE_KINDS; asked.kind++)
-		for (asked.pairing = 0; asked.pairing <= WAKESCOPE_PAIRINGS; asked.pairing++)
-			for (asked.second = 0; asked.second <= WAKESCOPE_KINDS; asked.second++) {
-				asked.every = has_points(asked.kind) ? 100 : 0;
-				if (!asked.pairing && !asked.second)
-					continue;
-				if (is_pair(&asked)) {
-					EXPECT(inject(fd, asked) == 1, "%u %u %u", asked.kind,
-					       asked.pairing, asked.second);
-					made++;
-					continue;
-				}
-				EXPECT(inject(fd, asked) < 0 && errno == EINVAL, "%u %u %u", asked.kind,
-				       asked.pairing, asked.second);
-			}
-	EXPECT(made == sizeof(pairs) / sizeof(*pairs), "%u", made);
-	EXPECT(written(ring) == 2 * made, "%llu", ring->written);
-	unmap(ring);
-	close(fd);
 }
 
 static void invalid_requests_are_refused(void)
@@ -815,8 +697,7 @@ void test_injector(void)
 	static void (*const tests[])(void) = {
 		the_device_exists_only_with_the_parameter,
 		the_ring_reports_sections_of_all_kinds,
-		both_sections_of_a_pair_lie_as_they_are_to,
-		only_documented_pairs_are_made,
+		test_pairs,
 		invalid_requests_are_refused,
 		a_loop_that_restarts_repeats_turns_after_wakeups,
 		the_ring_is_mapped_read_only_and_within_its_size,

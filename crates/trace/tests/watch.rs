@@ -42,6 +42,17 @@ fn switch_on_all_cpus() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
+/// A sum of windows may not know its extremes exactly. That of the whole time does.
+fn with_extremes_of(total: &Waits, windows: Waits) -> Waits {
+    Waits {
+        max_is_exact: total.max_is_exact,
+        max_ns: total.max_ns,
+        min_is_exact: total.min_is_exact,
+        min_ns: total.min_ns,
+        ..windows
+    }
+}
+
 fn all_series(counted: &Counted) -> Waits {
     counted.series.iter().fold(counted.others.clone(), |sum, one| sum.merged(&one.waits))
 }
@@ -69,13 +80,7 @@ fn each_wait_is_counted_once_for_its_series_and_once_for_its_cpu() {
     let (series, cpus) = (all_series(&total), all_cpus(&total));
     assert!(series.count >= 250, "{series:?}");
     assert_eq!(series, cpus);
-    let exact = Waits {
-        max_is_exact: series.max_is_exact,
-        max_ns: series.max_ns,
-        min_is_exact: series.min_is_exact,
-        min_ns: series.min_ns,
-        ..windows
-    };
+    let exact = with_extremes_of(&series, windows);
     assert_eq!(exact, series);
     // Nothing more comes after it is detached.
     sleep_often(10);
@@ -200,13 +205,7 @@ fn rows_of_series_that_ended_are_given_to_others() {
     windows = windows.merged(&all_series(&watcher.read()));
     let total = watcher.total();
     let (series, cpus) = (all_series(&total), all_cpus(&total));
-    let exact = Waits {
-        max_is_exact: series.max_is_exact,
-        max_ns: series.max_ns,
-        min_is_exact: series.min_is_exact,
-        min_ns: series.min_ns,
-        ..windows
-    };
+    let exact = with_extremes_of(&series, windows);
     assert_eq!((&series, &exact), (&cpus, &series));
     assert!(total.series.len() > 2_048, "{}", total.series.len());
 }

@@ -16,7 +16,8 @@ const CPUS: [&[&str]; 2] = [&[], &["--cpus", "3", "--experimental-smp"]];
 fn self_test(bench: &Bench) -> Result<PathBuf, String> {
     let program = bench.test.dir.join("selftest");
     let folder = common::root().join("kmod/selftest");
-    let sources = ["selftest.c", "inject.c", "hardship.c", "fuzz.c"].map(|name| folder.join(name));
+    let sources = ["selftest.c", "inject.c", "pairs.c", "hardship.c", "fuzz.c"];
+    let sources = sources.map(|name| folder.join(name));
     let mut command = std::process::Command::new("cc");
     command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
     let ended = command.arg(&program).args(sources).output();
