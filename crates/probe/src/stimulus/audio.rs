@@ -185,25 +185,13 @@ fn turn(turns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stimulus::place::Place;
+    use crate::stimulus::place::Home;
     use crate::stimulus::{Ending, sample};
     use std::cell::Cell;
     use wakescope_core::recorder::{Recorder, Snapshot};
 
     const MS: u64 = 1_000_000;
     const START: MonoNs = MonoNs(1_000 * MS);
-
-    struct Home;
-
-    impl Place for Home {
-        fn is_home(&mut self) -> bool {
-            true
-        }
-
-        fn go_home(&mut self) -> bool {
-            true
-        }
-    }
 
     /// A machine whose wakeups are so late, and whose computing takes so long, one after the other:
     /// nothing and 2 ms where no more are listed.

@@ -128,7 +128,7 @@ fn add(all: &mut KernelStamps, stamps: &Stamps, woken: MonoNs) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stimulus::place::Place;
+    use crate::stimulus::place::Home;
     use crate::stimulus::{Ending, sample};
     use wakescope_core::recorder::Recorder;
 
@@ -168,16 +168,6 @@ mod tests {
             self.now = awake + 100;
             let (due, function, awake) = (MonoNs(due), MonoNs(function), MonoNs(awake));
             Ok((Stamps { due, function, awake, expiries }, MonoNs(self.now)))
-        }
-    }
-
-    struct Home;
-    impl Place for Home {
-        fn is_home(&mut self) -> bool {
-            true
-        }
-        fn go_home(&mut self) -> bool {
-            true
         }
     }
 

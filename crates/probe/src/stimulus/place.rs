@@ -35,3 +35,18 @@ impl Place for Cpu {
         self.home.is_none_or(|cpu| sched::set_affinity(&[cpu]).is_ok())
     }
 }
+
+/// A thread that stays on its CPU, for tests of what it does there.
+#[cfg(test)]
+pub(crate) struct Home;
+
+#[cfg(test)]
+impl Place for Home {
+    fn is_home(&mut self) -> bool {
+        true
+    }
+
+    fn go_home(&mut self) -> bool {
+        true
+    }
+}

@@ -157,7 +157,7 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stimulus::place::Place;
+    use crate::stimulus::place::Home;
     use crate::stimulus::{Ending, sample};
     use wakescope_core::recorder::Recorder;
 
@@ -213,16 +213,6 @@ mod tests {
 
         fn pause_until(&mut self, at: MonoNs) {
             self.now = self.now.max(at.0);
-        }
-    }
-
-    struct Home;
-    impl Place for Home {
-        fn is_home(&mut self) -> bool {
-            true
-        }
-        fn go_home(&mut self) -> bool {
-            true
         }
     }
 

@@ -91,7 +91,7 @@ impl<W: Watch> WaitForStimulus for Spin<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stimulus::place::Place;
+    use crate::stimulus::place::Home;
     use crate::stimulus::{Ending, sample};
     use wakescope_core::random::Random;
     use wakescope_core::recorder::Recorder;
@@ -103,18 +103,6 @@ mod tests {
         fn now(&mut self) -> MonoNs {
             self.0 = self.0.wrapping_add_signed(*self.1.next().unwrap_or(&50));
             MonoNs(self.0)
-        }
-    }
-
-    struct Home;
-
-    impl Place for Home {
-        fn is_home(&mut self) -> bool {
-            true
-        }
-
-        fn go_home(&mut self) -> bool {
-            true
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::stimulus::place::Place;
+use crate::stimulus::place::Home;
 use crate::stimulus::{Ending, sample};
 use std::cell::Cell;
 use wakescope_core::audio::{Audio, AudioPlan};
@@ -9,18 +9,6 @@ const MS: u64 = 1_000_000;
 const START: MonoNs = MonoNs(1_000 * MS);
 /// 3 ms of 48 kHz.
 const FRAMES: Frames = Frames { fragment: 144, buffer: 432, rate: (48_000, 1) };
-
-struct Home;
-
-impl Place for Home {
-    fn is_home(&mut self) -> bool {
-        true
-    }
-
-    fn go_home(&mut self) -> bool {
-        true
-    }
-}
 
 /// What happens to a card at a time, from the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq)]
