@@ -195,7 +195,11 @@ fn show_lab(args: &ReportArgs, format: Format, found: &lab::Found) -> Result<Vec
         Format::Realfeel => Err(Failure::new("--format realfeel shows one run, not a lab")
             .try_this("name the run of one cell, or choose another format")),
         Format::Html | Format::Svg | Format::Png => {
-            let run_set = found.run_set()?;
+            let run_set = match format {
+                // The record alone makes a page, too.
+                Format::Html if !found.has_room_for_curves() => RunSet::default(),
+                _ => found.run_set()?,
+            };
             draw(args, format, run_set, |run_set| html::lab_page(record, run_set))
         }
         _ => Ok(Vec::new()), // Exported before.

@@ -84,6 +84,8 @@ pub struct Plan {
     /// Whether each guest explains its late wakeups. That takes instructions, so its figures are
     /// not those of guests that do not.
     pub explain: bool,
+    /// Whether the worst cell of each kernel and model is run once more and looked into from outside.
+    pub scope: bool,
     /// Which wakeups are late, where late ones are explained, if it is not to be the usual ones.
     pub above: Option<Above>,
     /// Whether guests that explain measure every section with interrupts or preemption off.
@@ -151,6 +153,7 @@ impl Default for Plan {
             published: Vec::new(),
             fail_above: Vec::new(),
             explain: false,
+            scope: false,
             above: None,
             sections: false,
             bound: false,

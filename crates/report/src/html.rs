@@ -45,7 +45,10 @@ const LATEST_PAIRS: usize = 12;
 pub fn page(run_set: &RunSet) -> String {
     match Matrix::of(run_set) {
         Some(matrix) if run_set.entries.len() > MOST_CURVES => page_of_pairs(run_set, &matrix),
-        _ => assembled(run_set, &answer::of_runs(run_set), &matrix::section(run_set)),
+        _ => {
+            let title = answer::title(run_set);
+            assembled(run_set, &title, &answer::of_runs(run_set), &matrix::section(run_set))
+        }
     }
 }
 
@@ -68,24 +71,49 @@ fn page_of_pairs(run_set: &RunSet, matrix: &Matrix) -> String {
         title => format!("{title}: {shown}"),
     };
     let latest = RunSet { title, entries: entries.collect(), lines: run_set.lines.clone() };
-    assembled(&latest, &answer::of_runs(&latest), &matrix::section(run_set))
+    let title = answer::title(&latest);
+    assembled(&latest, &title, &answer::of_runs(&latest), &matrix::section(run_set))
 }
 
-/// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
-/// model and load are one curve.
+/// The page of a lab: its answer, heat map, table and causes, then the runs of its cells, of which
+/// those of a kernel, model and load are one curve. Without runs, it is made of the record alone.
 pub fn lab_page(lab: &Lab, run_set: &RunSet) -> String {
-    assembled(run_set, &crate::lab::html::answer(lab, run_set), &crate::lab::html::results(lab))
+    let title = match run_set.title.as_str() {
+        "" => crate::lab::html::title(lab),
+        _ => answer::title(run_set),
+    };
+    let answer = crate::lab::html::answer(lab, run_set);
+    let results = crate::lab::html::results(lab, !run_set.entries.is_empty());
+    assembled(run_set, &title, &answer, &results)
 }
 
 /// The page of simulations: the runs of all models, the wakeups that were drawn, and what was published.
 pub fn model_page(simulated: &Simulated, run_set: &RunSet, drawn: &[Drawn<'_>]) -> String {
-    assembled(run_set, &answer::of_runs(run_set), &crate::model::html::results(simulated, drawn))
+    let title = answer::title(run_set);
+    let results = crate::model::html::results(simulated, drawn);
+    assembled(run_set, &title, &answer::of_runs(run_set), &results)
 }
 
-fn assembled(run_set: &RunSet, answer: &str, results: &str) -> String {
-    let title = answer::title(run_set);
-    let body = [
-        format!("<header>\n{answer}</header>\n<main>\n{results}"),
+fn assembled(run_set: &RunSet, title: &str, answer: &str, results: &str) -> String {
+    let runs = if run_set.entries.is_empty() { String::new() } else { of_runs(run_set) };
+    let body = format!("<header>\n{answer}</header>\n<main>\n{results}{runs}</main>\n");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
+         <meta name=\"generator\" content=\"wakescope\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
+         <script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        SCRIPT_SHA256.trim(),
+        text(title),
+        data::json(run_set)
+    )
+}
+
+/// All that is shown of runs.
+fn of_runs(run_set: &RunSet) -> String {
+    [
         // Why wakeups were late is what somebody explained the run for.
         explained::sections(run_set),
         legend(run_set),
@@ -98,21 +126,8 @@ fn assembled(run_set: &RunSet, answer: &str, results: &str) -> String {
         tail(run_set),
         load::section(run_set),
         machine::section(run_set),
-        "</main>\n".into(),
     ]
-    .concat();
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
-         <meta name=\"generator\" content=\"wakescope\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-         <script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        SCRIPT_SHA256.trim(),
-        text(&title),
-        data::json(run_set)
-    )
+    .concat()
 }
 
 /// Which curve is which; each can be switched off.

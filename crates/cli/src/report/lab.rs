@@ -1,6 +1,7 @@
 //! The record of a lab, whose cells are runs.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
 use wakescope_report::lab::model;
-use wakescope_report::run_set::{Entry, RunSet, merged};
+use wakescope_report::run_set::{Entry, MOST_CURVES, RunSet, merged};
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
@@ -86,6 +87,13 @@ impl Found {
         redact_lab(&mut self.lab);
         self.redacts = true;
         self
+    }
+
+    /// Whether its kernels, models and loads can have a curve each: nobody tells more of them apart.
+    pub(super) fn has_room_for_curves(&self) -> bool {
+        let measured = self.lab.cells.iter().filter(|cell| cell.status == Status::Ok);
+        let kinds: BTreeSet<_> = measured.map(|c| (&c.kernel, &c.asked, &c.load)).collect();
+        kinds.len() <= MOST_CURVES
     }
 
     /// The runs of the cells, those of a kernel, model and load as one. What cannot be read is told

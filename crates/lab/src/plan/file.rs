@@ -46,6 +46,7 @@ struct File {
     published: Option<Words>,
     fail_above: Option<Words>,
     explain: Option<Spanned<bool>>,
+    scope: Option<Spanned<bool>>,
 }
 
 type Words = Spanned<Vec<Spanned<String>>>;
@@ -77,6 +78,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
     take(&mut plan.stimulus, &file.stimulus);
     take(&mut plan.between, &file.between);
     take(&mut plan.explain, &file.explain);
+    take(&mut plan.scope, &file.scope);
     if let Some(list) = &file.kernels {
         plan.kernels = Kernels::of(words(list).map(str::to_owned).collect());
     }
@@ -206,6 +208,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "published" => list(&file.published),
         "fail_above" => list(&file.fail_above),
         "explain" => of(&file.explain),
+        "scope" => of(&file.scope),
         _ => None,
     }
 }

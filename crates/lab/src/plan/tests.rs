@@ -25,6 +25,7 @@ margin = 0.05
 published = ["somebody, 2002: 5 ms"]
 fail_above = ["100us", "p99.9=50us"]
 explain = true
+scope = true
 
 [preempt_of]
 "6.1-rt" = ["rt"]
@@ -91,6 +92,7 @@ fn a_plan_with_every_key() {
         published: vec!["somebody, 2002: 5 ms".into()],
         fail_above: vec!["100us".parse().unwrap(), "p99.9=50us".parse().unwrap()],
         explain: true,
+        scope: true,
         above: None,
         sections: false,
         bound: false,
@@ -144,7 +146,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `rtc_hz`, `fragments`, `share`, `pcm`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `rtc_hz`, `fragments`, `share`, `pcm`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain`, `scope` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(

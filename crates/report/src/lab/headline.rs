@@ -1,9 +1,11 @@
 //! The answer of a lab, in a sentence or two.
 
-use wakescope_core::lab::{Comparison, Lab, Status, Verdict};
+use wakescope_core::lab::{Arm, Cell, Comparison, Lab, Status, Verdict};
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{counted, grouped};
 
 use super::names::{self, Sides};
+use crate::domain;
 
 /// Verdicts in the order in which they matter.
 const ORDER: [Verdict; 4] =
@@ -16,6 +18,27 @@ const MOST_NAMED: usize = 4;
 pub(super) fn headline(lab: &Lab) -> String {
     let parts = [compared(&lab.comparisons), limited(lab), missing(lab)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// From which place's worst wakeup to which one's, in a sentence, by the record alone.
+pub(super) fn span_of_cells(lab: &Lab) -> String {
+    let measured = lab.cells.iter().filter(|cell| cell.status == Status::Ok);
+    let mut ranked: Vec<(&Cell, u64)> =
+        measured.filter_map(|cell| Some((cell, cell.max_ns?))).collect();
+    ranked.sort_by_key(|&(_, max_ns)| max_ns);
+    let what = lab.settings.stimulus.quantity();
+    let side = |(cell, ns): &(&Cell, u64)| {
+        let arm = Arm { kernel: cell.kernel.clone(), asked: cell.asked.clone() };
+        let place = format!("{}, {}", names::arm(&arm), names::load(&cell.load));
+        format!("{} ({place})", domain::span(*ns, TimeDomain::Virtual))
+    };
+    match ranked.as_slice() {
+        [] => "No cell has measured.".into(),
+        [only] => format!("Largest {what} {}.", side(only)),
+        [least, .., most] => {
+            format!("Largest {what} of each cell: from {} to {}.", side(least), side(most))
+        }
+    }
 }
 
 fn compared(comparisons: &[Comparison]) -> Option<String> {
@@ -128,7 +151,7 @@ fn missing(lab: &Lab) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::lab::{Arm, Cell, CellLimit};
+    use wakescope_core::lab::CellLimit;
 
     fn comparison(kernel: &str, asked: &str, load: &str, verdict: Verdict) -> Comparison {
         let arm = |asked: &str| Arm { kernel: kernel.into(), asked: asked.into() };

@@ -2,6 +2,7 @@
 
 use wakescope_core::lab::{Lab, Verdict};
 
+use self::causes::Causes;
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
 use super::{
@@ -10,6 +11,18 @@ use super::{
 use crate::html::answer::span_of_maxima;
 use crate::html::element::{self, Column, key_table, name, paragraph, section, text};
 use crate::run_set::RunSet;
+use crate::style::clean;
+
+mod causes;
+mod heat;
+
+/// The name of the page.
+pub(crate) fn title(lab: &Lab) -> String {
+    match clean(&lab.plan, 80) {
+        plan if plan.is_empty() => "wakescope lab".into(),
+        plan => format!("wakescope lab: {plan}"),
+    }
+}
 
 /// The answer in a sentence, and what virtual time leaves out.
 pub(crate) fn answer(lab: &Lab, run_set: &RunSet) -> String {
@@ -18,6 +31,8 @@ pub(crate) fn answer(lab: &Lab, run_set: &RunSet) -> String {
         plan => format!("lab: {}", name(plan, 80)),
     };
     let heading = match headline::headline(lab).as_str() {
+        // A page without curves has no runs.
+        "" if run_set.entries.is_empty() => headline::span_of_cells(lab),
         "" => span_of_maxima(run_set),
         answer => answer.to_owned(),
     };
@@ -30,8 +45,9 @@ pub(crate) fn answer(lab: &Lab, run_set: &RunSet) -> String {
 }
 
 /// The table, the verdicts, limits, what guests explained, and what was published.
-pub(crate) fn results(lab: &Lab) -> String {
+pub(crate) fn results(lab: &Lab, has_curves: bool) -> String {
     let matrix = Matrix::of(lab);
+    let causes = Causes::of(&matrix);
     let mut blocks = String::new();
     for (title, figure, with_work) in super::matrix_figures(&lab.settings) {
         if !matrix.kernels.is_empty() && (with_work || matrix.has(figure)) {
@@ -40,11 +56,15 @@ pub(crate) fn results(lab: &Lab) -> String {
     }
     blocks.push_str(&notes(lab, &matrix));
     [
+        heat::section(lab, &matrix, &causes),
         section("lab", "Kernels, models and loads", &blocks),
         section("verdicts", "Comparisons", &verdicts(lab)),
         section("limits", "Limits", &list(limits::lines(lab).iter().map(|l| text(&l.text)))),
+        causes.section(),
         explained(lab)
             .iter()
+            // The table of causes has them.
+            .filter(|(name, ..)| !matches!(*name, "culprits" | "sections"))
             .map(|(name, title, lines)| {
                 section(name, title, &list(lines.iter().map(|l| text(&unglued(l)))))
             })
@@ -54,7 +74,7 @@ pub(crate) fn results(lab: &Lab) -> String {
             "Published figures",
             &list(published(lab).iter().map(|l| name(l, 500))),
         ),
-        section("repeat", "How it was run", &basis(lab)),
+        section("repeat", "How it was run", &(basis(lab) + &without_curves(has_curves))),
     ]
     .concat()
 }
@@ -137,6 +157,13 @@ fn verdicts(lab: &Lab) -> String {
     out + &paragraph("", &text(&verdicts::rule(lab)))
 }
 
+/// Why the page ends here, where it does.
+fn without_curves(has_curves: bool) -> String {
+    let why = "Curves of single runs are left out, because nobody could tell so many apart. The record \
+        names the folder of each run: wakescope report FOLDER.";
+    if has_curves { String::new() } else { paragraph("", &text(why)) }
+}
+
 fn basis(lab: &Lab) -> String {
     let command = match repeat(lab) {
         command if command.is_empty() => command,
@@ -144,3 +171,6 @@ fn basis(lab: &Lab) -> String {
     };
     paragraph("", &text(&settings(lab))) + &command
 }
+
+#[cfg(test)]
+mod tests;

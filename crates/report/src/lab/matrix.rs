@@ -30,13 +30,14 @@ pub(super) struct Kernel<'a> {
 /// A load's places, one per column.
 pub(super) struct Row<'a> {
     pub(super) load: &'a str,
-    places: Vec<Place<'a>>,
+    /// One per column.
+    pub(super) places: Vec<Place<'a>>,
 }
 
 /// Cells that differ in their seeds only; none where nothing was asked for.
 #[derive(Clone, Default)]
-struct Place<'a> {
-    cells: Vec<&'a Cell>,
+pub(super) struct Place<'a> {
+    pub(super) cells: Vec<&'a Cell>,
     note: Option<usize>,
 }
 
@@ -128,8 +129,20 @@ impl<'a> Matrix<'a> {
         cells.any(|cell| figure(cell).is_none())
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place<'a>> {
+    /// All places, row by row.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place<'a>> {
         self.kernels.iter().flat_map(|kernel| &kernel.rows).flat_map(|row| &row.places)
+    }
+
+    /// The first `most` loads, in the order of the cells.
+    pub(super) fn loads(&self, most: usize) -> Vec<&'a str> {
+        let mut loads = Vec::new();
+        for row in self.kernels.iter().flat_map(|kernel| &kernel.rows) {
+            if loads.len() < most && !loads.contains(&row.load) {
+                loads.push(row.load);
+            }
+        }
+        loads
     }
 
     /// A figure, ready to be shown of every row.
@@ -182,7 +195,8 @@ impl View<'_> {
 }
 
 impl<'a> Place<'a> {
-    fn measured(&self) -> impl Iterator<Item = &'a Cell> + '_ {
+    /// The cells that measured.
+    pub(super) fn measured(&self) -> impl Iterator<Item = &'a Cell> + '_ {
         self.cells.iter().copied().filter(|cell| cell.status == Status::Ok)
     }
 
@@ -190,7 +204,8 @@ impl<'a> Place<'a> {
         self.measured().filter_map(figure).map(|ns| ns as f64)
     }
 
-    fn median(&self, figure: Figure) -> Option<f64> {
+    /// The median of a figure over the seeds, ns.
+    pub(super) fn median(&self, figure: Figure) -> Option<f64> {
         median(self.values(figure).collect())
     }
 
@@ -213,7 +228,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn without_number(&self) -> Shown {
+    /// What stands where there is no figure.
+    pub(super) fn without_number(&self) -> Shown {
         let any = |status| self.cells.iter().find(|cell| cell.status == status);
         let words = if self.cells.is_empty() {
             return Shown::Nothing;
