@@ -13,6 +13,7 @@ pub mod check;
 pub mod image;
 pub mod kernel;
 pub mod record;
+pub mod replay;
 pub mod rules;
 pub mod scenario;
 pub mod simulation;

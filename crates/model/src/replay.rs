@@ -1,0 +1,236 @@
+//! A recorded course of a CPU, replayed under other preemption rules: how late would a wakeup be that
+//! is due at each moment of it?
+//!
+//! What is replayed is what one CPU did, nanosecond by nanosecond. The rules decide where it could have
+//! been given up. What other rules would have changed besides, the order of tasks, the size of
+//! batches, is not known, and is left as it was.
+
+mod cut;
+mod grid;
+mod rank;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+pub use cut::{Breaks, Cut, Section, cuts};
+pub use grid::{Figures, Grid};
+pub use rank::{Mention, Recorded, Step, longest};
+
+use crate::rules::Rules;
+
+/// The course of a CPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Course {
+    /// What it was at, in order, without gaps: each lasts until the next begins.
+    pub stretches: Vec<Stretch>,
+    /// Where the last of them ends, ns.
+    pub end_ns: u64,
+}
+
+/// What a CPU is at for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it begins, ns.
+    pub from_ns: u64,
+    /// Whether interrupts are off.
+    pub irqs_off: bool,
+    /// Whether the preempt count is above zero.
+    pub preempt_off: bool,
+    /// Where the CPU is.
+    pub at: At,
+    /// A number of the task that has the CPU.
+    pub task: u32,
+    /// What happens at its beginning.
+    pub point: Point,
+    /// Whether wakeups that are due here count: not where the probe itself is being woken or runs.
+    pub counts: bool,
+}
+
+/// Where a CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// In a task's kernel code.
+    Kernel,
+    /// In a program.
+    User,
+    /// In the idle task, which gives up the CPU wherever interrupts are on.
+    Idle,
+    /// In a task that is not less urgent than the probe.
+    Urgent,
+}
+
+/// What happens at the beginning of a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Nothing at which the CPU can be given up.
+    None,
+    /// The task asks whether somebody else is to run (`cond_resched`).
+    Asks,
+    /// The task gives up the CPU by itself, or goes back to its program, or gets the CPU: then the
+    /// kernel looks whether somebody else is to run, under all rules.
+    Looks,
+    /// The task was preempted here. Under rules that do not preempt it would have gone on, to where it
+    /// had the CPU again.
+    Preempted,
+    /// A task that was preempted has the CPU again.
+    Resumed,
+}
+
+impl Course {
+    /// The stretches, each with its end.
+    fn bounded(&self) -> impl DoubleEndedIterator<Item = (&Stretch, u64)> {
+        let ends = self.stretches.iter().skip(1).map(|next| next.from_ns);
+        let ends: Vec<u64> = ends.chain([self.end_ns]).collect();
+        self.stretches.iter().zip(ends)
+    }
+}
+
+/// How long a wakeup waits that is due in a part of the course.
+///
+/// Within a part the wait either is zero or falls, by a nanosecond each nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The part, ns.
+    pub from_ns: u64,
+    /// Its end, ns.
+    pub to_ns: u64,
+    /// How long one waits that is due at [`Self::from_ns`]; `None` if that is after the end of the course.
+    pub longest_ns: Option<u64>,
+    /// Whether it counts.
+    pub counts: bool,
+}
+
+impl Wait {
+    /// How long one waits that is due at `at_ns` in this part.
+    pub fn at(&self, at_ns: u64) -> Option<u64> {
+        let since = at_ns.saturating_sub(self.from_ns);
+        self.longest_ns.map(|longest| longest.saturating_sub(since))
+    }
+}
+
+/// How long wakeups wait that are due in each part of `course`, under `rules` and with `cuts`, in order.
+///
+/// It goes backwards, and keeps two lengths: how long one waits whose interrupt is still to come, and how
+/// long one waits whose interrupt has come.
+pub fn waits(course: &Course, rules: &Rules, cuts: &[Cut]) -> Vec<Wait> {
+    let mut replay = Backwards {
+        rules,
+        until_interrupt: None,
+        until_switch: None,
+        resumed: HashMap::new(),
+        parts: Vec::new(),
+    };
+    let mut cuts = cuts.iter().rev().peekable();
+    for (stretch, end_ns) in course.bounded().rev() {
+        let mut to_ns = end_ns;
+        while let Some(cut) = cuts.next_if(|cut| cut.at_ns >= stretch.from_ns) {
+            if cut.at_ns < to_ns {
+                replay.pass(stretch, cut.at_ns, to_ns);
+                to_ns = cut.at_ns;
+            }
+            if cut.at_ns < end_ns {
+                replay.cut(stretch, cut);
+            }
+        }
+        replay.pass(stretch, stretch.from_ns, to_ns);
+        replay.point(stretch);
+    }
+    replay.parts.reverse();
+    replay.parts
+}
+
+struct Backwards<'a> {
+    rules: &'a Rules,
+    /// From here on, until the CPU is given up, for one whose interrupt is pending.
+    until_interrupt: Option<u64>,
+    /// The same for one whose interrupt was handled, so that only the switch is to come.
+    until_switch: Option<u64>,
+    /// The second, where a preempted task has the CPU again, by its number.
+    resumed: HashMap<u32, Option<u64>>,
+    /// From the last to the first.
+    parts: Vec<Wait>,
+}
+
+impl Backwards<'_> {
+    fn preempts(&self) -> bool {
+        self.rules.interrupt_return_schedules && self.rules.preempt_enable_schedules
+    }
+
+    /// Time passes in a stretch.
+    fn pass(&mut self, stretch: &Stretch, from_ns: u64, to_ns: u64) {
+        let length = to_ns.saturating_sub(from_ns);
+        if length == 0 {
+            return;
+        }
+        let takes_interrupts = !stretch.irqs_off;
+        let gives_up = match stretch.at {
+            At::User | At::Idle => true,
+            At::Kernel => self.preempts() && !stretch.preempt_off,
+            At::Urgent => false,
+        };
+        let later = |wait: Option<u64>| wait.and_then(|ns| ns.checked_add(length));
+        if takes_interrupts && gives_up {
+            (self.until_interrupt, self.until_switch) = (Some(0), Some(0));
+            self.part(from_ns, to_ns, Some(0), stretch.counts);
+            return;
+        }
+        self.until_switch = later(self.until_switch);
+        self.until_interrupt =
+            if takes_interrupts { self.until_switch } else { later(self.until_interrupt) };
+        self.part(from_ns, to_ns, self.until_interrupt, stretch.counts);
+    }
+
+    /// What holds up wakeups lets go for a moment.
+    fn cut(&mut self, stretch: &Stretch, cut: &Cut) {
+        if stretch.at == At::Urgent || (stretch.irqs_off && !cut.irqs) {
+            return;
+        }
+        if !stretch.preempt_off || cut.preempt {
+            self.until_switch = Some(0);
+        }
+        self.until_interrupt = self.until_switch;
+    }
+
+    /// What happens at the beginning of a stretch.
+    fn point(&mut self, stretch: &Stretch) {
+        if stretch.point == Point::Resumed {
+            self.resumed.insert(stretch.task, self.until_switch);
+        }
+        let looks = match stretch.point {
+            Point::None => false,
+            Point::Asks => self.rules.cond_resched_schedules,
+            Point::Looks | Point::Resumed => stretch.at != At::Urgent,
+            Point::Preempted if self.preempts() => true,
+            Point::Preempted => {
+                self.until_switch = self.resumed.get(&stretch.task).copied().flatten();
+                false
+            }
+        };
+        if looks {
+            self.until_switch = Some(0);
+        }
+    }
+
+    fn part(&mut self, from_ns: u64, to_ns: u64, longest_ns: Option<u64>, counts: bool) {
+        let part = Wait { from_ns, to_ns, longest_ns, counts };
+        match self.parts.last_mut() {
+            Some(next) if next.goes_on_from(&part) => *next = Wait { to_ns: next.to_ns, ..part },
+            _ => self.parts.push(part),
+        }
+    }
+}
+
+impl Wait {
+    /// Whether this part and the one before are one.
+    fn goes_on_from(&self, before: &Self) -> bool {
+        let is_next = before.to_ns == self.from_ns && before.counts == self.counts;
+        let length = before.to_ns - before.from_ns;
+        is_next
+            && match (before.longest_ns, self.longest_ns) {
+                (Some(0), Some(0)) | (None, None) => true,
+                (Some(before), Some(own)) => own > 0 && own.checked_add(length) == Some(before),
+                _ => false,
+            }
+    }
+}

@@ -1,0 +1,196 @@
+//! What to break up next: the functions behind the longest wait, and what is left without it.
+
+use super::{Breaks, Course, Cut, Section, Wait, cuts, waits};
+use crate::rules::Rules;
+
+/// What a replay is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    /// What the CPU did.
+    pub course: &'a Course,
+    /// Its sections, in order of their beginnings.
+    pub sections: &'a [Section],
+    /// Moments at which a task is in a function and could give up the CPU, in order.
+    pub mentions: &'a [Mention],
+}
+
+/// A task is in a function, with interrupts on and a preempt count of zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// When, ns.
+    pub at_ns: u64,
+    /// The function's number.
+    pub function: u32,
+}
+
+/// A step: what is broken, in addition to what was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Numbers of functions. None of them alone makes the longest wait shorter.
+    pub functions: Vec<u32>,
+    /// The longest wait before, ns.
+    pub before_ns: u64,
+    /// The longest wait with it, ns.
+    pub after_ns: u64,
+}
+
+impl Recorded<'_> {
+    /// How long wakeups wait under `rules`, with what `breaks` says broken.
+    pub fn waits(&self, rules: &Rules, breaks: &Breaks) -> Vec<Wait> {
+        waits(self.course, rules, &self.cuts(breaks))
+    }
+
+    /// Where sections let go, and where functions ask whether somebody else is to run.
+    fn cuts(&self, breaks: &Breaks) -> Vec<Cut> {
+        let mut all = cuts(self.sections, breaks);
+        let mut last: std::collections::BTreeMap<u32, u64> =
+            breaks.functions.keys().map(|&id| (id, 0)).collect();
+        for mention in self.mentions {
+            let Some(&every) = breaks.functions.get(&mention.function) else { continue };
+            let last = last.entry(mention.function).or_default();
+            if mention.at_ns.saturating_sub(*last) >= every {
+                *last = mention.at_ns;
+                all.push(Cut { at_ns: mention.at_ns, irqs: false, preempt: false });
+            }
+        }
+        all.sort_by_key(|cut| cut.at_ns);
+        all
+    }
+
+    /// At most `most` steps. Each breaks what is behind the longest wait that is left under `rules`, so
+    /// that it keeps the CPU for `every_ns` at most. It ends where nothing that could be broken is left.
+    pub fn ranking(&self, rules: &Rules, breaks: &Breaks, every_ns: u64, most: usize) -> Vec<Step> {
+        let mut breaks = breaks.clone();
+        let mut steps = Vec::new();
+        let mut parts = self.waits(rules, &breaks);
+        while steps.len() < most {
+            let Some((worst, before_ns)) = longest(&parts) else { break };
+            let until_ns = worst.from_ns.saturating_add(before_ns);
+            let functions = self.behind(worst.from_ns, until_ns, every_ns, &breaks);
+            if functions.is_empty() {
+                break;
+            }
+            breaks.functions.extend(functions.iter().map(|&id| (id, every_ns)));
+            parts = self.waits(rules, &breaks);
+            let after_ns = longest(&parts).map_or(0, |(_, ns)| ns);
+            // What does not help is no step, and what comes after it would not either.
+            if after_ns >= before_ns {
+                break;
+            }
+            steps.push(Step { functions, before_ns, after_ns });
+        }
+        steps
+    }
+
+    /// What is not broken yet, and keeps the CPU for longer than `every_ns` between two times.
+    fn behind(&self, from_ns: u64, to_ns: u64, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
+        let mut functions: Vec<u32> = Vec::new();
+        let mut add = |id: u32| {
+            if !breaks.functions.contains_key(&id) && !functions.contains(&id) {
+                functions.push(id);
+            }
+        };
+        let ahead = self.sections.partition_point(|section| section.from_ns < to_ns);
+        let held = |section: &&Section| {
+            let within = section.to_ns.min(to_ns).saturating_sub(section.from_ns.max(from_ns));
+            section.to_ns > from_ns && within > every_ns
+        };
+        let mut section_ns = 0;
+        for section in self.sections[..ahead].iter().filter(held) {
+            section_ns = section_ns.max(section.to_ns.min(to_ns) - section.from_ns.max(from_ns));
+            section.owner.into_iter().for_each(&mut add);
+        }
+        // The rest of the wait, where the CPU could be given up if somebody asked.
+        if section_ns < (to_ns - from_ns) / 2 {
+            self.asking_most_often(from_ns, to_ns).into_iter().for_each(&mut add);
+        }
+        functions
+    }
+
+    /// The function that leaves the shortest of all times in which nobody could ask.
+    fn asking_most_often(&self, from_ns: u64, to_ns: u64) -> Option<u32> {
+        let begin = self.mentions.partition_point(|mention| mention.at_ns <= from_ns);
+        let end = self.mentions.partition_point(|mention| mention.at_ns < to_ns);
+        let mut gaps: std::collections::BTreeMap<u32, (u64, u64)> =
+            std::collections::BTreeMap::new();
+        for mention in &self.mentions[begin..end] {
+            let (last, gap) = gaps.entry(mention.function).or_insert((from_ns, 0));
+            *gap = (*gap).max(mention.at_ns - *last);
+            *last = mention.at_ns;
+        }
+        let gap_of = |(last, gap): (u64, u64)| gap.max(to_ns - last);
+        gaps.into_iter().min_by_key(|&(_, of)| gap_of(of)).map(|(id, _)| id)
+    }
+}
+
+/// The part with the longest wait that counts, and how long that is; `None` if nobody waits.
+pub fn longest(parts: &[Wait]) -> Option<(Wait, u64)> {
+    let known = parts.iter().filter(|part| part.counts);
+    let known = known.filter_map(|part| Some((*part, part.longest_ns?)));
+    // Of two, the first.
+    known.rev().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{At, Point, Stretch};
+
+    /// What goes on in a kernel from one time to the next: `i` interrupts off, `p` preemption off, `k`
+    /// neither, `u` a program.
+    fn course(parts: &[(char, u64)]) -> Course {
+        let mut course = Course::default();
+        for &(what, length) in parts {
+            course.stretches.push(Stretch {
+                from_ns: course.end_ns,
+                irqs_off: what == 'i',
+                preempt_off: matches!(what, 'i' | 'p'),
+                at: if what == 'u' { At::User } else { At::Kernel },
+                task: 1,
+                point: if what == 'u' { Point::Looks } else { Point::None },
+                counts: true,
+            });
+            course.end_ns += length;
+        }
+        course
+    }
+
+    fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
+        Section {
+            irqs,
+            from_ns,
+            to_ns,
+            owner: Some(owner),
+            functions: [Some(owner), None, None, None],
+        }
+    }
+
+    #[test]
+    fn the_longest_wait_is_broken_first_and_what_it_takes_is_named_together() {
+        let course = course(&[('k', 100), ('i', 600), ('p', 50), ('u', 100), ('p', 90), ('u', 60)]);
+        let sections =
+            [section(true, 100, 700, 1), section(false, 100, 750, 2), section(false, 850, 940, 3)];
+        let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
+        let full = Rules::named("full").unwrap();
+        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5);
+        let step = |functions: &[u32], before_ns, after_ns| Step {
+            functions: functions.into(),
+            before_ns,
+            after_ns,
+        };
+        assert_eq!(steps, [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
+        // Nobody is behind the rest.
+        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5), []);
+    }
+
+    #[test]
+    fn without_preemption_a_function_that_asks_is_proposed() {
+        let course = course(&[('u', 100), ('k', 600), ('u', 100)]);
+        let mention = |at_ns, function| Mention { at_ns, function };
+        let mentions = [mention(150, 5), mention(300, 5), mention(350, 6), mention(500, 5)];
+        let recorded = Recorded { course: &course, sections: &[], mentions: &mentions };
+        let none = Rules::named("none").unwrap();
+        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1);
+        assert_eq!(steps, [Step { functions: vec![5], before_ns: 600, after_ns: 200 }]);
+    }
+}
