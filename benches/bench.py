@@ -6,7 +6,7 @@ runs costs, beside scripts; and what simulating kernels costs, beside SimSo and 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
 Needs root (or leave to use SCHED_FIFO, and for explaining to trace; the lab does without),
-rt-tests, jitterdebugger, valgrind, perf, bpftrace, GNU time, busybox, SPIN and SimSo:
+rt-tests, jitterdebugger, valgrind, perf, bpftrace, GNU time, busybox, stress-ng, SPIN and SimSo:
 `scripts/setup bench` installs them.
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 import explain
 import figures
 import lab
+import loads
 import show
 import simulate
 import tracer
@@ -265,13 +266,17 @@ PARTS = {
     "agreement": agreement,
 }
 # These have pages of their own, so that each can be made anew alone.
-OTHER_STIMULI = {"wakers": lambda plan: wakers.wakers(plan, BINARY), "gaps": gaps}
+OWN_PLACES = {
+    "wakers": lambda plan: wakers.wakers(plan, BINARY),
+    "gaps": gaps,
+    "loads": lambda plan: loads.loads(plan, BINARY),
+}
 
 
 # The results of these are kept apart, each between marks of its own: one can be made anew without the other.
 PAGES = {
     "results": list(PARTS),
-    **{part: [part] for part in OTHER_STIMULI},
+    **{part: [part] for part in OWN_PLACES},
     "explain": list(explain.PARTS),
     "tracer": list(tracer.PARTS),
     "watch": list(watch.PARTS),
@@ -280,7 +285,7 @@ PAGES = {
     "model": list(simulate.PARTS),
 }
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["wakers", "explain", "tracer", "watch", "lab", "show", "model"]
+OWN_PAGES = ["wakers", "loads", "explain", "tracer", "watch", "lab", "show", "model"]
 
 
 def first_line(*command):
@@ -310,10 +315,12 @@ def machine(plan, page):
     elif page == "model":
         rows.append(["SPIN", first_line("spin", "-V")])
         rows.append(["SimSo", first_line(simulate.PYTHON, "-c", "from importlib.metadata import version; print(version('simso'))")])
-    elif page not in ("explain", "tracer", "watch"):
+    elif page not in ("explain", "tracer", "watch", "loads"):
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
+    if page == "loads":
+        rows.append(["stress-ng", first_line("stress-ng", "--version")])
     if page in ("results", "wakers"):
         rows.append(["valgrind", first_line("valgrind", "--version")])
     if page in ("explain", "watch"):
@@ -387,7 +394,7 @@ def results_of(plan, page):
     parts = []
     for name in plan.pages[page]:
         say(name)
-        parts.append({**PARTS, **OTHER_STIMULI}[name](plan))
+        parts.append({**PARTS, **OWN_PLACES}[name](plan))
     return parts
 
 

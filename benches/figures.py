@@ -104,6 +104,17 @@ def upper_edges_as_counts(histogram):
     return {upper - 1: count for _lower, upper, count in histogram}
 
 
+def bogo_rate(text):
+    """Bogo operations per second of real time of one stressor, from `stress-ng --metrics-brief`; None if it tells none."""
+    found = re.search(r"metrc: \[\d+\] [\w-]+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +[\d.]+$", text, re.MULTILINE)
+    return float(found[1]) if found else None
+
+
+def machine_counts(stat):
+    """Context switches and interrupts since the machine started, from the text of /proc/stat."""
+    return {name: int(re.search(rf"^{name} (\d+)", stat, re.MULTILINE)[1]) for name in ("ctxt", "intr")}
+
+
 def slope(low, high):
     """What one more sample costs, from two `(samples, cost)`: what does not grow falls out."""
     return (high[1] - low[1]) / (high[0] - low[0])

@@ -56,6 +56,19 @@ class Reading(unittest.TestCase):
         with self.assertRaises(ValueError):
             figures.wakeups("Unable to change scheduling policy!")
 
+    def test_stress_ng(self):
+        head = (
+            "stress-ng: metrc: [1455] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s\n"
+            "stress-ng: metrc: [1455]                           (secs)    (secs)    (secs)   (real time) (usr+sys time)\n"
+        )
+        row = "stress-ng: metrc: [1455] copy-file          2390      1.00      0.37      0.32      2389.81        3449.06\n"
+        self.assertEqual(figures.bogo_rate(head + row), 2389.81)
+        self.assertIsNone(figures.bogo_rate(head))
+
+    def test_counts_of_the_machine(self):
+        stat = "cpu  1 2 3\nintr 8021 0 7\nctxt 123456\nbtime 17\n"
+        self.assertEqual(figures.machine_counts(stat), {"ctxt": 123456, "intr": 8021})
+
     def test_gaps(self):
         rows = "    001 (us):\t 90326661 7\n    002 (us):\t 4 1\n    008 (us):\t 825 0 (including overflows)\n"
         self.assertEqual(figures.oslat_gaps(rows + "     Minimum:\t 1 1 (us)\n"), 830)
