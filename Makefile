@@ -99,10 +99,14 @@ test-fresh:
 
 # One after the other: each uses every CPU. The whole command is in a guest of its own, for it is too large for
 # what guests run otherwise.
-WATCH_GUEST = $(or $(CARGO_TARGET_DIR),target)/quick/examples/watch_guest
+WHOLE_GUESTS = watch_guest gpio_guest
+EXAMPLES = $(call quoted,$(call absolute,$(or $(CARGO_TARGET_DIR),target)/quick/examples))
 test-lab: build
-	scripts/cargo rustc --locked --profile quick --package wakescope-cli --example watch_guest -- -C target-feature=+crt-static
-	$(WITH_GUEST) WAKESCOPE_TEST_LAB=1 WAKESCOPE_TEST_WATCH=$(call quoted,$(call absolute,$(WATCH_GUEST))) scripts/cargo test --locked --package wakescope-cli --test lab_long -- --test-threads 1
+	for guest in $(WHOLE_GUESTS); do \
+		scripts/cargo rustc --locked --profile quick --package wakescope-cli --example "$$guest" -- -C target-feature=+crt-static || exit; \
+	done
+	$(WITH_GUEST) export WAKESCOPE_TEST_WATCH=$(EXAMPLES)/watch_guest WAKESCOPE_TEST_GPIO=$(EXAMPLES)/gpio_guest && \
+	WAKESCOPE_TEST_LAB=1 scripts/cargo test --locked --package wakescope-cli --test lab_long -- --test-threads 1
 
 test-browser:
 	@scripts/setup browser

@@ -42,7 +42,7 @@ need_build_tools() {
 
 # kernel ARGUMENT…: make, for the kernel in $work/build of the source $source.
 kernel() {
-    nice -n 19 make -C "$source" O="$work/build" -j"$(nproc)" "$@" >"$work/build.log" 2>&1 ||
+    nice -n 19 make -C "$source" O="$work/build" -j"${JOBS:-$(nproc)}" "$@" >"$work/build.log" 2>&1 ||
         fail "the kernel cannot be built" "see $work/build.log"
 }
 

@@ -1,7 +1,8 @@
 //! Lines as arguments, and what to do where one cannot be used.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use wakescope_core::line::GpioLines;
 use wakescope_core::plan::{LinePlan, Stimulus};
 use wakescope_probe::line::LineError;
 use wakescope_sys::serial;
@@ -11,7 +12,8 @@ use crate::Failure;
 /// Which line a stimulus goes over.
 #[derive(clap::Args)]
 pub(crate) struct LineArgs {
-    /// Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end
+    /// Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or
+    /// CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN
     #[arg(long, value_name = "DEVICE", value_hint = clap::ValueHint::FilePath)]
     line: Option<PathBuf>,
 
@@ -41,18 +43,41 @@ impl LineArgs {
                 .try_this("name its device: --line /dev/ttyS1, and run `wakescope respond` at its other end")
                 .try_this("or try it on this machine: wakescope respond --pty"));
         };
-        // A link may name the serial number of an adapter, which no record holds.
-        let device = line.canonicalize().map_err(|e| {
-            Failure::new(format!("cannot find the line {}: {e}", line.display()))
-                .try_this("list the lines: ls /dev/ttyS* /dev/ttyUSB* /dev/ttyACM*")
-        })?;
-        let device = device.to_str().map(str::to_owned);
-        let device = device.ok_or_else(|| {
-            Failure::new(format!("{} is not the name of a line", line.display()))
-                .try_this("give it a name of text: ln -s")
-        })?;
+        if let Some(GpioLines { chip, out, into }) = gpio_lines(line) {
+            if self.baud.is_some() {
+                return Err(no_baud());
+            }
+            let chip = canonical(Path::new(chip))?;
+            let device = format!("{chip}:{out}:{into}");
+            return Ok(Some(LinePlan { device, baud: BAUD, answers_on: None }));
+        }
+        let device = canonical(line)?;
         Ok(Some(LinePlan { device, baud: self.baud.unwrap_or(BAUD), answers_on: None }))
     }
+}
+
+/// The lines of a GPIO chip that a name stands for; `None` if it is the path of something.
+pub(crate) fn gpio_lines(name: &Path) -> Option<GpioLines<'_>> {
+    GpioLines::parse(name.to_str()?).filter(|_| !name.exists())
+}
+
+/// That edges have no speed.
+pub(crate) fn no_baud() -> Failure {
+    Failure::new("--baud does not apply to lines of a GPIO chip").try_this("omit it")
+}
+
+/// The path of a line without links.
+fn canonical(line: &Path) -> Result<String, Failure> {
+    // A link may name the serial number of an adapter, which no record holds.
+    let device = line.canonicalize().map_err(|e| {
+        Failure::new(format!("cannot find the line {}: {e}", line.display()))
+            .try_this("list the lines: ls /dev/ttyS* /dev/ttyUSB* /dev/ttyACM* /dev/gpiochip*")
+    })?;
+    let device = device.to_str().map(str::to_owned);
+    device.ok_or_else(|| {
+        Failure::new(format!("{} is not the name of a line", line.display()))
+            .try_this("give it a name of text: ln -s")
+    })
 }
 
 /// Reads a speed that lines have.
@@ -69,14 +94,22 @@ pub(crate) fn explain(error: &LineError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
         LineError::Open(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => failure
-            .because("devices of serial lines belong to root and a group, often dialout or uucp")
+            .because("devices of lines belong to root and a group, often dialout or uucp (serial) or gpio")
             .try_this("become a member of that group (ls -l shows it), or run as root"),
         LineError::Open(..) => {
-            failure.try_this("list the lines: ls /dev/ttyS* /dev/ttyUSB* /dev/ttyACM*")
+            failure.try_this("list the lines: ls /dev/ttyS* /dev/ttyUSB* /dev/ttyACM* /dev/gpiochip*")
         }
         LineError::NotALine(_) => {
             failure.try_this("name the device of a serial line, as in /dev/ttyS1 or /dev/ttyUSB0")
         }
+        LineError::NotAChip(..) => failure
+            .try_this("list the chips and their lines (gpioinfo of Debian's package gpiod)")
+            .try_this("name the chip, the line to send on and the one to receive on: /dev/gpiochip0:17:27"),
+        LineError::GpioBusy(..) => failure
+            .try_this("see what has it (gpioinfo), and end that, or use another line"),
+        LineError::Gpio(..) => failure
+            .because("not every line can be both set and watched: its interrupt is the chip's to give")
+            .try_this("see `dmesg` for messages of its driver; use another line"),
         LineError::OwnTerminal(_) => failure
             .because("it would be unusable while bytes go over it")
             .try_this("name the device of a serial line; or try it without one: wakescope respond --pty"),

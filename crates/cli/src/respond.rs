@@ -1,9 +1,11 @@
 //! `wakescope respond`
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use wakescope_core::plan::{Plan, ProbePolicy};
 use wakescope_core::units::{MonoNs, SpanNs, counted};
+use wakescope_probe::edges::{AnyLine, EdgeLine};
 use wakescope_probe::line::{LineError, Port};
 use wakescope_probe::respond::{RespondTask, Responder};
 use wakescope_probe::schedule::{settle_schedule, words};
@@ -12,19 +14,20 @@ use wakescope_report::style::clean;
 use wakescope_sys::signal::EndSignals;
 use wakescope_sys::{clock, memory, sched};
 
-use crate::line::{BAUD, baud, explain};
+use crate::line::{BAUD, baud, explain, gpio_lines, no_baud};
 use crate::{Failure, Outcome, measure, output};
 
 /// Answer each byte of a serial line at once, for `wakescope measure --stimulus line` at its other end
 ///
 /// Run it on the machine under test. It prints the device of the line, and answers until Ctrl-C. The
-/// settings of the line are restored at the end.
+/// settings of the line are restored at the end. On two lines of a GPIO chip it answers each edge.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope respond /dev/ttyS1\n  wakescope respond /dev/ttyUSB0 --baud 921600\n  wakescope respond --pty"
+    after_help = "Examples:\n  wakescope respond /dev/ttyS1\n  wakescope respond /dev/ttyUSB0 --baud 921600\n  wakescope respond /dev/gpiochip0:27:17\n  wakescope respond --pty"
 )]
 pub(crate) struct RespondArgs {
-    /// Device of the line to answer on
+    /// Device of the line to answer on, or CHIP:OUT:IN for lines of a GPIO chip: edges that come in on line
+    /// IN are answered on line OUT
     #[arg(value_name = "DEVICE", required_unless_present = "pty", value_hint = clap::ValueHint::FilePath)]
     device: Option<PathBuf>,
 
@@ -55,14 +58,7 @@ const LOOK: SpanNs = SpanNs(50_000_000);
 /// Runs `wakescope respond`.
 pub(crate) fn run(args: &RespondArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
-    let (port, kept) = match &args.device {
-        Some(device) => (Port::open(device, args.baud.unwrap_or(BAUD)), None),
-        None => match Port::pair() {
-            Ok((port, line)) => (Ok(port), Some(line)),
-            Err(e) => (Err(e), None),
-        },
-    };
-    let port = port.map_err(|e| explain(&e))?;
+    let (any, kept) = take(args)?;
     let mut plan = Plan {
         policy: ProbePolicy::Fifo,
         priority: Some(args.priority.unwrap_or(PRIORITY)),
@@ -74,10 +70,13 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Outcome, Failure> {
     if let Some(cpu) = args.cpu {
         check_cpu(cpu)?;
     }
-    let (path, line) = (port.path.clone(), port.line.clone());
-    let cannot = |e| Failure::new(format!("cannot start to answer: {e}"));
-    let responder =
-        Responder::start(RespondTask { cpu: args.cpu, schedule }, port, kept).map_err(cannot)?;
+    let (path, line) = (any.path().to_owned(), any.line().clone());
+    let task = RespondTask { cpu: args.cpu, schedule };
+    let started = match any {
+        AnyLine::Bytes(port) => Responder::start(task, port, kept),
+        AnyLine::Edges(edges) => Responder::start_edges(task, edges),
+    };
+    let responder = started.map_err(|e| Failure::new(format!("cannot start to answer: {e}")))?;
     // After all that the thread touches is there.
     let unlocked = memory::lock_present().err();
     output::print(&format!("{}\n", path.display()))?;
@@ -103,14 +102,38 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Outcome, Failure> {
     }
     let began = clock::now();
     let ended_by = wait(&signals, &responder);
+    let waits = responder.waits();
     let (answered, result) = responder.end();
-    let counts = format!("{} answered in {}", counted(answered, "byte"), since(began));
+    let unit = line.attachment.unit();
+    let counts = format!("{} answered in {}", counted(answered, unit), since(began));
+    if let Some(mean) = waits.mean() {
+        let [min, max] = [waits.min_ns, waits.max_ns].map(SpanNs);
+        output::tell(&format!(
+            "from the interrupt of an edge until its answer was sent: {min} to {max}, {mean} on average"
+        ));
+    }
     match (ended_by, result) {
         (Some(signal), _) => output::tell(&format!("{counts}; ended by {signal}")),
         (None, Ok(())) => output::tell(&counts),
         (None, Err(e)) => return Err(explain(&LineError::Failed(path, e)).because(counts)),
     }
     Ok(Outcome::Done)
+}
+
+/// The line to answer on, and what must stay open meanwhile.
+fn take(args: &RespondArgs) -> Result<(AnyLine, Option<File>), Failure> {
+    let taken = match &args.device {
+        None => Port::pair().map(|(port, line)| (AnyLine::Bytes(port), Some(line))),
+        Some(device) => match gpio_lines(device) {
+            Some(_) if args.baud.is_some() => return Err(no_baud()),
+            Some(lines) => {
+                EdgeLine::open_to_answer(lines).map(|edges| (AnyLine::Edges(edges), None))
+            }
+            None => Port::open(device, args.baud.unwrap_or(BAUD))
+                .map(|port| (AnyLine::Bytes(port), None)),
+        },
+    };
+    taken.map_err(|e| explain(&e))
 }
 
 fn check_cpu(cpu: u32) -> Result<(), Failure> {

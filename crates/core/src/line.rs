@@ -10,7 +10,8 @@ use Severity::{Note, Warning};
 /// Bits that a byte takes on the wire: 8, a start bit and a stop bit.
 const BITS: u64 = 10;
 
-/// A line, and what went over it beside the round trips that are samples.
+/// A line, and what went over it beside the round trips that are samples. On lines of a GPIO chip, edges take
+/// the place of bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// How it is attached to this machine.
@@ -31,6 +32,63 @@ pub struct Line {
     pub stray: u64,
     /// Points of the grid at which no byte was sent.
     pub left_out: u64,
+    /// How long the sender took to run after its kernel saw the edge of an answer; `None` for bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_wakeup: Option<EdgeWaits>,
+}
+
+/// How long it took from the interrupts of edges, by the kernel's stamps, until something was done about them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeWaits {
+    /// How many edges there were.
+    pub count: u64,
+    /// The shortest time.
+    pub min_ns: u64,
+    /// The longest time.
+    pub max_ns: u64,
+    /// All of them together.
+    pub sum_ns: u64,
+}
+
+impl EdgeWaits {
+    /// Adds an edge.
+    #[inline]
+    pub fn add(&mut self, wait: SpanNs) {
+        self.min_ns = if self.count == 0 { wait.0 } else { self.min_ns.min(wait.0) };
+        self.max_ns = self.max_ns.max(wait.0);
+        self.sum_ns = self.sum_ns.saturating_add(wait.0);
+        self.count += 1;
+    }
+
+    /// The mean, rounded down; `None` without edges.
+    pub fn mean(&self) -> Option<SpanNs> {
+        self.sum_ns.checked_div(self.count).map(SpanNs)
+    }
+}
+
+/// Two lines of a GPIO chip, as the name of a line has them: `/dev/gpiochip0:17:27` sends on line 17 of that
+/// chip and receives on line 27.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpioLines<'a> {
+    /// The device of the chip.
+    pub chip: &'a str,
+    /// The line that this end sends on.
+    pub out: u32,
+    /// The line that it receives on.
+    pub into: u32,
+}
+
+impl<'a> GpioLines<'a> {
+    /// Reads such a name; `None` if it is another one.
+    pub fn parse(name: &'a str) -> Option<Self> {
+        let (before, into) = name.rsplit_once(':')?;
+        let (chip, out) = before.rsplit_once(':')?;
+        let number = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+        };
+        let (out, into) = (number(out)?, number(into)?);
+        (!chip.is_empty() && out != into).then_some(Self { chip, out, into })
+    }
 }
 
 /// How a line is attached to the machine.
@@ -47,6 +105,15 @@ pub enum Attachment {
     /// None: two serial ports of the machine that receive what they send. Bytes go out on one, and answers
     /// come in on the other.
     Loopback,
+    /// Two lines of a GPIO chip of the machine: edges go out on one, and come in on the other.
+    Gpio,
+}
+
+impl Attachment {
+    /// What goes over it, one at a time.
+    pub fn unit(self) -> &'static str {
+        if self == Self::Gpio { "edge" } else { "byte" }
+    }
 }
 
 /// What answers a byte.
@@ -94,6 +161,7 @@ impl Line {
 
     fn exchange_findings(&self, answered: u64, out: &mut Vec<Finding>) {
         let Self { unanswered, stray, left_out, .. } = *self;
+        let unit = self.attachment.unit();
         let sent = answered + unanswered;
         if unanswered > 0 {
             out.push(Finding::new(
@@ -102,11 +170,18 @@ impl Line {
                 format!(
                     "{} of {} got no answer: how long {} would have taken is in no figure",
                     grouped(unanswered),
-                    counted(sent, "byte"),
+                    counted(sent, unit),
                     one_or_many(unanswered, "it", "they"),
                 ),
-                "see what `wakescope respond` counted; measure with a longer --interval or at a \
-                 lower --baud",
+                match self.attachment {
+                    Attachment::Gpio => {
+                        "see what `wakescope respond` counted; measure with a longer --interval"
+                    }
+                    _ => {
+                        "see what `wakescope respond` counted; measure with a longer --interval or at \
+                         a lower --baud"
+                    }
+                },
             ));
         }
         if stray > 0 {
@@ -116,10 +191,13 @@ impl Line {
                 format!(
                     "{} came that {} nothing that was sent: noise, late answers, or another \
                      program on the line",
-                    counted(stray, "byte"),
+                    counted(stray, unit),
                     one_or_many(stray, "answers", "answer"),
                 ),
-                "check the wiring and the speed of both ends; end other programs on the line",
+                match self.attachment {
+                    Attachment::Gpio => "check the wiring, and that both ends share a ground",
+                    _ => "check the wiring and the speed of both ends; end other programs on the line",
+                },
             ));
         }
         if left_out > 0 {
@@ -128,7 +206,7 @@ impl Line {
                 "line-left-out",
                 if left_out > points / 10 { Warning } else { Note },
                 format!(
-                    "at {} of {} no byte was sent: the sender was late itself, or waited for \
+                    "at {} of {} no {unit} was sent: the sender was late itself, or waited for \
                      answers",
                     grouped(left_out),
                     counted(points, "point"),
@@ -140,9 +218,10 @@ impl Line {
             out.push(Finding::new(
                 "line-echo",
                 Warning,
-                "the other end sends bytes back as they came: it is a plug or another program, not \
-                 `wakescope respond`"
-                    .into(),
+                format!(
+                    "the other end sends {unit}s back as they came: it is a plug or another program, \
+                     not `wakescope respond`"
+                ),
                 "this measures the sender and the line; run `wakescope respond` at the other end to \
                  measure a machine there",
             ));
@@ -201,6 +280,50 @@ mod tests {
         check(&some(|l| l.latency_timer_ms = Some(1)), 9, None, &[]);
         check(&some(|l| l.receive_trigger_bytes = Some(8)), 9, None, &[("line-buffered", Warning)]);
         check(&some(|l| l.receive_trigger_bytes = Some(1)), 9, None, &[]);
+    }
+
+    #[test]
+    fn edges_are_called_edges() {
+        let line =
+            Line { attachment: Attachment::Gpio, unanswered: 2, stray: 3, ..Line::default() };
+        let line = Line { left_out: 4, answered_by: AnsweredBy::Echo, ..line };
+        let found = line.findings(9, None);
+        assert_eq!(found.len(), 4);
+        for finding in found {
+            let text = format!("{} {}", finding.message, finding.hint);
+            assert!(text.contains("edge") && !text.contains("byte"), "{text}");
+            assert!(!text.contains("baud") && !text.contains("speed"), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_lines_of_a_chip_have_a_name() {
+        let lines = |chip, out, into| Some(GpioLines { chip, out, into });
+        for (name, want) in [
+            ("/dev/gpiochip0:17:27", lines("/dev/gpiochip0", 17, 27)),
+            ("/dev/gpiochip1:0:1", lines("/dev/gpiochip1", 0, 1)),
+            ("/dev/gpiochip0:17:17", None),
+            ("/dev/gpiochip0:17", None),
+            ("/dev/gpiochip0:17:+3", None),
+            ("/dev/gpiochip0::3", None),
+            (":1:2", None),
+            ("/dev/ttyS1", None),
+            ("/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0", None),
+            ("/dev/gpiochip0:1:99999999999", None),
+        ] {
+            assert_eq!(GpioLines::parse(name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn waits_after_edges_are_added_up() {
+        let mut waits = EdgeWaits::default();
+        assert_eq!(waits.mean(), None);
+        for ns in [7, 3, 8] {
+            waits.add(SpanNs(ns));
+        }
+        assert_eq!(waits, EdgeWaits { count: 3, min_ns: 3, max_ns: 8, sum_ns: 18 });
+        assert_eq!(waits.mean(), Some(SpanNs(6)));
     }
 
     #[test]

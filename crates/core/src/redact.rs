@@ -237,6 +237,7 @@ fn keep_line(line: &Line) {
         unanswered: _,
         stray: _,
         left_out: _,
+        own_wakeup: _,
     } = line;
 }
 

@@ -6,6 +6,7 @@ pub mod admission;
 pub mod behaviour;
 pub mod card;
 pub mod driver;
+pub mod edges;
 pub mod host;
 pub mod line;
 pub mod load;

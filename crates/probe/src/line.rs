@@ -43,6 +43,15 @@ pub enum LineError {
     /// What came was no answer.
     #[error("the bytes that come over the line {0} are no answers to those sent")]
     OtherBytes(PathBuf),
+    /// Its chip is none, or has not both lines.
+    #[error("{0} is no GPIO chip with the lines {1} and {2}")]
+    NotAChip(PathBuf, u32, u32),
+    /// Something has one of its lines, which calls itself so.
+    #[error("line {1} of {0} is in use{name}", name = if .2.is_empty() { String::new() } else { format!(" by {}", .2) })]
+    GpioBusy(PathBuf, u32, String),
+    /// One of its lines cannot be taken.
+    #[error("cannot take line {1} of {0}: {2}")]
+    Gpio(PathBuf, u32, io::Error),
     /// It was closed, or failed.
     #[error("the line {0} failed: {1}")]
     Failed(PathBuf, io::Error),
@@ -63,7 +72,7 @@ pub struct Port {
 }
 
 /// How long whoever sends waits for the first answers.
-const PATIENCE: SpanNs = SpanNs(2_000_000_000);
+pub(crate) const PATIENCE: SpanNs = SpanNs(2_000_000_000);
 
 /// First bytes that are sent, one after the other: only who answers all of them the same way is taken for
 /// one that answers.

@@ -20,7 +20,7 @@ use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
 use crate::card::Card;
-use crate::line::Port;
+use crate::edges::AnyLine;
 use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
 use crate::stimulus::card::{CardAudio, MachineCard};
@@ -59,7 +59,7 @@ pub struct ProbePlan {
     /// The interval of its wakeups.
     pub interval: SpanNs,
     /// The line that its stimulus goes over, if it does.
-    pub line: Option<Port>,
+    pub line: Option<AnyLine>,
     /// The sound card and its program, if one wakes it.
     pub audio: Option<AudioPlan>,
     /// The sound card of the machine; `None` for a virtual one.
@@ -274,7 +274,7 @@ fn live(
             let port = plan.line.take();
             probe(&plan, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
-                let answered_by = port.line.answered_by;
+                let answered_by = port.line().answered_by;
                 Ok(RoundTrips::new(port, answered_by, stop))
             })
         }

@@ -1,4 +1,4 @@
-//! The machine under test of round trips: a thread that answers each byte of a line at once.
+//! The machine under test of round trips: a thread that answers each byte of a line at once, or each edge.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use wakescope_core::line::AnsweredBy;
+use wakescope_core::line::{AnsweredBy, EdgeWaits};
+use wakescope_sys::clock;
+use wakescope_sys::gpio::{EDGES, Edge};
 use wakescope_sys::process::set_blocking;
 use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::signal::ThreadHandle;
 
+use crate::edges::EdgeLine;
 use crate::line::{Port, closed, closed_or, is_passing};
 
 /// The loop needs little stack.
@@ -35,6 +38,8 @@ pub struct Responder {
 #[derive(Default)]
 struct Shared {
     answered: AtomicU64,
+    /// Of answers to edges: the fields of [`EdgeWaits`], in their order.
+    waits: [AtomicU64; 4],
     stop: AtomicBool,
 }
 
@@ -44,23 +49,29 @@ impl Responder {
     pub fn start(task: RespondTask, port: Port, kept: Option<File>) -> io::Result<Self> {
         set_blocking(&port.file)?;
         let answers = port.file.try_clone()?;
-        Self::spawn(task, answers, port, |port| &port.file, kept)
+        Self::spawn(task, move |shared| {
+            let result = answer(&port.file, &answers, shared);
+            drop((answers, port, kept));
+            result
+        })
+    }
+
+    /// Starts to answer edges on two lines of a GPIO chip, and gives them back when it ends.
+    pub fn start_edges(task: RespondTask, edges: EdgeLine) -> io::Result<Self> {
+        Self::spawn(task, move |shared| answer_edges(&edges, shared))
     }
 
     /// Starts to answer what comes in on the device `from`, by bytes that go out on another one.
     pub fn start_between(task: RespondTask, from: File, to: File) -> io::Result<Self> {
         set_blocking(&from)?;
         set_blocking(&to)?;
-        Self::spawn(task, to, from, |from| from, None)
+        Self::spawn(task, move |shared| answer(&from, &to, shared))
     }
 
-    /// `file_of` is what is read from, of that which is given back at the end.
-    fn spawn<T: Send + 'static>(
+    /// Has a thread answer in the way of `answers`, until it is told to stop.
+    fn spawn(
         task: RespondTask,
-        to: File,
-        from: T,
-        file_of: fn(&T) -> &File,
-        kept: Option<File>,
+        answers: impl FnOnce(&Shared) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
@@ -68,14 +79,19 @@ impl Responder {
         let thread = std::thread::Builder::new()
             .name("wakescope-r".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || {
-                let result = live(&task, file_of(&from), &to, &theirs, &say_ready);
-                drop((from, to, kept));
-                result
+            .spawn(move || match prepare(&task, &say_ready) {
+                true => answers(&theirs),
+                false => Ok(()),
             })?;
         let thread = ThreadHandle::new(thread);
         let id = ready.recv().map_err(|_| io::Error::other("the responder's thread ended"))??;
         Ok(Self { shared, thread, id })
+    }
+
+    /// How long answers to edges took from the kernel's stamps on; nothing for bytes.
+    pub fn waits(&self) -> EdgeWaits {
+        let [count, min_ns, max_ns, sum_ns] = self.shared.waits.each_ref().map(load);
+        EdgeWaits { count, min_ns, max_ns, sum_ns }
     }
 
     /// How many bytes were answered.
@@ -97,19 +113,17 @@ impl Responder {
     }
 }
 
-/// The thread's whole life.
-fn live(
-    task: &RespondTask,
-    from: &File,
-    to: &File,
-    shared: &Shared,
-    say_ready: &SyncSender<io::Result<ThreadId>>,
-) -> io::Result<()> {
+fn load(number: &AtomicU64) -> u64 {
+    number.load(Ordering::Relaxed)
+}
+
+/// Prepares the thread, says how that went, and returns whether it can answer.
+fn prepare(task: &RespondTask, say_ready: &SyncSender<io::Result<ThreadId>>) -> bool {
     let bound = task.cpu.map_or(Ok(()), |cpu| sched::set_affinity(&[cpu]));
     let prepared = bound.and_then(|()| sched::set_schedule(task.schedule));
-    let failed = prepared.is_err();
+    let is_ready = prepared.is_ok();
     let _ = say_ready.send(prepared.map(|()| sched::this_thread()));
-    if failed { Ok(()) } else { answer(from, to, shared) }
+    is_ready
 }
 
 /// Answers each byte that comes from `line` on `to`, until `stop` is set. A read waits for the first byte and
@@ -133,6 +147,28 @@ fn answer(mut line: &File, mut to: &File, shared: &Shared) -> io::Result<()> {
             }
         }
         shared.answered.fetch_add(sent as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Answers each edge by the inverse one, until `stop` is set. If several come at once, each gets its answer.
+fn answer_edges(lines: &EdgeLine, shared: &Shared) -> io::Result<()> {
+    let (mut edges, mut waits) = ([Edge::default(); EDGES], EdgeWaits::default());
+    while !shared.stop.load(Ordering::Relaxed) {
+        let count = match lines.into.read(&mut edges) {
+            Ok(count) => count,
+            Err(e) if is_passing(&e) => continue,
+            Err(e) => return Err(e),
+        };
+        for edge in &edges[..count] {
+            lines.out.set(!edge.is_high)?;
+            waits.add(clock::now().since(edge.at));
+        }
+        let EdgeWaits { count, min_ns, max_ns, sum_ns } = waits;
+        for (number, value) in shared.waits.iter().zip([count, min_ns, max_ns, sum_ns]) {
+            number.store(value, Ordering::Relaxed);
+        }
+        shared.answered.store(count, Ordering::Relaxed);
     }
     Ok(())
 }

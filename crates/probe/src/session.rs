@@ -6,7 +6,7 @@ use std::path::Path;
 use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::line::Line;
+use wakescope_core::line::{GpioLines, Line};
 use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan, ProbePolicy};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
@@ -22,6 +22,7 @@ use wakescope_sys::{clock, memory};
 
 use crate::admission::{self, Refusal};
 use crate::card::{Card, CardError};
+use crate::edges::{AnyLine, EdgeLine};
 use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
@@ -125,7 +126,7 @@ impl Session {
         admission::check(&plan, &host)
             .map_err(|refusal| MeasureError::Deadline(schedule_of(&plan), refusal))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
-        let line = port.as_ref().map(|port| port.line.clone());
+        let line = port.as_ref().map(|port| port.line().clone());
         let played_on = take_card(&mut plan).map_err(MeasureError::Card)?;
         let card = played_on.as_ref().map(|card| card.about.clone());
         let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
@@ -202,8 +203,9 @@ impl Session {
     fn finish_line(&mut self, ended: &[Ended]) -> Option<String> {
         let line = self.line.as_mut()?;
         let seen = ended.iter().find_map(Ended::line)?;
-        let LineSeen { unanswered, stray, left_out, fault } = seen;
+        let LineSeen { unanswered, stray, left_out, own_wakeup, fault } = seen;
         (line.unanswered, line.stray, line.left_out) = (*unanswered, *stray, *left_out);
+        line.own_wakeup = *own_wakeup;
         fault.clone()
     }
 
@@ -432,8 +434,13 @@ fn wait_ready(
 }
 
 /// Takes the line of the plan, if it has one, and finds out what answers there.
-fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
+fn take_line(plan: &Plan) -> Result<Option<AnyLine>, LineError> {
     let Some(LinePlan { device, baud, answers_on }) = &plan.line else { return Ok(None) };
+    if let Some(lines) = GpioLines::parse(device) {
+        let mut edges = EdgeLine::open(lines)?;
+        edges.greet()?;
+        return Ok(Some(AnyLine::Edges(edges)));
+    }
     let device = Path::new(device);
     let mut port = match answers_on {
         None => Port::open(device, *baud)?,
@@ -444,7 +451,7 @@ fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
         return Err(LineError::Interval(port.path.clone(), interval, byte));
     }
     port.greet()?;
-    Ok(Some(port))
+    Ok(Some(AnyLine::Bytes(port)))
 }
 
 /// Takes the sound card of the plan, if it has one, and has the plan say what it can do.
@@ -465,7 +472,7 @@ fn start_probes(
     plan: &Plan,
     host: &Host,
     schedule: Schedule,
-    (mut line, mut card): (Option<Port>, Option<Card>),
+    (mut line, mut card): (Option<AnyLine>, Option<Card>),
     observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };

@@ -15,6 +15,7 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
         Attachment::Usb => "a USB adapter",
         Attachment::Pseudoterminal => "a pseudoterminal",
         Attachment::Loopback => "a serial port in loopback, with answers on another",
+        Attachment::Gpio => "two lines of a GPIO chip",
     };
     let speed = match line.baud {
         Some(baud) => format!(
@@ -24,12 +25,18 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
         ),
         None => ": nothing is transmitted".into(),
     };
-    Some(format!("line {}, {kind}{speed}", clean(device, 40)))
+    let own = line.own_wakeup.and_then(|waits| Some((waits.mean()?, SpanNs(waits.max_ns))));
+    let own = own.map_or_else(String::new, |(mean, max)| {
+        format!(
+            "; the sender ran {mean} after the interrupt of an answer on average, {max} at most"
+        )
+    });
+    Some(format!("line {}, {kind}{speed}{own}", clean(device, 40)))
 }
 
 #[cfg(test)]
 mod tests {
-    use wakescope_core::line::{Line, transmission};
+    use wakescope_core::line::{EdgeWaits, Line, transmission};
     use wakescope_core::plan::{LinePlan, Plan, Stimulus};
 
     use super::*;
@@ -60,6 +67,14 @@ mod tests {
         run.line = Some(Line { attachment: Attachment::Pseudoterminal, ..Line::default() });
         run.plan.line = Some(LinePlan { device: "/dev/pts/3".into(), ..LinePlan::default() });
         let want = "line /dev/pts/3, a pseudoterminal: nothing is transmitted";
+        assert_eq!(sentence(&run).as_deref(), Some(want));
+        let waits = EdgeWaits { count: 2, min_ns: 2_000, max_ns: 10_000, sum_ns: 12_000 };
+        let attachment = Attachment::Gpio;
+        run.line = Some(Line { attachment, own_wakeup: Some(waits), ..Line::default() });
+        let device = "/dev/gpiochip0:17:27".into();
+        run.plan.line = Some(LinePlan { device, ..LinePlan::default() });
+        let want = "line /dev/gpiochip0:17:27, two lines of a GPIO chip: nothing is transmitted; the sender \
+                    ran 6.00 µs after the interrupt of an answer on average, 10.0 µs at most";
         assert_eq!(sentence(&run).as_deref(), Some(want));
         run.line = None;
         assert_eq!(sentence(&run), None);

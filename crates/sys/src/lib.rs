@@ -17,6 +17,7 @@ pub mod event_count;
 pub mod file;
 pub mod folder;
 pub mod futex;
+pub mod gpio;
 pub mod guest;
 pub mod injector;
 pub mod input;

@@ -14,7 +14,7 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
-use wakescope_core::line::{AnsweredBy, Attachment, Line};
+use wakescope_core::line::{AnsweredBy, Attachment, EdgeWaits, Line};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{
     Between, IdleStates, LinePlan, Placement, Plan, ProbePolicy, ScenarioPlan, Stimulus, Target,
@@ -107,6 +107,7 @@ pub(crate) fn full_run() -> Run {
             unanswered: 1,
             stray: 2,
             left_out: 3,
+            own_wakeup: Some(EdgeWaits { count: 1, min_ns: 2_000, max_ns: 2_000, sum_ns: 2_000 }),
         }),
         validity: Validity::of(vec![Finding::new(
             "steal",

@@ -14,6 +14,7 @@ use wakescope_core::run::Run;
 mod card;
 #[path = "../common/mod.rs"]
 mod common;
+mod gpio;
 mod injected;
 mod ports;
 mod programs;

@@ -77,9 +77,8 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);
     }
-    for attachment in
-        [Attachment::Uart, Attachment::Usb, Attachment::Pseudoterminal, Attachment::Loopback]
-    {
+    use Attachment::{Gpio, Loopback, Pseudoterminal, Uart, Usb};
+    for attachment in [Uart, Usb, Pseudoterminal, Loopback, Gpio] {
         names(&|run| run.line.as_mut().unwrap().attachment = attachment);
     }
     for answered_by in [AnsweredBy::Responder, AnsweredBy::Echo] {

@@ -1,4 +1,5 @@
-//! Round trips over a line: a byte out, the answer of another machine in.
+//! Round trips over a line: a byte out, the answer of another machine in. Over lines of a GPIO chip, edges
+//! take the place of bytes.
 //!
 //! Bytes go out on a grid whether or not earlier ones were answered, as the edges of a function generator
 //! do: a stall of the other machine is seen by every byte that is sent meanwhile. Each byte is the
@@ -8,7 +9,7 @@
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wakescope_core::line::AnsweredBy;
+use wakescope_core::line::{AnsweredBy, EdgeWaits};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::{clock, serial};
 
@@ -17,11 +18,19 @@ use crate::line::{Port, closed, closed_or, is_passing};
 
 /// How long an answer is waited for.
 const PATIENCE: SpanNs = SpanNs(1_000_000_000);
+
 /// How many bytes may be without an answer.
-const MOST_ON_THEIR_WAY: u8 = 128;
-/// After so many bytes in a row without an answer nothing answers any more. With those on their way they
-/// are fewer than there are numbers: so a late answer is never taken for that of a later byte.
-const GIVE_UP: u8 = 10;
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// So many may be on their way.
+    pub most_on_their_way: u8,
+    /// After so many in a row without an answer nothing answers any more. With those on their way they are
+    /// fewer than there are numbers: so a late answer is never taken for that of a later byte.
+    pub give_up: u8,
+}
+
+/// Those of bytes, which carry numbers.
+const OF_BYTES: Bounds = Bounds { most_on_their_way: 128, give_up: 10 };
 
 /// The way that bytes go: a line, or a simulation of one in tests.
 pub trait Wire {
@@ -30,6 +39,16 @@ pub trait Wire {
     /// Waits until `until`, or less, for bytes, and returns the time read first thing after the wait and how
     /// many came. An interrupted wait is an error of that kind.
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)>;
+    /// How many bytes may be without an answer.
+    fn bounds(&self) -> Bounds {
+        OF_BYTES
+    }
+    /// How long it took to run after answers came, by the kernel's stamps; `None` where it makes none.
+    fn own_wakeup(&self) -> Option<EdgeWaits> {
+        None
+    }
+    /// Forgets that, before a run begins.
+    fn forget_own_wakeup(&mut self) {}
 }
 
 /// What was seen on a line beside answers.
@@ -41,6 +60,8 @@ pub struct LineSeen {
     pub stray: u64,
     /// Points of the grid at which no byte was sent.
     pub left_out: u64,
+    /// How long it took to run after answers came, where that is known.
+    pub own_wakeup: Option<EdgeWaits>,
     /// Why the line cannot be used any more, if so.
     pub fault: Option<String>,
 }
@@ -48,6 +69,7 @@ pub struct LineSeen {
 /// Bytes sent over a line and their answers.
 pub struct RoundTrips<'a, W> {
     wire: W,
+    bounds: Bounds,
     answered_by: AnsweredBy,
     stop: &'a AtomicBool,
     next: MonoNs,
@@ -71,6 +93,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
     /// Round trips over `wire`, whose other end answers as `answered_by`. Waits end once `stop` is set.
     pub fn new(wire: W, answered_by: AnsweredBy, stop: &'a AtomicBool) -> Self {
         Self {
+            bounds: wire.bounds(),
             wire,
             answered_by,
             stop,
@@ -86,6 +109,12 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
             received_at: MonoNs(0),
             seen: LineSeen::default(),
         }
+    }
+
+    /// The way that its bytes go.
+    #[cfg(test)]
+    pub(crate) fn wire(&self) -> &W {
+        &self.wire
     }
 
     /// The first answer among the bytes that were received and not looked at.
@@ -111,7 +140,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
 
     /// Whether a byte may be sent. While an answer is overdue, one at a time.
     fn may_send(&self) -> bool {
-        let most = if self.overdue > 0 { 1 } else { MOST_ON_THEIR_WAY };
+        let most = if self.overdue > 0 { 1 } else { self.bounds.most_on_their_way };
         self.left > 0 && self.on_their_way < most
     }
 
@@ -135,7 +164,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
             self.oldest = self.oldest.wrapping_add(self.on_their_way);
             self.on_their_way = 0;
             self.overdue += 1;
-            if self.overdue >= GIVE_UP {
+            if self.overdue >= self.bounds.give_up {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing answers any more"));
             }
         }
@@ -172,6 +201,7 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
         self.interval.0 = self.interval.0.max(1);
         // What went wrong before is not the run's, but for a line that is gone.
         self.seen = LineSeen { fault: self.seen.fault.take(), ..LineSeen::default() };
+        self.wire.forget_own_wakeup();
     }
 
     #[inline]
@@ -211,7 +241,8 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
     }
 
     fn beside(&self) -> Beside {
-        Beside { line: Some(self.seen.clone()), ..Beside::default() }
+        let own_wakeup = self.wire.own_wakeup();
+        Beside { line: Some(LineSeen { own_wakeup, ..self.seen.clone() }), ..Beside::default() }
     }
 }
 

@@ -316,6 +316,7 @@ fn line(run: &Observation) -> Option<String> {
         Attachment::Usb => "USB adapter",
         Attachment::Pseudoterminal => "pseudoterminal",
         Attachment::Loopback => "serial ports in loopback",
+        Attachment::Gpio => "lines of a GPIO chip",
     };
     let speed = line.baud.map_or_else(String::new, |baud| format!(" at {baud} bits/s"));
     let answered = match line.answered_by {
