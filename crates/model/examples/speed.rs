@@ -3,7 +3,8 @@
 
 use wakescope_model::scenario::Shipped;
 use wakescope_model::scenario::{
-    Arrivals, Does, Interrupt, InterruptKind, Length, LockKind, Path, Policy, Scenario, Step, Task,
+    Arrivals, Does, Interrupt, InterruptKind, Length, LockKind, Path, Scenario, ScenarioTask, Step,
+    TaskPolicy,
 };
 use wakescope_model::simulation::{Sample, Simulation, Until, Unwatched};
 use wakescope_model::{Image, Rules};
@@ -42,14 +43,18 @@ fn own_scenario() -> Scenario {
     Scenario {
         paths: vec![path("load", load), path("eth0", vec![Step::Compute(ns(2_000))])],
         tasks: vec![
-            Task {
+            ScenarioTask {
                 name: "probe".into(),
-                policy: Policy::Fifo(80),
+                policy: TaskPolicy::Fifo(80),
                 cpu: None,
                 group: None,
                 does: Does::Probe { period_ps: 488_281_250, path: None },
             },
-            Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },
+            ScenarioTask {
+                name: "load".into(),
+                does: Does::Path("load".into()),
+                ..ScenarioTask::default()
+            },
         ],
         interrupts: vec![Interrupt {
             name: "eth0".into(),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::rules::Rules;
-use crate::scenario::{Arrivals, Count, InterruptKind, Length, Policy, Scenario};
+use crate::scenario::{Arrivals, Count, InterruptKind, Length, Scenario, TaskPolicy};
 
 pub use op::{Code, Op};
 
@@ -160,7 +160,7 @@ pub struct TaskImage {
     /// Its name.
     pub name: String,
     /// How it is scheduled.
-    pub policy: Policy,
+    pub policy: TaskPolicy,
     /// Where it runs; `None` for any CPU.
     pub cpu: Option<CpuId>,
     /// The budget of its group.

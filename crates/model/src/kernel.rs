@@ -132,7 +132,7 @@ pub enum TaskState {
 
 /// A task while it is simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Task {
+pub struct SimulatedTask {
     /// Where it is in its code.
     pub frame: Frame,
     /// What it is at.
@@ -207,7 +207,7 @@ pub struct Lock {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     cpus: Vec<Cpu>,
-    tasks: Vec<Task>,
+    tasks: Vec<SimulatedTask>,
     locks: Vec<Lock>,
     /// Which events are announced.
     announced: Vec<bool>,
@@ -256,7 +256,7 @@ impl Kernel {
         for (index, task) in image.tasks.iter().enumerate() {
             let cpu = task.cpu.unwrap_or(CpuId::at(index % cpus));
             let prio = task.policy.prio();
-            kernel.tasks.push(Task {
+            kernel.tasks.push(SimulatedTask {
                 frame: Frame::new(FrameKind::Task, task.code),
                 state: TaskState::Running,
                 is_queued: true,
@@ -283,7 +283,7 @@ impl Kernel {
     }
 
     /// All tasks.
-    pub fn tasks(&self) -> &[Task] {
+    pub fn tasks(&self) -> &[SimulatedTask] {
         &self.tasks
     }
 
@@ -349,7 +349,7 @@ impl Kernel {
         &mut self.cpus[cpu.index()]
     }
 
-    fn task(&mut self, task: TaskId) -> &mut Task {
+    fn task(&mut self, task: TaskId) -> &mut SimulatedTask {
         &mut self.tasks[task.index()]
     }
 

@@ -12,7 +12,7 @@ use wakescope_core::units::SpanNs;
 
 use crate::image::{Image, Op, TaskId};
 use crate::rules::Rules;
-use crate::scenario::{Policy, Scenario};
+use crate::scenario::{Scenario, TaskPolicy};
 use crate::simulation::{Broken, Sample, Simulation, Until, Watch};
 
 /// When the clock of a simulation starts. A record holds nothing that differs between repetitions.
@@ -205,7 +205,7 @@ impl Experiment<'_> {
         cpus.dedup();
         let count = (self.probes().count() as u64).max(1);
         let probe = self.probes().next().map(|probe| &self.image.tasks[probe.index()]);
-        let (policy, priority) = schedule(probe.map_or(Policy::default(), |task| task.policy));
+        let (policy, priority) = schedule(probe.map_or(TaskPolicy::default(), |task| task.policy));
         let period_ps = probe.and_then(|task| task.period_ps).unwrap_or(0);
         let interval = SpanNs(period_ps / 1_000);
         // Its grid has no whole number of nanoseconds.
@@ -255,12 +255,12 @@ impl Experiment<'_> {
 }
 
 /// A policy as a plan holds it.
-fn schedule(policy: Policy) -> (ProbePolicy, Option<u8>) {
+fn schedule(policy: TaskPolicy) -> (ProbePolicy, Option<u8>) {
     match policy {
-        Policy::Other(_) => (ProbePolicy::Other, None),
-        Policy::Fifo(priority) => (ProbePolicy::Fifo, Some(priority)),
-        Policy::RoundRobin(priority) => (ProbePolicy::Rr, Some(priority)),
-        Policy::Deadline(_) => (ProbePolicy::Deadline, None),
+        TaskPolicy::Other(_) => (ProbePolicy::Other, None),
+        TaskPolicy::Fifo(priority) => (ProbePolicy::Fifo, Some(priority)),
+        TaskPolicy::RoundRobin(priority) => (ProbePolicy::Rr, Some(priority)),
+        TaskPolicy::Deadline(_) => (ProbePolicy::Deadline, None),
     }
 }
 
@@ -297,8 +297,9 @@ impl Scenario {
 
     /// Names of the tasks that are no probes, each once.
     pub fn loads(&self) -> impl Iterator<Item = &str> {
-        let is_load =
-            |task: &&crate::scenario::Task| matches!(task.does, crate::scenario::Does::Path(_));
+        let is_load = |task: &&crate::scenario::ScenarioTask| {
+            matches!(task.does, crate::scenario::Does::Path(_))
+        };
         self.tasks.iter().filter(is_load).map(|task| task.name.as_str())
     }
 }

@@ -39,7 +39,7 @@ pub struct Scenario {
     /// Groups of tasks with a quota.
     pub groups: Vec<Group>,
     /// All tasks but the idle ones.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ScenarioTask>,
     /// All interrupts but the timer's and those between CPUs.
     pub interrupts: Vec<Interrupt>,
 }
@@ -289,11 +289,11 @@ pub struct LockBreak {
 
 /// A task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Task {
+pub struct ScenarioTask {
     /// Its name, 15 bytes at most.
     pub name: String,
     /// How it is scheduled.
-    pub policy: Policy,
+    pub policy: TaskPolicy,
     /// Where it runs: `None` for any CPU.
     pub cpu: Option<u32>,
     /// Whose quota it uses.
@@ -304,7 +304,7 @@ pub struct Task {
 
 /// How a task is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Policy {
+pub enum TaskPolicy {
     /// The fair class, with a nice value of -20 to 19.
     Other(i8),
     /// First in, first out: priority 1 to 99.
@@ -315,13 +315,13 @@ pub enum Policy {
     Deadline(u64),
 }
 
-impl Default for Policy {
+impl Default for TaskPolicy {
     fn default() -> Self {
         Self::Other(0)
     }
 }
 
-impl Policy {
+impl TaskPolicy {
     /// The priority as the kernel counts it: -1 for deadline, 0 to 98 for real-time, 100 to 139 for fair
     /// tasks. The least is the most urgent.
     pub fn prio(self) -> i16 {

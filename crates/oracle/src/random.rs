@@ -3,7 +3,7 @@
 use wakescope_core::random::Random;
 use wakescope_model::scenario::{
     Arrivals, Costs, Count, Does, Group, IdleState, Interrupt, InterruptKind, Length, LockBreak,
-    LockKind, Machine, Path, Policy, RtBudget, Scenario, Step, Task,
+    LockKind, Machine, Path, RtBudget, Scenario, ScenarioTask, Step, TaskPolicy,
 };
 use wakescope_model::{Image, Rules};
 
@@ -93,7 +93,7 @@ fn with_budgets(mut scenario: Scenario, seed: u64) -> Scenario {
     for task in &mut scenario.tasks {
         let is_probe = matches!(task.does, Does::Probe { .. });
         if is_probe {
-            task.policy = Policy::Other(0);
+            task.policy = TaskPolicy::Other(0);
         }
         task.group = (is_probe || random.below(2) == 0).then(name);
     }
@@ -309,12 +309,12 @@ impl Maker {
         }
     }
 
-    fn policy(&mut self) -> Policy {
+    fn policy(&mut self) -> TaskPolicy {
         match self.random.below(10) {
-            0 => Policy::RoundRobin(1 + self.number::<u8>(98)),
-            1 | 2 => Policy::Fifo(1 + self.number::<u8>(98)),
-            3 => Policy::Other(self.number::<i8>(40) - 20),
-            _ => Policy::Other(0),
+            0 => TaskPolicy::RoundRobin(1 + self.number::<u8>(98)),
+            1 | 2 => TaskPolicy::Fifo(1 + self.number::<u8>(98)),
+            3 => TaskPolicy::Other(self.number::<i8>(40) - 20),
+            _ => TaskPolicy::Other(0),
         }
     }
 
@@ -322,11 +322,11 @@ impl Maker {
         let cpus = scenario.machine.cpus;
         for number in 0..1 + self.number::<u32>(cpus as usize) {
             let policy = match self.random.below(10) {
-                0 => Policy::Other(0),
-                1 => Policy::RoundRobin(50),
-                _ => Policy::Fifo([80, 95, 40][self.random.below(3)]),
+                0 => TaskPolicy::Other(0),
+                1 => TaskPolicy::RoundRobin(50),
+                _ => TaskPolicy::Fifo([80, 95, 40][self.random.below(3)]),
             };
-            scenario.tasks.push(Task {
+            scenario.tasks.push(ScenarioTask {
                 name: format!("probe/{number}"),
                 policy,
                 // One of any CPU may be woken on another than its timer expires on.
@@ -352,7 +352,7 @@ impl Maker {
             let steps = self.load(policy);
             scenario.paths.push(Path { name: name.clone(), steps });
             let cpu = (cpus == 1 || self.chance(70)).then(|| self.number::<u32>(cpus));
-            scenario.tasks.push(Task {
+            scenario.tasks.push(ScenarioTask {
                 name: name.clone(),
                 policy,
                 cpu,
@@ -363,7 +363,7 @@ impl Maker {
     }
 
     /// A program: its own code, system calls, and sleeps.
-    fn load(&mut self, policy: Policy) -> Vec<Step> {
+    fn load(&mut self, policy: TaskPolicy) -> Vec<Step> {
         let mut steps = Vec::new();
         for _ in 0..1 + self.random.below(3) {
             let ns = self.magnitude(2_000, 300_000);
@@ -380,7 +380,7 @@ impl Maker {
             }
         }
         // A real-time task that never sleeps leaves nothing to the others.
-        let is_realtime = !matches!(policy, Policy::Other(_));
+        let is_realtime = !matches!(policy, TaskPolicy::Other(_));
         if is_realtime || self.chance(50) {
             let ns = self.magnitude(50_000, 5_000_000);
             steps.push(Step::Block { length: self.length(ns), interrupt: None });

@@ -87,7 +87,7 @@ fn most_urgent_ready(image: &Image, kernel: &Kernel, cpu: CpuId) -> Option<TaskI
 
 /// No task sleeps until an event that is announced already: it was to look after it had prepared.
 fn lost_wakeup(kernel: &Kernel) -> Option<(Violation, CpuId)> {
-    let lost = |task: &crate::kernel::Task| match task.state {
+    let lost = |task: &crate::kernel::SimulatedTask| match task.state {
         TaskState::Sleeping(Some(event)) => !task.is_queued && kernel.is_announced(event),
         _ => false,
     };

@@ -7,7 +7,7 @@ use wakescope_core::random::Random;
 use super::choice::Sleeper;
 use crate::image::{BudgetId, CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Sleep, Violation};
-use crate::scenario::{Count, Policy};
+use crate::scenario::{Count, TaskPolicy};
 use crate::trace::Transition;
 
 /// The checker's [`Environment`]. Each question has a number of answers. Those that are given are used
@@ -186,8 +186,8 @@ impl Environment for Script<'_> {
 
     fn has_used_its_slice(&mut self, _cpu: CpuId, task: TaskId) -> bool {
         match self.image.tasks[task.index()].policy {
-            Policy::Other(_) | Policy::RoundRobin(_) => self.ask(2) == 1,
-            Policy::Fifo(_) | Policy::Deadline(_) => false,
+            TaskPolicy::Other(_) | TaskPolicy::RoundRobin(_) => self.ask(2) == 1,
+            TaskPolicy::Fifo(_) | TaskPolicy::Deadline(_) => false,
         }
     }
 

@@ -10,7 +10,7 @@ use super::script::Script;
 use super::state::State;
 use super::{Failure, Limit, Limits};
 use crate::image::Image;
-use crate::kernel::{Cpu, Frame, Lock, Task};
+use crate::kernel::{Cpu, Frame, Lock, SimulatedTask};
 
 /// What a search has found.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Search<'_> {
 fn bytes(state: &State) -> usize {
     let kernel = &state.kernel;
     let cpu = size_of::<Cpu>() + 4 * size_of::<Frame>() + 64;
-    let task = size_of::<Task>() + 32;
+    let task = size_of::<SimulatedTask>() + 32;
     size_of::<State>()
         + kernel.cpus().len() * cpu
         + kernel.tasks().len() * task

@@ -8,12 +8,12 @@ use super::*;
 use crate::Rules;
 use crate::image::TaskId;
 use crate::scenario::{
-    Arrivals, Does, Interrupt, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Policy,
-    RtBudget, Scenario, Step as Do, Task,
+    Arrivals, Does, Interrupt, InterruptKind, Length, LockBreak, LockKind, Machine, Path, RtBudget,
+    Scenario, ScenarioTask, Step as Do, TaskPolicy,
 };
 
 /// A machine with so many CPUs, no tick, and tasks that run these steps again and again.
-fn machine(cpus: u32, tasks: Vec<(Policy, Option<u32>, Vec<Do>)>) -> Scenario {
+fn machine(cpus: u32, tasks: Vec<(TaskPolicy, Option<u32>, Vec<Do>)>) -> Scenario {
     let mut scenario = Scenario {
         name: "test".into(),
         machine: Machine { cpus, tick_hz: 0, idle_states: Vec::new() },
@@ -23,7 +23,7 @@ fn machine(cpus: u32, tasks: Vec<(Policy, Option<u32>, Vec<Do>)>) -> Scenario {
         let name = format!("task{number}");
         scenario.paths.push(Path { name: name.clone(), steps });
         let does = Does::Path(name.clone());
-        scenario.tasks.push(Task { name, policy, cpu, group: None, does });
+        scenario.tasks.push(ScenarioTask { name, policy, cpu, group: None, does });
     }
     scenario
 }
@@ -41,8 +41,8 @@ fn with_device(mut scenario: Scenario, handler: Vec<Do>) -> Scenario {
     scenario
 }
 
-const FAIR: Policy = Policy::Other(0);
-const URGENT: Policy = Policy::Fifo(50);
+const FAIR: TaskPolicy = TaskPolicy::Other(0);
+const URGENT: TaskPolicy = TaskPolicy::Fifo(50);
 
 fn compute() -> Do {
     Do::Compute(Length::Fixed(1_000))

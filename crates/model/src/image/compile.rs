@@ -9,7 +9,8 @@ use super::{
 };
 use crate::rules::Rules;
 use crate::scenario::{
-    Count, Does, Group, Interrupt, InterruptKind, Length, Policy, RtBudget, Scenario, Step, Task,
+    Count, Does, Group, Interrupt, InterruptKind, Length, RtBudget, Scenario, ScenarioTask, Step,
+    TaskPolicy,
 };
 
 /// Those that wait for a CPU are bits of a word, of which the kernel's own take two.
@@ -19,7 +20,7 @@ const MOST_SOURCES: usize = 62;
 const MOST_GROUPS: usize = crate::scenario::limits::GROUPS;
 
 /// What threads of interrupts get on RT.
-const IRQ_THREAD: Policy = Policy::Fifo(50);
+const IRQ_THREAD: TaskPolicy = TaskPolicy::Fifo(50);
 
 pub(super) fn compile(scenario: &Scenario, rules: Rules) -> Result<Image, ImageError> {
     check_numbers(scenario)?;
@@ -76,7 +77,7 @@ fn check_numbers(scenario: &Scenario) -> Result<(), ImageError> {
             (Does::Probe { period_ps: 0..=999, .. }, _) => {
                 return number("a probe's period in ps", 0, "1 ns at least");
             }
-            (_, Policy::Fifo(priority) | Policy::RoundRobin(priority))
+            (_, TaskPolicy::Fifo(priority) | TaskPolicy::RoundRobin(priority))
                 if !(1..=99).contains(&priority) =>
             {
                 return number("a real-time priority", priority.into(), "1 to 99");
@@ -210,7 +211,11 @@ impl Compiler {
         Ok(())
     }
 
-    fn task_code(&mut self, scenario: &Scenario, task: &Task) -> Result<CodeId, ImageError> {
+    fn task_code(
+        &mut self,
+        scenario: &Scenario,
+        task: &ScenarioTask,
+    ) -> Result<CodeId, ImageError> {
         let (steps, return_to_user) = match &task.does {
             Does::Path(path) => (steps_of(scenario, path)?, None),
             Does::Probe { path: Some(path), .. } => {
@@ -363,7 +368,7 @@ impl Compiler {
             });
             self.tasks.push(TaskImage {
                 name,
-                policy: Policy::Other(0),
+                policy: TaskPolicy::Other(0),
                 cpu: Some(CpuId::at(cpu as usize)),
                 budget: None,
                 code,

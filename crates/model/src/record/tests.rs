@@ -1,17 +1,22 @@
 use super::*;
-use crate::scenario::{Does, LockKind, Machine, Path, Step, Task, length::Length};
+use crate::scenario::{Does, LockKind, Machine, Path, ScenarioTask, Step, length::Length};
 use crate::simulation::Until;
 
 fn scenario(steps: Vec<Step>) -> Scenario {
-    let task =
-        |name: &str, policy, does| Task { name: name.into(), policy, cpu: None, group: None, does };
+    let task = |name: &str, policy, does| ScenarioTask {
+        name: name.into(),
+        policy,
+        cpu: None,
+        group: None,
+        does,
+    };
     Scenario {
         name: "test".into(),
         machine: Machine { cpus: 1, tick_hz: 250, idle_states: Vec::new() },
         paths: vec![Path { name: "load".into(), steps }],
         tasks: vec![
-            task("probe", Policy::Fifo(80), Does::Probe { period_ps: 488_281_250, path: None }),
-            task("load", Policy::Other(0), Does::Path("load".into())),
+            task("probe", TaskPolicy::Fifo(80), Does::Probe { period_ps: 488_281_250, path: None }),
+            task("load", TaskPolicy::Other(0), Does::Path("load".into())),
         ],
         ..Scenario::default()
     }
@@ -61,8 +66,8 @@ fn published_figures_make_no_other_scenario() {
 #[test]
 fn a_probe_that_never_runs_makes_a_run_invalid() {
     let mut starved = scenario(vec![Step::User(Length::Fixed(1_000_000))]);
-    starved.tasks[0].policy = Policy::Fifo(1);
-    starved.tasks[1].policy = Policy::Fifo(2);
+    starved.tasks[0].policy = TaskPolicy::Fifo(1);
+    starved.tasks[1].policy = TaskPolicy::Fifo(2);
     let run = recorded(&starved, "full", 100);
     let codes: Vec<&str> = run.validity.findings.iter().map(|f| f.code.as_str()).collect();
     assert_eq!(run.validity.verdict, wakescope_core::finding::Verdict::Invalid);
@@ -78,7 +83,7 @@ fn expiries_that_a_wakeup_swallows_are_counted_once() {
         Step::User(Length::Fixed(2_000_000)),
     ];
     let mut stalled = scenario(stall);
-    stalled.tasks[1].policy = Policy::Fifo(90);
+    stalled.tasks[1].policy = TaskPolicy::Fifo(90);
     let run = recorded(&stalled, "full", 2_000);
     let thread = &run.threads[0];
     let expiries = run.duration_ns * 1_000 / 488_281_250;

@@ -7,8 +7,8 @@ use wakescope_core::units::SpanNs;
 
 use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
 use super::{
-    Arrivals, Costs, Count, Does, Group, Interrupt, InterruptKind, Length, Measured, Policy,
-    RtBudget, Scenario, Settings, Step, Task,
+    Arrivals, Costs, Count, Does, Group, Interrupt, InterruptKind, Length, Measured, RtBudget,
+    Scenario, ScenarioTask, Settings, Step, TaskPolicy,
 };
 
 impl Scenario {
@@ -17,10 +17,10 @@ impl Scenario {
     ///
     /// ```
     /// use wakescope_model::Scenario;
-    /// use wakescope_model::scenario::{Does, Path, Step, Length, Task};
+    /// use wakescope_model::scenario::{Does, Path, Step, Length, ScenarioTask};
     /// let scenario = Scenario {
     ///     name: "busy".into(),
-    ///     tasks: vec![Task { name: "find".into(), does: Does::Path("f".into()), ..Task::default() }],
+    ///     tasks: vec![ScenarioTask { name: "find".into(), does: Does::Path("f".into()), ..ScenarioTask::default() }],
     ///     paths: vec![Path { name: "f".into(), steps: vec![Step::User(Length::Fixed(20_000))] }],
     ///     ..Scenario::default()
     /// };
@@ -131,14 +131,14 @@ fn write_costs(costs: &Costs, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn write_task(task: &Task, out: &mut String) -> fmt::Result {
+fn write_task(task: &ScenarioTask, out: &mut String) -> fmt::Result {
     writeln!(out, "\n[[task]]\nname = {}", quoted(&task.name))?;
     let policy = match task.policy {
-        Policy::Other(0) => None,
-        Policy::Other(nice) => Some(format!("other:{nice}")),
-        Policy::Fifo(priority) => Some(format!("fifo:{priority}")),
-        Policy::RoundRobin(priority) => Some(format!("rr:{priority}")),
-        Policy::Deadline(ns) => Some(format!("deadline:{}", SpanNs(ns).as_argument())),
+        TaskPolicy::Other(0) => None,
+        TaskPolicy::Other(nice) => Some(format!("other:{nice}")),
+        TaskPolicy::Fifo(priority) => Some(format!("fifo:{priority}")),
+        TaskPolicy::RoundRobin(priority) => Some(format!("rr:{priority}")),
+        TaskPolicy::Deadline(ns) => Some(format!("deadline:{}", SpanNs(ns).as_argument())),
     };
     if let Some(policy) = policy {
         writeln!(out, "policy = \"{policy}\"")?;

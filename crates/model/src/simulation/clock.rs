@@ -10,7 +10,7 @@ use super::watch::{Sample, Watch};
 use crate::image::{BudgetId, CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Kernel, Running, Sleep, Violation};
 use crate::scenario::length::rounded;
-use crate::scenario::{Arrivals, Count, Policy, draw};
+use crate::scenario::{Arrivals, Count, TaskPolicy, draw};
 use crate::trace::Transition;
 
 /// What a CPU does.
@@ -155,9 +155,9 @@ impl<'i, W: Watch> Clock<'i, W> {
         clock
     }
 
-    fn relative_deadline(&self, policy: Policy) -> u64 {
+    fn relative_deadline(&self, policy: TaskPolicy) -> u64 {
         match policy {
-            Policy::Deadline(ns) => self.now.saturating_add(ns),
+            TaskPolicy::Deadline(ns) => self.now.saturating_add(ns),
             _ => 0,
         }
     }
@@ -541,9 +541,9 @@ impl<W: Watch> Environment for Clock<'_, W> {
     fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let ran = self.now - self.cpus[cpu.index()].switched;
         match self.image.tasks[task.index()].policy {
-            Policy::Other(_) => ran >= Fair::SLICE_NS,
-            Policy::RoundRobin(_) => ran >= RR_SLICE_NS,
-            Policy::Fifo(_) | Policy::Deadline(_) => false,
+            TaskPolicy::Other(_) => ran >= Fair::SLICE_NS,
+            TaskPolicy::RoundRobin(_) => ran >= RR_SLICE_NS,
+            TaskPolicy::Fifo(_) | TaskPolicy::Deadline(_) => false,
         }
     }
 

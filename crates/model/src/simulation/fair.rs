@@ -1,6 +1,6 @@
 //! The fair class: who has run least, weighted by its nice value, is next.
 
-use crate::scenario::Policy;
+use crate::scenario::TaskPolicy;
 
 /// The slice of `SCHED_RR`.
 pub(super) const RR_SLICE_NS: u64 = 100_000_000;
@@ -20,8 +20,8 @@ impl Fair {
     const GRANULARITY_NS: u64 = 1_000_000;
 
     /// What `ran` nanoseconds count: less for a task of higher weight. A nice value is a factor of 1.25.
-    pub(super) fn charged(policy: Policy, ran: u64) -> u64 {
-        let Policy::Other(nice) = policy else { return 0 };
+    pub(super) fn charged(policy: TaskPolicy, ran: u64) -> u64 {
+        let TaskPolicy::Other(nice) = policy else { return 0 };
         if nice == 0 {
             return ran;
         }

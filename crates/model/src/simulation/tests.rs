@@ -3,8 +3,8 @@
 use super::*;
 use crate::Rules;
 use crate::scenario::{
-    Costs, Count, Does, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Policy,
-    Scenario, Step, Task,
+    Costs, Count, Does, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Scenario,
+    ScenarioTask, Step, TaskPolicy,
 };
 use crate::trace::Transition;
 
@@ -32,14 +32,18 @@ fn scenario(steps: Vec<Step>) -> Scenario {
         },
         paths: vec![Path { name: "load".into(), steps }],
         tasks: vec![
-            Task {
+            ScenarioTask {
                 name: "probe".into(),
-                policy: Policy::Fifo(80),
+                policy: TaskPolicy::Fifo(80),
                 cpu: None,
                 group: None,
                 does: Does::Probe { period_ps: 1_000_000_000, path: None },
             },
-            Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },
+            ScenarioTask {
+                name: "load".into(),
+                does: Does::Path("load".into()),
+                ..ScenarioTask::default()
+            },
         ],
         ..Scenario::default()
     }
@@ -270,11 +274,11 @@ fn interrupts_off_hold_up_every_model() {
 #[test]
 fn a_mutex_lends_the_priority_of_who_waits() {
     // Low takes the lock for 100 us, middle computes, the probe's own neighbour high wants the lock.
-    let task = |name: &str, priority| Task {
+    let task = |name: &str, priority| ScenarioTask {
         name: name.into(),
-        policy: Policy::Fifo(priority),
+        policy: TaskPolicy::Fifo(priority),
         does: Does::Path(name.into()),
-        ..Task::default()
+        ..ScenarioTask::default()
     };
     let locked = |before: Length, inside: Length| {
         vec![
@@ -323,10 +327,10 @@ fn a_seed_repeats_every_bit() {
     ]);
     load.machine.cpus = 2;
     load.machine.tick_hz = 1_000;
-    load.tasks.push(Task {
+    load.tasks.push(ScenarioTask {
         name: "load2".into(),
         does: Does::Path("load".into()),
-        ..Task::default()
+        ..ScenarioTask::default()
     });
     let log = |seed| {
         let image = Image::new(&load, Rules::named("full").unwrap()).unwrap();

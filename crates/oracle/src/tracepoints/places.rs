@@ -5,7 +5,7 @@ use wakescope_decode::{CODE_BYTES, Interrupted, KernelTask};
 use wakescope_model::Image;
 use wakescope_model::kernel::frame::After;
 use wakescope_model::kernel::{FrameKind, HARDIRQ_UNIT, Running};
-use wakescope_model::scenario::Policy;
+use wakescope_model::scenario::TaskPolicy;
 
 use crate::addresses::Addresses;
 
@@ -146,12 +146,12 @@ pub(super) fn kernel_task(image: &Image, at: &Running) -> KernelTask {
 }
 
 /// The number of a policy.
-pub(crate) fn policy(policy: Policy) -> u32 {
+pub(crate) fn policy(policy: TaskPolicy) -> u32 {
     match policy {
-        Policy::Other(_) => 0,
-        Policy::Fifo(_) => 1,
-        Policy::RoundRobin(_) => 2,
-        Policy::Deadline(_) => 6,
+        TaskPolicy::Other(_) => 0,
+        TaskPolicy::Fifo(_) => 1,
+        TaskPolicy::RoundRobin(_) => 2,
+        TaskPolicy::Deadline(_) => 6,
     }
 }
 

@@ -224,7 +224,7 @@ fn one_step(random: &mut Random, in_handler: bool) -> Vec<Do> {
 /// A scenario that is small enough without reductions, now and then.
 fn drawn(random: &mut Random) -> Scenario {
     let cpus = 1 + random.below(2);
-    let policies = [FAIR, URGENT, Policy::Fifo(10)];
+    let policies = [FAIR, URGENT, TaskPolicy::Fifo(10)];
     let mut task = |number: usize| {
         let policy = policies[random.below(3)];
         let cpu = if random.below(3) == 0 { None } else { Some([0, number % cpus][cpus - 1]) };

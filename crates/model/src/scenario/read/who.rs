@@ -1,7 +1,9 @@
 //! Who uses the CPUs: tasks and interrupts.
 
 use super::super::words::{ARRIVES, BURSTS, GROUP, INTERRUPT, TASK};
-use super::super::{Arrivals, Does, Group, Interrupt, InterruptKind, Path, Policy, Task};
+use super::super::{
+    Arrivals, Does, Group, Interrupt, InterruptKind, Path, ScenarioTask, TaskPolicy,
+};
 use super::at::{At, Fields};
 use super::error::Problem;
 use super::names::{Names, nothing};
@@ -43,14 +45,14 @@ pub(super) fn tasks(
     cpus: u32,
     groups: &[Group],
     paths: &[Path],
-) -> Result<Vec<Task>, Problem> {
-    let mut tasks: Vec<Task> = Vec::new();
+) -> Result<Vec<ScenarioTask>, Problem> {
+    let mut tasks: Vec<ScenarioTask> = Vec::new();
     for at in at.list(limits::TASKS, "tasks, each under [[task]]")? {
         let fields = at.fields("a task", TASK)?;
         let name = fields.need("name")?;
-        let task = Task {
+        let task = ScenarioTask {
             name: name.name(limits::TASK_NAME)?,
-            policy: fields.get("policy").map_or(Ok(Policy::default()), |at| policy(&at))?,
+            policy: fields.get("policy").map_or(Ok(TaskPolicy::default()), |at| policy(&at))?,
             cpu: cpu(&fields, cpus)?,
             group: fields.get("group").map(|at| group(&at, groups)).transpose()?,
             does: does(&fields, paths)?,
@@ -98,21 +100,23 @@ fn does(fields: &Fields<'_>, paths: &[Path]) -> Result<Does, Problem> {
     }
 }
 
-fn policy(at: &At<'_>) -> Result<Policy, Problem> {
+fn policy(at: &At<'_>) -> Result<TaskPolicy, Problem> {
     let expected = "a policy: other, other:-20 to other:19, fifo:1 to fifo:99, rr:1 to rr:99, or \
                     deadline:1ms";
     let text = at.text(expected)?;
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let priority = value.parse().ok().filter(|priority| (1..=99).contains(priority));
     let policy = match name {
-        "other" if text == "other" => Some(Policy::Other(0)),
-        "other" => value.parse().ok().filter(|nice| (-20..=19).contains(nice)).map(Policy::Other),
-        "fifo" => priority.map(Policy::Fifo),
-        "rr" => priority.map(Policy::RoundRobin),
+        "other" if text == "other" => Some(TaskPolicy::Other(0)),
+        "other" => {
+            value.parse().ok().filter(|nice| (-20..=19).contains(nice)).map(TaskPolicy::Other)
+        }
+        "fifo" => priority.map(TaskPolicy::Fifo),
+        "rr" => priority.map(TaskPolicy::RoundRobin),
         "deadline" => {
             let span = value.parse::<wakescope_core::units::SpanNs>().ok();
             let possible = |ns: &u64| (1..=limits::LENGTH_NS).contains(ns);
-            span.map(|span| span.0).filter(possible).map(Policy::Deadline)
+            span.map(|span| span.0).filter(possible).map(TaskPolicy::Deadline)
         }
         _ => None,
     };

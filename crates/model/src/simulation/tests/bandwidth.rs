@@ -5,15 +5,15 @@ use super::*;
 use crate::scenario::{Group, RtBudget};
 
 /// One CPU, and tasks that never sleep, of these policies. Those of the fair class share a quota of 2 ms.
-fn busy(rt: Option<RtBudget>, policies: &[Policy]) -> Scenario {
+fn busy(rt: Option<RtBudget>, policies: &[TaskPolicy]) -> Scenario {
     let mut scenario = scenario(vec![Step::User(us(1_000_000))]);
     scenario.machine.tick_hz = 1_000;
     scenario.kernel.rt = rt;
     scenario.groups =
         vec![Group { name: "batch".into(), quota_ns: 2_000_000, period_ns: 10_000_000 }];
-    let task = |policy: &Policy| {
-        let is_fair = matches!(policy, Policy::Other(_));
-        Task {
+    let task = |policy: &TaskPolicy| {
+        let is_fair = matches!(policy, TaskPolicy::Other(_));
+        ScenarioTask {
             name: if is_fair { "batch".into() } else { "hog".into() },
             policy: *policy,
             cpu: None,
@@ -41,7 +41,7 @@ fn line(image: &Image, at_ns: u64, what: Transition) -> Option<String> {
 }
 
 #[track_caller]
-fn check(rt: Option<RtBudget>, policies: &[Policy], want: &[&str]) {
+fn check(rt: Option<RtBudget>, policies: &[TaskPolicy], want: &[&str]) {
     let until = Until { samples: 1, ns: 15_000_000 };
     assert_eq!(lines(&busy(rt, policies), "full", until, line), want, "{rt:?}");
 }
@@ -51,8 +51,8 @@ fn budget(fair_server: bool) -> Option<RtBudget> {
     Some(RtBudget { runtime_ns: 3_000_000, period_ns: 10_000_000, fair_server })
 }
 
-const HOG: Policy = Policy::Fifo(50);
-const BATCH: Policy = Policy::Other(0);
+const HOG: TaskPolicy = TaskPolicy::Fifo(50);
+const BATCH: TaskPolicy = TaskPolicy::Other(0);
 
 #[test]
 fn real_time_tasks_give_way_to_others_for_the_rest_of_a_period() {

@@ -16,11 +16,17 @@ fn interrupted(bh_lock: bool) -> Scenario {
     scenario.tasks = Vec::new();
     scenario.paths = Vec::new();
     for (name, policy, steps) in
-        [("low", Policy::Other(0), low), ("middle", Policy::Fifo(10), middle)]
+        [("low", TaskPolicy::Other(0), low), ("middle", TaskPolicy::Fifo(10), middle)]
     {
         scenario.paths.push(Path { name: name.into(), steps });
         let does = Does::Path(name.into());
-        scenario.tasks.push(Task { name: name.into(), policy, cpu: None, group: None, does });
+        scenario.tasks.push(ScenarioTask {
+            name: name.into(),
+            policy,
+            cpu: None,
+            group: None,
+            does,
+        });
     }
     let at = |us: u64| Some(Arrivals::Recorded(vec![us * 1_000]));
     for (name, kind, arrivals, steps) in [

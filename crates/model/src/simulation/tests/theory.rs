@@ -37,16 +37,16 @@ fn task_set(tasks: &[Periodic]) -> Scenario {
     };
     // No period shares a factor with it, so that it meets the others at all distances.
     scenario.tasks[0].does = Does::Probe { period_ps: 1_009_007_000, path: None };
-    scenario.tasks[0].policy = Policy::Fifo(1);
+    scenario.tasks[0].policy = TaskPolicy::Fifo(1);
     for (index, &(period, work)) in tasks.iter().enumerate() {
         let name = format!("task{index}");
         let released = format!("released{index}");
         let priority = 90 - u8::try_from(index).unwrap();
-        scenario.tasks.push(Task {
+        scenario.tasks.push(ScenarioTask {
             name: name.clone(),
-            policy: Policy::Fifo(priority),
+            policy: TaskPolicy::Fifo(priority),
             does: Does::Path(name.clone()),
-            ..Task::default()
+            ..ScenarioTask::default()
         });
         scenario.interrupts.push(Interrupt {
             name: released.clone(),

@@ -60,13 +60,14 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                     }
                 };
                 let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-                let task = |(i, (policy, cpu, group, does)): (usize, (_, _, usize, _))| Task {
-                    name: format!("task {i}"),
-                    policy,
-                    cpu,
-                    group: names.get(group).cloned(),
-                    does: with_path(does),
-                };
+                let task =
+                    |(i, (policy, cpu, group, does)): (usize, (_, _, usize, _))| ScenarioTask {
+                        name: format!("task {i}"),
+                        policy,
+                        cpu,
+                        group: names.get(group).cloned(),
+                        does: with_path(does),
+                    };
                 let tasks = tasks.into_iter().enumerate().map(task).collect();
                 let interrupt = |(i, (kind, arrivals, cpu))| Interrupt {
                     name: format!("irq {i}"),
@@ -272,12 +273,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 0..8)
 }
 
-fn policy() -> impl Strategy<Value = Policy> {
+fn policy() -> impl Strategy<Value = TaskPolicy> {
     prop_oneof![
-        (-20_i8..=19).prop_map(Policy::Other),
-        (1_u8..=99).prop_map(Policy::Fifo),
-        (1_u8..=99).prop_map(Policy::RoundRobin),
-        (1..=HOUR).prop_map(Policy::Deadline),
+        (-20_i8..=19).prop_map(TaskPolicy::Other),
+        (1_u8..=99).prop_map(TaskPolicy::Fifo),
+        (1_u8..=99).prop_map(TaskPolicy::RoundRobin),
+        (1..=HOUR).prop_map(TaskPolicy::Deadline),
     ]
 }
 
