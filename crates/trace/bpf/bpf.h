@@ -58,3 +58,23 @@ static long (*bpf_get_task_stack)(void *task, void *buf, u32 size, u64 flags) = 
 				      __builtin_preserve_access_index(&(pointer)->field));         \
 		_value;                                                                            \
 	})
+
+/*
+ * The number of the CPU that switches away from `prev`. The task knows it: before 6.10, asking the kernel takes a
+ * call. A kernel for a single CPU has it nowhere.
+ */
+INLINE u32 switching_cpu(struct task_struct *prev)
+{
+	struct task_struct___cpu *older = (void *)prev;
+	u32 number = 0;
+	if (FIELD_EXISTS(prev->thread_info.cpu)) {
+		number = prev->thread_info.cpu;
+		/* Two reads: of one with a place that is chosen before, nothing can be left out. */
+		asm volatile("" : "+r"(number));
+	} else if (FIELD_EXISTS(older->cpu)) {
+		number = older->cpu;
+	}
+	/* Nothing of what follows is done in both branches. */
+	asm volatile("" : "+r"(number));
+	return number;
+}

@@ -17,6 +17,7 @@
  */
 #include "bpf.h"
 #include "watch.h"
+#include "watch_counts.h"
 #include "watch_tasks.h"
 #include "watch_turns.h"
 
@@ -32,7 +33,6 @@ MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");
 /* Of each row on each CPU, so that no two CPUs write the same. */
 MAP(MAP_ARRAY, u32, struct extremes, 1, MAP_MMAPABLE) row_extremes SEC(".maps");
 MAP(MAP_ARRAY, u32, struct cpu_row, 1, MAP_MMAPABLE) cpu_rows SEC(".maps");
-MAP(MAP_ARRAY, u32, struct watch_counts, 1, MAP_MMAPABLE) watch_counts SEC(".maps");
 MAP(MAP_HASH, struct series, u32, 1, 0) series_rows SEC(".maps");
 /* Rows that count for nobody yet. Before 5.12 programs cannot draw numbers by an atomic addition. */
 struct {
@@ -41,6 +41,16 @@ struct {
 	u32 *value;
 } free_rows SEC(".maps");
 
+/* The highest bit that is set in a byte: no instruction of BPF tells. */
+#define TWICE(n) n, n
+#define FOUR(n) TWICE(n), TWICE(n)
+#define SIXTEEN(n) FOUR(n), FOUR(n), FOUR(n), FOUR(n)
+#define SIXTY_FOUR(n) SIXTEEN(n), SIXTEEN(n), SIXTEEN(n), SIXTEEN(n)
+const volatile u8 highest_bits[256] = {
+	0, 0, TWICE(1), FOUR(2), FOUR(3), FOUR(3), SIXTEEN(4), SIXTEEN(5), SIXTEEN(5),
+	SIXTY_FOUR(6), SIXTY_FOUR(7), SIXTY_FOUR(7),
+};
+
 /* 16 buckets an octave from 2^7 ns up to 2^34 ns, one for what is less, and one for what is more. */
 INLINE u32 bucket_of(u64 ns)
 {
@@ -48,21 +58,19 @@ INLINE u32 bucket_of(u64 ns)
 		return 0;
 	if (ns >> END_OCTAVE)
 		return BUCKETS - 1;
-	u64 rest = ns;
-	u32 octave = 0;
-	/* No instruction of BPF does this. */
-	if (rest >> 32) { octave = 32; rest >>= 32; }
-	if (rest >> 16) { octave += 16; rest >>= 16; }
-	if (rest >> 8) { octave += 8; rest >>= 8; }
-	if (rest >> 4) { octave += 4; rest >>= 4; }
-	if (rest >> 2) { octave += 2; rest >>= 2; }
-	octave += rest >> 1;
+	u32 octave = LEAST_OCTAVE;
+	if (ns >> 15) {
+		octave = 15;
+		if (ns >> 23)
+			octave = ns >> 31 ? 31 : 23;
+	}
+	octave += highest_bits[(ns >> octave) & 255];
 	u32 within = (ns >> (octave - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1);
 	return 1 + ((octave - LEAST_OCTAVE) << OCTAVE_BITS) + within;
 }
 
-/* The row for `key`: that of all others if there is none, and none is free. */
-INLINE u32 row_of(struct series *key)
+/* The index of the row for `key`: that of all others if there is none, and none is free. */
+APART u32 row_of(struct series *key)
 {
 	u32 *known = bpf_map_lookup_elem(&series_rows, key);
 	if (known)
@@ -86,20 +94,11 @@ INLINE u32 row_of(struct series *key)
 	return known ? *known : OTHERS;
 }
 
-/* Whose wait it is, looked up only when the row that the task was counted in last is not its own any more. */
-INLINE u32 row_of_task(struct task_books *books, struct series *key)
+/* Whether a row counts the waits of these tasks. */
+INLINE int counts_waits_of(struct waits_row *row, struct series *key)
 {
-	if (!books)
-		return row_of(key);
-	u32 index = books->row;
-	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
-	if (HOT(row && READ_ONCE(row->used) && row->cgroup == key->cgroup && row->comm[0] == key->comm[0] &&
-		row->comm[1] == key->comm[1]))
-		return index;
-	index = row_of(key);
-	/* The series of others is not kept: a row may become free. */
-	books->row = index == OTHERS ? NO_ROW : index;
-	return index;
+	return READ_ONCE(row->used) && row->cgroup == key->cgroup && row->comm[0] == key->comm[0] &&
+	       row->comm[1] == key->comm[1];
 }
 
 /* Only this CPU counts in these, but whoever reads them puts them back to 0. */
@@ -111,9 +110,21 @@ INLINE void note_extremes(struct extremes *of, u64 ns)
 		WRITE_ONCE(of->inverted_min, ~ns);
 }
 
-INLINE void count_wait(u32 index, u32 number, struct cpu_row *cpu, u64 ns)
+/*
+ * Counts a wait of a task with that `key`, whose row is looked up only when the one that the task was counted in
+ * last is not its own any more.
+ */
+INLINE void count_wait(struct task_books *books, struct series *key, u32 number, struct cpu_row *cpu, u64 ns)
 {
+	u32 index = books ? books->row : NO_ROW;
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	if (COLD(!row || !counts_waits_of(row, key))) {
+		index = row_of(key);
+		row = bpf_map_lookup_elem(&rows, &index);
+		/* The series of others is not kept: a row may become free. */
+		if (books)
+			books->row = index == OTHERS ? NO_ROW : index;
+	}
 	u32 at = index * cpu_count + number;
 	struct extremes *extremes = bpf_map_lookup_elem(&row_extremes, &at);
 	u32 bucket = bucket_of(ns);
@@ -122,17 +133,16 @@ INLINE void count_wait(u32 index, u32 number, struct cpu_row *cpu, u64 ns)
 	ADD(row->sum, ns);
 	ADD(row->buckets[bucket], 1);
 	note_extremes(extremes, ns);
-	cpu->count++;
 	cpu->sum += ns;
 	cpu->buckets[bucket]++;
 	note_extremes(&cpu->extremes, ns);
 }
 
 /* Waits that no program saw are in none of the sums, nor in what these are compared with. */
-INLINE void miss(struct task_books *books, struct watch_counts *counts, u64 waits, u64 ns)
+INLINE void miss(struct task_books *books, u64 waits, u64 ns)
 {
-	ADD(counts->missed, waits);
-	ADD(counts->missed_ns, ns);
+	COUNT(missed, waits);
+	COUNT(missed_ns, ns);
 	books->arrivals_before += waits;
 	books->run_delay_before += ns;
 }
@@ -158,7 +168,7 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 		books->count++;
 		books->sum += ns;
 	}
-	count_wait(row_of_task(books, whose), number, cpu, ns);
+	count_wait(books, whose, number, cpu, ns);
 }
 
 /*
@@ -166,7 +176,7 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
  * switch (a guest of 6.18 omits up to one in a hundred). What the task waited is what the kernel has added
  * since, if it was not overlooked more than once.
  */
-INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
+APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 {
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
@@ -174,12 +184,12 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 	struct task_books *books = known_books(pid);
 	if (!books || arrivals < books->arrivals || counted < books->run_delay) {
 		/* What it has waited this time is known only if it was the first time. */
-		books = books_of(task, counted, arrivals == 1 ? 0 : arrivals, counts);
+		books = renewed_books(pid, counted, arrivals == 1 ? 0 : arrivals);
 		if (!books)
-			return;
+			return 0;
 		if (arrivals != 1) {
-			ADD(counts->missed, 1);
-			return;
+			COUNT(missed, 1);
+			return 0;
 		}
 	}
 	/* The task may be about to sleep. */
@@ -188,64 +198,97 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 	books->arrivals = arrivals;
 	books->run_delay = counted;
 	if (waits > 1)
-		miss(books, counts, waits, ns);
+		miss(books, waits, ns);
 	if (waits != 1)
-		return;
-	ADD(counts->caught_up, 1);
+		return 0;
+	COUNT(caught_up, 1);
 	struct series whose;
 	describe_series(&whose, task);
 	wait_ended(&whose, books, number, cpu, ns);
+	return 0;
+}
+
+/* The task was preempted when it was about to sleep: to the kernel that is no wait. */
+APART int runs_without_stamp(struct task_books *books, struct task_struct *task)
+{
+	COUNT(unstamped, 1);
+	if (books) {
+		books->unstamped++;
+		note_queue(books, task, task->nvcsw);
+	}
+	return 0;
+}
+
+/* The task waits longer than its stamp tells, or the stamp is wrong. 1 if the wait is not counted. */
+APART int is_odd(struct task_books *books, u64 earlier, u64 last, u64 clock, u64 queued)
+{
+	if (earlier) {
+		COUNT(moved, 1);
+		COUNT(moved_ns, earlier);
+	}
+	if (clock >= queued)
+		return 0;
+	COUNT(discarded, 1);
+	if (books) {
+		books->run_delay_before += earlier + last;
+		books->arrivals_before++;
+	}
+	return 1;
+}
+
+/* The kernel has counted other waits since the task was seen last; 1 if any of these was not seen here. */
+APART int has_missed(struct task_books *books, u64 arrivals, u64 earlier)
+{
+	u64 waits = unseen(books, arrivals);
+	if (waits)
+		miss(books, waits, earlier);
+	return waits != 0;
 }
 
 /* The task is switched to, and its `turn` begins. */
-INLINE void switch_in(struct task_struct *task, struct turn *turn, struct watch_counts *counts, u32 number,
-		      struct cpu_row *cpu, struct cpu_turns *turns)
+INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, struct cpu_row *cpu,
+		      struct cpu_turns *turns)
 {
-	u64 queued = task->sched_info.last_queued;
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
-	u64 clock = turn->clock;
-	struct task_books *books = books_of(task, counted, arrivals, counts);
+	u32 pid = task->pid;
+	struct task_books *books = known_books(pid);
+	/* The kernel's own sums only grow. */
+	if (COLD(!books || arrivals < books->arrivals || counted < books->run_delay))
+		books = renewed_books(pid, counted, arrivals);
+	u64 queued = task->sched_info.last_queued;
 	if (COLD(!queued)) {
-		/* Preempted when it was about to sleep: to the kernel that is no wait. */
-		ADD(counts->unstamped, 1);
-		if (books) {
-			books->unstamped++;
-			note_queue(books, task, task->nvcsw);
-		}
+		runs_without_stamp(books, task);
 		return;
 	}
-	u64 earlier = 0, last = clock - queued;
-	if (COLD(books && !books->count && books->row == NO_ROW && arrivals))
-		ADD(counts->first, 1);
-	if (books) {
-		u64 waits = unseen(books, arrivals);
+	u64 clock = turn->clock, earlier = 0, last = clock - queued;
+	if (HOT(books)) {
+		if (COLD(books->row == NO_ROW && !books->count && arrivals))
+			COUNT(first, 1);
 		earlier = counted - books->run_delay;
-		if (COLD(waits)) {
-			miss(books, counts, waits, earlier);
+		if (COLD(arrivals != books->arrivals || books->unstamped) &&
+		    has_missed(books, arrivals, earlier))
 			earlier = 0;
-		}
 		books->run_delay = counted + last;
 		books->arrivals = arrivals + 1;
 	}
-	if (COLD(earlier)) {
-		ADD(counts->moved, 1);
-		ADD(counts->moved_ns, earlier);
+	u64 ns = earlier + last;
+	if (HOT(!earlier && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
+		wait_ended(&turn->whose, books, number, cpu, ns);
+		if (COLD(ns >= LEAST_LONG))
+			keep_long_wait(task, books, turns, ns, last);
 	}
-	if (COLD(clock < queued)) {
-		ADD(counts->discarded, 1);
-		if (books) {
-			books->run_delay_before += earlier + last;
-			books->arrivals_before++;
-			note_queue(books, task, task->nvcsw);
-		}
-		return;
-	}
-	wait_ended(&turn->whose, books, number, cpu, earlier + last);
-	if (COLD(earlier + last >= LEAST_LONG))
-		keep_long_wait(task, turn, books, turns, earlier + last, last);
-	if (books)
+	if (HOT(books))
 		note_queue(books, task, task->nvcsw);
+}
+
+/* Another task runs here than was switched to last. Nothing is known of who ran before the first switch. */
+APART int runs_unseen(struct task_struct *task, u32 number, struct cpu_row *cpu, struct cpu_turns *turns)
+{
+	turns->turns[(turns->seen - 1) & (TURNS - 1)].pid = NOBODY;
+	if (cpu->switches && task->pid)
+		catch_up(task, number, cpu);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
@@ -253,30 +296,26 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
 	struct task_struct___state *older = (void *)prev;
-	u32 zero = 0, number = bpf_get_smp_processor_id();
-	struct watch_counts *counts = bpf_map_lookup_elem(&watch_counts, &zero);
+	u32 number = switching_cpu(prev);
 	struct cpu_row *cpu = bpf_map_lookup_elem(&cpu_rows, &number);
 	struct cpu_turns *turns = bpf_map_lookup_elem(&cpu_turns, &number);
-	if (!counts || !cpu || !turns)
+	if (!cpu || !turns)
 		return 0;
-	u32 left = prev->pid, runs = next->pid;
-	if (COLD(cpu->runs != left))
-		turns->turns[(turns->seen - 1) & (TURNS - 1)].pid = NOBODY;
-	/* Nothing is known of who ran before the first switch. */
-	if (COLD(cpu->switches && cpu->runs != left && left))
-		catch_up(prev, counts, number, cpu);
+	if (COLD(cpu->runs != (u32)prev->pid))
+		runs_unseen(prev, number, cpu, turns);
+	u32 runs = next->pid;
 	cpu->switches++;
 	cpu->runs = runs;
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
-		forget_task(left);
+		forget_task(prev->pid);
 	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	describe_turn(turn, next);
 	if (COLD(!turns->seen))
 		turns->first_irq = turn->irq;
 	/* Idle never waits. */
 	if (runs)
-		switch_in(next, turn, counts, number, cpu, turns);
+		switch_in(next, turn, number, cpu, turns);
 	turns->seen++;
 	return 0;
 }

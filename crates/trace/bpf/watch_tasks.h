@@ -14,6 +14,7 @@
 
 #include "bpf.h"
 #include "watch.h"
+#include "watch_counts.h"
 
 /* The number of places, which is a power of 2, less one. */
 const volatile u32 place_mask = 0;
@@ -23,8 +24,6 @@ MAP(MAP_ARRAY, u32, struct task_books, 1, 0) places SEC(".maps");
 MAP(MAP_HASH, u32, u32, 1, 0) owners SEC(".maps");
 /* The books of tasks whose place another has. */
 MAP(MAP_HASH, u32, struct task_books, 1, 0) displaced SEC(".maps");
-
-#define ADD(counter, n) __sync_fetch_and_add(&(counter), n)
 
 /* The books of a task; 0 if it has none. */
 INLINE struct task_books *known_books(u32 pid)
@@ -51,30 +50,26 @@ INLINE struct task_books *new_books(u32 pid, struct task_books *fresh)
 	return bpf_map_lookup_elem(&displaced, &pid);
 }
 
-INLINE void forget_task(u32 pid)
+APART int forget_task(u32 pid)
 {
 	u32 number = pid & place_mask;
 	struct task_books *place = bpf_map_lookup_elem(&places, &number);
 	if (!place || place->pid != pid) {
 		bpf_map_delete_elem(&displaced, &pid);
-		return;
+		return 0;
 	}
 	/* Before the next owner can enter. */
 	WRITE_ONCE(place->pid, 0);
 	bpf_map_delete_elem(&owners, &number);
+	return 0;
 }
 
-/* What is known of the task; made anew if it was never seen, or another task had its number. */
-INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 arrivals,
-				   struct watch_counts *counts)
+/* Books for a task that was never seen, or whose number another had; 0 if there is no room. */
+APART struct task_books *renewed_books(u32 pid, u64 counted, u64 arrivals)
 {
-	u32 pid = task->pid;
 	struct task_books *books = known_books(pid);
-	/* The kernel's own sums only grow. */
-	if (HOT(books && arrivals >= books->arrivals && counted >= books->run_delay))
-		return books;
 	if (books && arrivals)
-		ADD(counts->contradicted, 1);
+		COUNT(contradicted, 1);
 	struct task_books fresh = {
 		/* Of a task that never ran, all that was counted belongs to this wait. */
 		.run_delay = arrivals ? counted : 0,
@@ -86,6 +81,6 @@ INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 ar
 	};
 	books = new_books(pid, &fresh);
 	if (!books)
-		ADD(counts->untracked, 1);
+		COUNT(untracked, 1);
 	return books;
 }

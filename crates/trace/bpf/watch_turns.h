@@ -111,9 +111,10 @@ INLINE void stopped_by_quota(struct long_wait *wait, struct task_struct *task, s
 }
 
 /* Keeps the wait that has just ended, of which `here` was in this CPU's queue, if it is among the longest. */
-INLINE void keep_long_wait(struct task_struct *task, struct turn *turn, struct task_books *books,
-			   struct cpu_turns *turns, u64 ns, u64 here)
+APART int keep_long_wait(struct task_struct *task, struct task_books *books, struct cpu_turns *turns, u64 ns,
+			 u64 here)
 {
+	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	turns->long_waits++;
 	u64 asked = READ_ONCE(turns->asked);
 	u32 first = (asked & (BANKS - 1)) * LONGEST, place = 0;
@@ -124,7 +125,7 @@ INLINE void keep_long_wait(struct task_struct *task, struct turn *turn, struct t
 			turns->longest[first + at].ns = 0;
 	}
 	if (ns <= turns->floor)
-		return;
+		return 0;
 	for (u32 at = 1; at < LONGEST; at++)
 		if (turns->longest[first + at].ns < turns->longest[first + place].ns)
 			place = at;
@@ -149,4 +150,5 @@ INLINE void keep_long_wait(struct task_struct *task, struct turn *turn, struct t
 		if (turns->longest[first + at].ns < floor)
 			floor = turns->longest[first + at].ns;
 	turns->floor = floor;
+	return 0;
 }
