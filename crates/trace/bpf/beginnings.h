@@ -281,6 +281,13 @@ INLINE int is_stranger(struct task_struct *task)
 	return 0;
 }
 
+/* The same where threads of a name are followed: whether the name begins otherwise. */
+INLINE int begins_otherwise(struct task_struct *task)
+{
+	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
+	return ((comm[0] ^ target_comm[0]) & target_comm_mask) != 0;
+}
+
 INLINE int is_target(struct task_struct *task)
 {
 	if (targets == PROCESS)
@@ -386,4 +393,10 @@ SEC("tp_btf/sched_waking") int on_waking_of_process(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	return HOT(task->tgid != (s32)target_pid) ? 0 : target_is_woken(ctx);
+}
+
+/* The same where threads of a name are. */
+SEC("tp_btf/sched_waking") int on_waking_of_comm(u64 *ctx)
+{
+	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : target_is_woken(ctx);
 }

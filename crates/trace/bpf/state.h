@@ -13,6 +13,8 @@ enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3, THREAD = 4 };
 const volatile u32 targets = NAMED;
 const volatile u32 target_pid = 0;
 const volatile u64 target_comm[2] = {};
+/* The bits of the first word of a name that tell: those of its text, and of the zero behind it. */
+const volatile u64 target_comm_mask = 0;
 const volatile u64 target_cgroup = 0;
 /*
  * Whether named threads announce when a wakeup is due, since it does not follow from a timer that wakes

@@ -374,6 +374,12 @@ SEC("tp_btf/sched_wakeup") int on_wakeup_of_process(u64 *ctx)
 	return HOT(task->tgid != (s32)target_pid) ? 0 : is_queued(ctx);
 }
 
+/* The same where threads of a name are. */
+SEC("tp_btf/sched_wakeup") int on_wakeup_of_comm(u64 *ctx)
+{
+	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : is_queued(ctx);
+}
+
 SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 {
 	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);

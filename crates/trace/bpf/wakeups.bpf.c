@@ -223,9 +223,9 @@ APART int follow_switch(u64 *ctx)
  */
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
-	int is_asked = is_waited_for(bpf_get_smp_processor_id()) || (also_followed & ALL_SECTIONS);
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
+	int is_asked = is_waited_for(switching_cpu(prev)) || (also_followed & ALL_SECTIONS);
 	if (also_followed & ALL_WAITS)
 		is_asked = is_asked || READ_ONCE(open_waits) || !is_stranger(prev) || !is_stranger(next);
 	return HOT(!is_asked) ? 0 : follow_switch(ctx);
@@ -234,7 +234,7 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 /* Of probes, and without sections. */
 SEC("tp_btf/sched_switch") int on_switch_for_probes(u64 *ctx)
 {
-	return HOT(!is_waited_for(bpf_get_smp_processor_id())) ? 0 : follow_switch(ctx);
+	return HOT(!is_waited_for(switching_cpu((void *)ctx[1]))) ? 0 : follow_switch(ctx);
 }
 
 /* Of a process, and without sections: a thread that waits is one of it until it has waited. */
@@ -244,7 +244,21 @@ SEC("tp_btf/sched_switch") int on_switch_of_process(u64 *ctx)
 	struct task_struct *next = (void *)ctx[2];
 	s32 process = target_pid;
 	if (HOT(prev->tgid != process && next->tgid != process &&
-		!is_waited_for(bpf_get_smp_processor_id())))
+		!is_waited_for(switching_cpu(prev))))
+		return 0;
+	return follow_switch(ctx);
+}
+
+/*
+ * Of threads of a name, and without sections. One that waits may be renamed meanwhile, by another thread of its
+ * process.
+ */
+SEC("tp_btf/sched_switch") int on_switch_of_comm(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	if (HOT(begins_otherwise(prev) && begins_otherwise(next) && !READ_ONCE(open_waits) &&
+		!is_waited_for(switching_cpu(prev))))
 		return 0;
 	return follow_switch(ctx);
 }

@@ -5,7 +5,7 @@
 //! Part of `make bench` (benches/tracer.py).
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode};
@@ -31,8 +31,13 @@ static NOTHING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nothing.bpf.o"
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often all is measured, one after the other.
-const ROUNDS: usize = 2;
+/// How often all is measured, one after the other. What counts is instructions, which chance has no part in.
+const ROUNDS: usize = 1;
+
+/// The name of the process that is followed, which is that of the file that it was started from.
+const COMM: &str = "exe";
+/// Its cgroup, in which nobody else is.
+const CGROUP: &str = "/sys/fs/cgroup/followed";
 
 /// Nothing is so late: no wakeup leaves the kernel.
 const NEVER: SpanNs = SpanNs(10_000_000_000);
@@ -67,11 +72,15 @@ fn say(text: &str) {
 }
 
 fn measure_all() -> Result<(), Failure> {
-    for (kind, target) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys")] {
+    for (kind, target) in
+        [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("cgroup2", "/sys/fs/cgroup")]
+    {
         mount(kind, target, "").map_err(|e| format!("cannot mount {kind}: {e}"))?;
     }
     let mut sleeper = Command::new("/proc/self/exe").spawn()?;
-    let all = [Whose::Probe, Whose::Process(sleeper.id()), Whose::All];
+    fs::create_dir(CGROUP)?;
+    fs::write(format!("{CGROUP}/cgroup.procs"), sleeper.id().to_string())?;
+    let all = [Whose::Probe, Whose::Process(sleeper.id()), Whose::Comm, Whose::Cgroup, Whose::All];
     // What is done for the first time takes longer.
     for (rank, pattern) in PATTERNS.iter().enumerate() {
         pattern.run(rank, None)?;
@@ -132,6 +141,10 @@ enum Whose {
     Probe,
     /// Those of a process that sleeps all the time, as `explain --pid` does.
     Process(u32),
+    /// The same by its name, as `explain --comm` does.
+    Comm,
+    /// And by its cgroup, as `explain --cgroup` does.
+    Cgroup,
     /// All tasks', as `watch` does.
     All,
 }
@@ -141,6 +154,8 @@ impl std::fmt::Display for Whose {
         f.write_str(match self {
             Self::Probe => "probe",
             Self::Process(_) => "process",
+            Self::Comm => "comm",
+            Self::Cgroup => "cgroup",
             Self::All => "watch",
         })
     }
@@ -157,6 +172,8 @@ impl Looking {
         let target = match *whose {
             Whose::Probe => Target::Probes,
             Whose::Process(pid) => Target::Process { pid },
+            Whose::Comm => Target::Comm { comm: COMM.into() },
+            Whose::Cgroup => Target::Cgroup { path: CGROUP.into() },
             Whose::All => {
                 let limits = Limits { series: 1_024, tasks: 1_024 };
                 return Ok(Self::Watching(Box::new(Watcher::start(limits, false)?)));

@@ -29,7 +29,7 @@ pub enum TargetError {
 
 /// `targets` of a [`Filter`]: see bpf/state.h.
 pub(crate) const PROCESS: u32 = 1;
-const COMM: u32 = 2;
+pub(crate) const COMM: u32 = 2;
 const CGROUP: u32 = 3;
 const THREAD: u32 = 4;
 
@@ -46,6 +46,16 @@ impl Filter {
     /// The same, of threads of a name only those in this cgroup.
     pub(crate) fn within(self, cgroup: Option<u64>) -> Self {
         Self { cgroup: cgroup.unwrap_or(self.cgroup), ..self }
+    }
+
+    /// The bits of the first word of its name that another name with the same bits shares: those of the text,
+    /// and of the zero that ends it.
+    pub(crate) fn comm_mask(self) -> u64 {
+        let bytes = self.comm[0].to_ne_bytes();
+        let length = bytes.iter().position(|&byte| byte == 0).map_or(8, |zero| zero + 1);
+        let mut mask = [0; 8];
+        mask[..length].fill(u8::MAX);
+        u64::from_ne_bytes(mask)
     }
 
     /// What programs are told of `target`. They follow an ID as that of a process or of a thread.
@@ -143,5 +153,10 @@ mod tests {
         assert_eq!(filter(Target::Process { pid: own }).unwrap().targets, THREAD);
         assert_eq!(filter(Target::Thread { tid: 1 }).unwrap().pid, 1);
         assert_eq!(comm("a").unwrap().comm, [u64::from(b'a').to_le(), 0]);
+        // What an older kernel left behind the text does not matter; that the text ends does.
+        assert_eq!(comm("a").unwrap().comm_mask(), 0xffff_u64.to_le());
+        for name in ["1234567", "12345678", "123456789"] {
+            assert_eq!(comm(name).unwrap().comm_mask(), u64::MAX);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::sections::Shows;
 use crate::shared::{
     ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
-use crate::target::{Filter, PROCESS};
+use crate::target::{COMM, Filter, PROCESS};
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
@@ -51,6 +51,7 @@ pub(super) fn load(
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
     let also_followed = u32::from(waits) * ALL_WAITS + u32::from(shows.any()) * ALL_SECTIONS;
+    let comm_mask = filter.comm_mask();
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -65,6 +66,7 @@ pub(super) fn load(
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)
+        .set_global("target_comm_mask", &comm_mask, true)
         .set_global("target_cgroup", &filter.cgroup, true)
         .set_global("announced", &announced, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
@@ -128,11 +130,15 @@ pub(super) fn form_of(
     shows: Shows,
 ) -> &'static str {
     let is_process = filter.targets == PROCESS;
+    let is_comm = filter.targets == COMM;
     match program.name {
         "on_switch" if options.is_of_probes() && !shows.any() => "on_switch_for_probes",
         "on_switch" if is_process && !shows.any() => "on_switch_of_process",
         "on_waking" if is_process => "on_waking_of_process",
         "on_wakeup_of_others" if is_process => "on_wakeup_of_process",
+        "on_switch" if is_comm && !shows.any() => "on_switch_of_comm",
+        "on_waking" if is_comm => "on_waking_of_comm",
+        "on_wakeup_of_others" if is_comm => "on_wakeup_of_comm",
         name => name,
     }
 }
@@ -239,7 +245,9 @@ mod tests {
         assert_eq!(forms(own.clone(), none), process);
         assert_eq!(forms(own, sections), process[1..]);
         let comm = Target::Comm { comm: "nobody".into() };
-        assert_eq!(forms(comm, none), others);
+        let of_comm = ["on_switch_of_comm", "on_wakeup_of_comm", others[1], "on_waking_of_comm"];
+        assert_eq!(forms(comm.clone(), none), of_comm);
+        assert_eq!(forms(comm, sections), of_comm[1..]);
         // Where the test runs in a thread of its own.
         let thread = Target::Thread { tid: wakescope_sys::sched::this_thread().number() };
         assert_eq!(forms(thread, none), others);
