@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use common::bench::skip;
 use common::disturbed::{Disturbed, is_blamed_on};
 use common::lab::{Bench, KERNEL, Ran, Stock};
+use common::measured::names;
 use wakescope_core::explain::{Cause, Step, StepEvent};
 use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
@@ -14,6 +15,7 @@ use wakescope_core::run::Run;
 mod card;
 #[path = "../common/mod.rs"]
 mod common;
+mod counted;
 mod gpio;
 mod injected;
 mod ports;
@@ -37,6 +39,15 @@ fn stock(test: &str, kernels: &[&str]) -> Option<&'static Stock> {
             None
         }
     }
+}
+
+/// The image of a kernel that is older than those of the catalogue; or why there is none.
+fn old_kernel(series: &str) -> Result<String, String> {
+    let folder = common::root().join("target/old-kernels").join(series).join("boot");
+    let images = names(&folder).into_iter().filter(|name| name.starts_with("vmlinuz-"));
+    let missing = || format!("there is no image in {} (scripts/old-kernels)", folder.display());
+    let image = images.last().ok_or_else(missing)?;
+    Ok(folder.join(image).to_str().expect("a path of UTF-8").to_owned())
 }
 
 /// The same with `kernels` for arm64, and the program that their guests run.
@@ -355,11 +366,11 @@ fn lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody
 fn the_oldest_kernel_that_can_be_explained_is() {
     let name = "the_oldest_kernel_that_can_be_explained_is";
     let Some(stock) = stock(name, &[]) else { return };
-    let Some(kernel) = std::env::var_os("WAKESCOPE_TEST_KERNEL_5_10") else {
-        let why = "the catalogue has no 5.10, and WAKESCOPE_TEST_KERNEL_5_10 names no image of one";
-        return skip(name, why);
+    let kernel = match old_kernel("5.10") {
+        Ok(kernel) => kernel,
+        Err(why) => return skip(name, &why),
     };
-    let kernel = kernel.to_str().expect("a path of UTF-8");
+    let kernel = &kernel;
     let bench = Bench::new(stock, "oldest");
     for (kind, cause, culprit) in
         [("fifo", Cause::HigherPriorityTask, "disturb-fifo"), ("softirq", Cause::Softirq, "NET_RX")]
@@ -369,34 +380,5 @@ fn the_oldest_kernel_that_can_be_explained_is() {
         let disturbed =
             Disturbed { machine, kernel, preempt, kind, length_us, samples, cause, culprit };
         disturbed.assert_found(&bench, 20);
-    }
-}
-
-/// The arguments of the tracepoint are others before 5.18, and fields that the program reads move.
-#[test]
-fn what_is_watched_of_tasks_is_what_older_and_newer_kernels_count() {
-    let name = "what_is_watched_of_tasks_is_what_older_and_newer_kernels_count";
-    let kernels = [KERNEL, "6.1-rt", "7.2-cloud", "7.2-rt"];
-    let Some(stock) = stock(name, &kernels) else { return };
-    let Some(program) = std::env::var("WAKESCOPE_TEST_WATCH").ok() else {
-        return skip(name, "WAKESCOPE_TEST_WATCH names no program of a guest (make test-lab)");
-    };
-    for kernel in kernels {
-        // On two, tasks are moved from one to the other.
-        for cpus in ["1", "2"] {
-            let bench = Bench::new(stock, "watch");
-            let what = ["--kernel", kernel, "--preempt", "default", "--load", "idle"];
-            let how = ["--seeds", "1", "--cpus", cpus, "--experimental-smp"];
-            let ran = bench.run(&[&what[..], &how, &["--guest-program", &program]].concat());
-            // It sends no result: all that it has to say is in the log.
-            assert_eq!(ran.cell().status, Status::Failed, "{}", ran.json);
-            let [cell] = &bench.cells()[..] else { panic!("{:?}", bench.cells()) };
-            let log = bench.bits(cell).remove("console.log").expect("a log");
-            let log = String::from_utf8_lossy(&log).into_owned();
-            assert!(log.contains("watch: all equal"), "{kernel}, {cpus} CPUs: {log}");
-            for trouble in ["WARNING", "BUG", "Call Trace", "rcu:", "scheduling while atomic"] {
-                assert!(!log.contains(trouble), "{kernel}, {cpus} CPUs: {trouble}: {log}");
-            }
-        }
     }
 }

@@ -1,5 +1,5 @@
-//! The first process of a guest in which `wakescope watch --audit` runs beside tasks whose waits are known.
-//! It says on the console whether the figures are those of the kernel.
+//! The first process of a guest in which `wakescope watch --audit` runs beside tasks whose waits are known, and
+//! `wakescope explain --pid` follows some. It says on the console whether the figures are those of the kernel.
 //!
 //! Part of `make test-lab`: the whole command is too large for what guests of the lab run otherwise.
 
@@ -16,13 +16,16 @@ use wakescope_sys::process::terminate_child;
 use wakescope_sys::sched::affinity;
 use workers::{Work, Workers};
 
-#[path = "../tests/watch/workers.rs"]
+mod explained;
+#[path = "../../tests/watch/workers.rs"]
 mod workers;
 
 /// This program, as the guest has it.
 const PROGRAM: &str = "/init";
 /// The cgroup of all that runs here.
 const CGROUP: &str = "/load";
+/// Where all cgroups are.
+const CGROUPS: &str = "/sys/fs/cgroup";
 /// How long tasks wait for each other.
 const LOAD: SpanNs = SpanNs(500_000_000);
 const WORKS: [Work; 5] = [Work::Spins, Work::Naps, Work::Spins, Work::NapsInTime, Work::Naps];
@@ -31,10 +34,14 @@ fn main() -> ExitCode {
     if std::process::id() != 1 {
         return match std::env::args().nth(1).as_deref() {
             Some("nothing") => ExitCode::SUCCESS,
+            Some(case @ ("switches" | "quota")) => {
+                explained::follow_orders(case);
+                ExitCode::SUCCESS
+            }
             _ => wakescope_cli::main(),
         };
     }
-    match observed() {
+    match observed().and_then(|()| explained::compare()) {
         Ok(()) => say("all equal"),
         Err(why) => say(&format!("FAILED: {why}")),
     }
@@ -72,11 +79,11 @@ fn observed() -> Result<(), String> {
 
 fn make_ready() -> Result<(), String> {
     for (kind, target) in
-        [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("cgroup2", "/sys/fs/cgroup")]
+        [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("cgroup2", CGROUPS)]
     {
         mount(kind, target, "").map_err(|e| format!("cannot mount {kind}: {e}"))?;
     }
-    let cgroup = format!("/sys/fs/cgroup{CGROUP}");
+    let cgroup = format!("{CGROUPS}{CGROUP}");
     let moved = fs::create_dir(&cgroup).and_then(|()| fs::write(cgroup + "/cgroup.procs", "1"));
     moved.map_err(|e| format!("cannot move into {CGROUP}: {e}"))
 }
@@ -126,6 +133,8 @@ fn judge(windows: &[Window], workers: u64) -> Result<(), String> {
     let sum = |of: &dyn Fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
     let audit = windows.last().and_then(|window| window.audit).unwrap_or_default();
     let series = windows.iter().flat_map(|window| &window.series);
+    let not_measured = windows.iter().rev().find_map(|window| window.episodes.as_ref());
+    say(&format!("of long waits {:?}", not_measured.map(|episodes| episodes.not_measured)));
     let in_place = series.filter(|series| series.cgroup.as_deref() == Some(CGROUP)).count();
     say(&format!(
         "{} switches, {} moved, {} caught up, {} missed, {} unstamped, {} first; {audit:?}",
