@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-sections test-hunting test-module fuzz check bench results page-free score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-service pictures test-sections test-hunting test-module fuzz check bench results page-free score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -27,6 +27,9 @@ help:
 	@echo '                the tests that look at pages in a browser, which is installed if there is none'
 	@echo 'make test-prometheus'
 	@echo '                a real Prometheus scrapes a watch; it is installed if there is none; as root'
+	@echo 'make test-service'
+	@echo '                the unit of a watch under the systemd of a Debian in an emulator; as root'
+	@echo 'make pictures   the pictures of docs/watch.md again: causes are planted, and must be named; as root'
 	@echo 'make test-sections'
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
@@ -102,6 +105,7 @@ test-fresh:
 WHOLE_GUESTS = watch_guest gpio_guest
 EXAMPLES = $(call quoted,$(call absolute,$(or $(CARGO_TARGET_DIR),target)/quick/examples))
 test-lab: build
+	-scripts/old-kernels
 	for guest in $(WHOLE_GUESTS); do \
 		scripts/cargo rustc --locked --profile quick --package wakescope-cli --example "$$guest" -- -C target-feature=+crt-static || exit; \
 	done
@@ -115,6 +119,13 @@ test-browser:
 test-prometheus:
 	@scripts/setup prometheus
 	WAKESCOPE_TEST_PROMETHEUS=1 scripts/cargo test --locked --package wakescope-cli --test watch_prometheus
+
+test-service: build
+	BINARY=$(WAKESCOPE) scripts/test-service
+
+# One after the other: each plants what takes a CPU.
+pictures: setup
+	WAKESCOPE_PICTURES=$(call quoted,$(CURDIR)/docs/images) scripts/cargo test --locked --profile quick --package wakescope-cli --test watch -- in_the_live_view --test-threads 1
 
 test-sections: build
 	@scripts/sections-kernel

@@ -1,136 +1,16 @@
 //! Long waits with a cause that is known: `wakescope watch` names it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
-use crate::common::bench::{Running, Test, eventually_or_told, eventually_some, kill, skip};
+use crate::common::bench::{Running, Test, eventually_or_told, kill, skip};
 use crate::common::following::can_follow;
 use crate::common::{Checker, read};
+use crate::planted::{Group, Hog, alone, cpu};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
-use wakescope_core::units::SpanNs;
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::explained::{Explained, Explanations};
 use wakescope_core::watch::{Window, packed};
-use wakescope_sys::clock;
-use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
-
-/// A thread that keeps its CPU busy under a name of its own, with a rest now and then: a wait is seen when it
-/// ends.
-struct Hog {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Hog {
-    const WORK: SpanNs = SpanNs(100_000_000);
-    const REST: SpanNs = SpanNs(20_000_000);
-
-    /// On this CPU, scheduled so.
-    fn start(name: &str, cpu: u32, schedule: Schedule) -> Self {
-        Self::start_with(name, cpu, schedule, Self::WORK)
-    }
-
-    /// Scheduled like most programs, and busy for a moment only: woken often, however many share its CPU.
-    fn start_sleeper(name: &str, cpu: u32) -> Self {
-        Self::start_with(name, cpu, Schedule::Other { nice: 0 }, SpanNs(1_000_000))
-    }
-
-    fn start_with(name: &str, cpu: u32, schedule: Schedule, work: SpanNs) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&ends);
-        let keep_busy = move || {
-            set_affinity(&[cpu]).unwrap();
-            set_schedule(schedule).unwrap();
-            while !is_over.load(Ordering::Relaxed) {
-                let until = clock::now().after(work);
-                while clock::now() < until {
-                    std::hint::spin_loop();
-                }
-                clock::sleep_until(until.after(Self::REST)).unwrap();
-            }
-        };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(keep_busy).unwrap();
-        Self { ends, thread: Some(thread) }
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-/// A cgroup, removed in the end.
-struct Group(PathBuf);
-
-impl Group {
-    /// A quota of 2 ms of each 200 ms.
-    fn with_small_quota() -> Result<Self, String> {
-        let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
-        Self::make(("cpu.max", "2000 200000"), &older)
-    }
-
-    /// With these files: where the unified hierarchy has the controller, and in the older one.
-    fn make(unified: (&str, &str), older: &[(&str, &str)]) -> Result<Self, String> {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let place = |kind: &str, option: &str| {
-            let lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-            let mut lines = lines.filter(|m| m.len() > 3 && m[2] == kind);
-            let found =
-                lines.find(|m| option.is_empty() || m[3].split(',').any(|o| o == option))?;
-            Some(PathBuf::from(found[1]).join(format!("wakescope-watch-{}", std::process::id())))
-        };
-        let (place, files) = match (place("cgroup", "cpu"), place("cgroup2", "")) {
-            (Some(place), _) => (place, older),
-            (_, Some(place)) => (place, &[unified][..]),
-            _ => return Err("no cgroups are mounted".into()),
-        };
-        fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
-        let group = Self(place);
-        for (file, text) in files {
-            fs::write(group.0.join(file), text).map_err(|e| format!("{file}: {e}"))?;
-        }
-        Ok(group)
-    }
-
-    /// A process in it that never sleeps, on this CPU and under this name.
-    fn start_spinner(&self, test: &Test, name: &str, cpu: u32) -> Spinner {
-        let program = test.dir.join(name);
-        fs::copy("/bin/sh", &program).unwrap();
-        let mut pinned = test.program(Path::new("taskset"));
-        pinned.args(["-c", &cpu.to_string()]).arg(program).args(["-c", "while :; do :; done"]);
-        let child = eventually_some("it starts", || pinned.spawn().ok());
-        fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
-        Spinner(child)
-    }
-}
-
-/// A process that ends with this.
-struct Spinner(Child);
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It may take a moment until the last process has left it.
-        for _ in 0..500 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-    }
-}
+use wakescope_sys::sched::{Schedule, set_schedule};
 
 /// A watch whose windows go to a file as they end.
 fn start(test: &Test) -> Running {
@@ -169,17 +49,6 @@ fn await_in_windows<T>(test: &Test, what: &str, find: impl Fn(Window) -> Option<
     eventually_or_told(told, || windows().into_iter().find_map(&find))
 }
 
-/// One at a time: the longest waits of a CPU are those of whoever keeps it from others for longest.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The CPU on which tasks wait for each other.
-fn cpu() -> u32 {
-    *affinity().unwrap().last().unwrap()
-}
-
 /// The task of this name that a watch names as the culprit of a wait. Others may live on that CPU, and wait
 /// for the same reason.
 #[track_caller]
@@ -216,7 +85,7 @@ fn a_neighbour_on_the_same_cpu_is_named() {
     let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
     let spinner = group.start_spinner(&test, "neighbour", cpu());
     let who = culprit(&test, "neighbour", Cause::EqualOrLowerTask);
-    assert_eq!((who.pid, who.policy), (Some(spinner.0.id()), Policy::Other));
+    assert_eq!((who.pid, who.policy), (Some(spinner.pid()), Policy::Other));
     drop((spinner, waiter));
     end(running);
 }
@@ -257,7 +126,7 @@ fn a_quota_that_stops_its_own_group_is_named() {
     let running = start(&test);
     let spinner = group.start_spinner(&test, "stopped", cpu());
     let found = await_episode(&test, "the quota is named", |episode| {
-        episode.task.pid == Some(spinner.0.id()) && episode.cause == Cause::Throttled
+        episode.task.pid == Some(spinner.pid()) && episode.cause == Cause::Throttled
     });
     assert!(found.throttled_ns >= found.ns / 2 && found.ns > 50_000_000, "{found:?}");
     drop(spinner);
@@ -349,11 +218,7 @@ fn late_waits_are_followed_to_the_quota_that_caused_them() {
     let throttled = found.waits.iter().find(|row| row.kind == WaitKind::Throttled);
     let worst = throttled.and_then(|row| row.worst.as_ref());
     let worst = worst.unwrap_or_else(|| panic!("{found:?}"));
-    assert_eq!(
-        (worst.cause, worst.task.pid),
-        (Cause::Throttled, Some(spinner.0.id())),
-        "{found:?}"
-    );
+    assert_eq!((worst.cause, worst.task.pid), (Cause::Throttled, Some(spinner.pid())), "{found:?}");
     assert!(worst.ns > 50_000_000, "{found:?}");
     drop(spinner);
     end_and_check(running);

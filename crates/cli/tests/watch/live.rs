@@ -8,7 +8,7 @@ use crate::common::stored_window::stored_window;
 use pseudoterminal::Pseudoterminal;
 use serde_json::json;
 
-mod pseudoterminal;
+pub(crate) mod pseudoterminal;
 
 /// A folder with three windows, of which the second has a long wait.
 fn made_up(test: &Test) {

@@ -19,6 +19,8 @@ mod common;
 mod culprits;
 mod exported;
 mod live;
+mod pictures;
+mod planted;
 mod pushed;
 mod stored;
 mod workers;

@@ -1,0 +1,145 @@
+//! Causes of long waits, planted by hand: whatever is planted is gone with its value.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock;
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
+
+use crate::common::bench::{Test, eventually_some};
+
+/// A thread that keeps its CPU busy under a name of its own, with a rest now and then: a wait is seen when it
+/// ends.
+pub(crate) struct Hog {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hog {
+    const WORK: SpanNs = SpanNs(100_000_000);
+    const REST: SpanNs = SpanNs(20_000_000);
+
+    /// On this CPU, scheduled so.
+    pub(crate) fn start(name: &str, cpu: u32, schedule: Schedule) -> Self {
+        Self::start_with(name, cpu, schedule, Self::WORK)
+    }
+
+    /// Scheduled like most programs, and busy for a moment only: woken often, however many share its CPU.
+    pub(crate) fn start_sleeper(name: &str, cpu: u32) -> Self {
+        Self::start_with(name, cpu, Schedule::Other { nice: 0 }, SpanNs(1_000_000))
+    }
+
+    fn start_with(name: &str, cpu: u32, schedule: Schedule, work: SpanNs) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&ends);
+        let keep_busy = move || {
+            set_affinity(&[cpu]).unwrap();
+            set_schedule(schedule).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                let until = clock::now().after(work);
+                while clock::now() < until {
+                    std::hint::spin_loop();
+                }
+                clock::sleep_until(until.after(Self::REST)).unwrap();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(keep_busy).unwrap();
+        Self { ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// A cgroup, removed in the end.
+pub(crate) struct Group(PathBuf);
+
+impl Group {
+    /// A quota of 2 ms of each 200 ms.
+    pub(crate) fn with_small_quota() -> Result<Self, String> {
+        let older = [("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "2000")];
+        Self::make(("cpu.max", "2000 200000"), &older)
+    }
+
+    /// With these files: where the unified hierarchy has the controller, and in the older one.
+    pub(crate) fn make(unified: (&str, &str), older: &[(&str, &str)]) -> Result<Self, String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let place = |kind: &str, option: &str| {
+            let lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            let mut lines = lines.filter(|m| m.len() > 3 && m[2] == kind);
+            let found =
+                lines.find(|m| option.is_empty() || m[3].split(',').any(|o| o == option))?;
+            Some(PathBuf::from(found[1]).join(format!("wakescope-watch-{}", std::process::id())))
+        };
+        let (place, files) = match (place("cgroup", "cpu"), place("cgroup2", "")) {
+            (Some(place), _) => (place, older),
+            (_, Some(place)) => (place, &[unified][..]),
+            _ => return Err("no cgroups are mounted".into()),
+        };
+        fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        let group = Self(place);
+        for (file, text) in files {
+            fs::write(group.0.join(file), text).map_err(|e| format!("{file}: {e}"))?;
+        }
+        Ok(group)
+    }
+
+    /// A process in it that never sleeps, on this CPU and under this name.
+    pub(crate) fn start_spinner(&self, test: &Test, name: &str, cpu: u32) -> Spinner {
+        let program = test.dir.join(name);
+        fs::copy("/bin/sh", &program).unwrap();
+        let mut pinned = test.program(Path::new("taskset"));
+        pinned.args(["-c", &cpu.to_string()]).arg(program).args(["-c", "while :; do :; done"]);
+        let child = eventually_some("it starts", || pinned.spawn().ok());
+        fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+        Spinner(child)
+    }
+}
+
+/// A process that ends with this.
+pub(crate) struct Spinner(Child);
+
+impl Spinner {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It may take a moment until the last process has left it.
+        for _ in 0..500 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// One at a time: the longest waits of a CPU are those of whoever keeps it from others for longest.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The CPU on which tasks wait for each other.
+pub(crate) fn cpu() -> u32 {
+    *affinity().unwrap().last().unwrap()
+}
