@@ -288,6 +288,12 @@ INLINE int begins_otherwise(struct task_struct *task)
 	return ((comm[0] ^ target_comm[0]) & target_comm_mask) != 0;
 }
 
+/* The same where a cgroup is followed. */
+INLINE int is_elsewhere(struct task_struct *task)
+{
+	return task->cgroups->dfl_cgrp->kn->id != target_cgroup;
+}
+
 INLINE int is_target(struct task_struct *task)
 {
 	if (targets == PROCESS)
@@ -399,4 +405,10 @@ SEC("tp_btf/sched_waking") int on_waking_of_process(u64 *ctx)
 SEC("tp_btf/sched_waking") int on_waking_of_comm(u64 *ctx)
 {
 	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : target_is_woken(ctx);
+}
+
+/* The same where a cgroup is. */
+SEC("tp_btf/sched_waking") int on_waking_of_cgroup(u64 *ctx)
+{
+	return HOT(is_elsewhere((void *)ctx[0])) ? 0 : target_is_woken(ctx);
 }

@@ -380,6 +380,12 @@ SEC("tp_btf/sched_wakeup") int on_wakeup_of_comm(u64 *ctx)
 	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : is_queued(ctx);
 }
 
+/* The same where a cgroup is. */
+SEC("tp_btf/sched_wakeup") int on_wakeup_of_cgroup(u64 *ctx)
+{
+	return HOT(is_elsewhere((void *)ctx[0])) ? 0 : is_queued(ctx);
+}
+
 SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 {
 	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);

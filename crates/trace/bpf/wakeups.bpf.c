@@ -263,6 +263,17 @@ SEC("tp_btf/sched_switch") int on_switch_of_comm(u64 *ctx)
 	return follow_switch(ctx);
 }
 
+/* Of a cgroup, and without sections. A thread that waits may be moved to another one meanwhile. */
+SEC("tp_btf/sched_switch") int on_switch_of_cgroup(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	if (HOT(is_elsewhere(prev) && is_elsewhere(next) && !READ_ONCE(open_waits) &&
+		!is_waited_for(switching_cpu(prev))))
+		return 0;
+	return follow_switch(ctx);
+}
+
 /* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */
 SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
 {

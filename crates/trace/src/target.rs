@@ -30,7 +30,7 @@ pub enum TargetError {
 /// `targets` of a [`Filter`]: see bpf/state.h.
 pub(crate) const PROCESS: u32 = 1;
 pub(crate) const COMM: u32 = 2;
-const CGROUP: u32 = 3;
+pub(crate) const CGROUP: u32 = 3;
 const THREAD: u32 = 4;
 
 /// A target as programs are told of it.

@@ -46,7 +46,7 @@ fn old_kernel(series: &str) -> Result<String, String> {
     let folder = common::root().join("target/old-kernels").join(series).join("boot");
     let images = names(&folder).into_iter().filter(|name| name.starts_with("vmlinuz-"));
     let missing = || format!("there is no image in {} (scripts/old-kernels)", folder.display());
-    let image = images.last().ok_or_else(missing)?;
+    let image = images.max().ok_or_else(missing)?;
     Ok(folder.join(image).to_str().expect("a path of UTF-8").to_owned())
 }
 

@@ -15,7 +15,7 @@ use crate::sections::Shows;
 use crate::shared::{
     ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
-use crate::target::{COMM, Filter, PROCESS};
+use crate::target::{CGROUP, COMM, Filter, PROCESS};
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
@@ -129,16 +129,17 @@ pub(super) fn form_of(
     filter: Filter,
     shows: Shows,
 ) -> &'static str {
-    let is_process = filter.targets == PROCESS;
-    let is_comm = filter.targets == COMM;
+    let forms = match filter.targets {
+        PROCESS => ["on_switch_of_process", "on_waking_of_process", "on_wakeup_of_process"],
+        COMM => ["on_switch_of_comm", "on_waking_of_comm", "on_wakeup_of_comm"],
+        CGROUP => ["on_switch_of_cgroup", "on_waking_of_cgroup", "on_wakeup_of_cgroup"],
+        _ if options.is_of_probes() => ["on_switch_for_probes", "on_waking", "on_wakeup_of_others"],
+        _ => ["on_switch", "on_waking", "on_wakeup_of_others"],
+    };
     match program.name {
-        "on_switch" if options.is_of_probes() && !shows.any() => "on_switch_for_probes",
-        "on_switch" if is_process && !shows.any() => "on_switch_of_process",
-        "on_waking" if is_process => "on_waking_of_process",
-        "on_wakeup_of_others" if is_process => "on_wakeup_of_process",
-        "on_switch" if is_comm && !shows.any() => "on_switch_of_comm",
-        "on_waking" if is_comm => "on_waking_of_comm",
-        "on_wakeup_of_others" if is_comm => "on_wakeup_of_comm",
+        "on_switch" if !shows.any() => forms[0],
+        "on_waking" => forms[1],
+        "on_wakeup_of_others" => forms[2],
         name => name,
     }
 }
