@@ -176,7 +176,10 @@ impl Looking {
             Whose::Cgroup => Target::Cgroup { path: CGROUP.into() },
             Whose::All => {
                 let limits = Limits { series: 1_024, tasks: 1_024 };
-                return Ok(Self::Watching(Box::new(Watcher::start(limits, false)?)));
+                let mut watcher = Watcher::start(limits, false)?;
+                // As from the second interval on: to measure each run takes as much again.
+                watcher.measure_cost(false);
+                return Ok(Self::Watching(Box::new(watcher)));
             }
         };
         Ok(Self::Tracing(Box::new(Tracer::start(Options {

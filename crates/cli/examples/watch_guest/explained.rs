@@ -46,8 +46,9 @@ pub(crate) fn follow_orders(name: &str) {
     let (_, works, _) = CASES.into_iter().find(|case| case.0 == name).expect("a case");
     let mut workers = Workers::start(&affinity().unwrap(), works);
     let mut lines = io::stdin().lines();
+    #[allow(clippy::print_stdout)] // The other process reads it there.
     let mut report = |what: &str| {
-        writeln!(io::stdout(), "{what}").unwrap();
+        println!("{what}");
         lines.next().unwrap().unwrap()
     };
     report("ready");
