@@ -12,6 +12,7 @@ use wakescope_core::units::SpanNs;
 use crate::checked;
 use crate::signal::resets_file_size;
 
+mod autogroup;
 pub mod confined;
 mod copy;
 

@@ -13,6 +13,7 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock::{self, Forbidden, Rules};
 use wakescope_sys::process::confined::{Confined, Namespace, Step};
 use wakescope_sys::process::{Child, Program};
+use wakescope_sys::sched::{Schedule, schedule_of, this_thread};
 
 use super::boot::Boot;
 use super::state::LARGEST;
@@ -91,7 +92,10 @@ impl Confinement {
                 file_size: LARGEST,
             };
             let refused = match confined.run() {
-                Ok(child) => return Ok(child),
+                Ok(child) => {
+                    pass_niceness_on(&child);
+                    return Ok(child);
+                }
                 Err(refused) => refused,
             };
             match measure_of(refused.step, &measures) {
@@ -117,6 +121,15 @@ impl Confinement {
 
     fn refuse(&self, measure: Measure) {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(measure);
+    }
+}
+
+/// Has an emulator, which has a session of its own, give way as who started it does. By default Linux schedules
+/// each session as a group: five guests of nice 15 took half of two CPUs from nine compilers of nice 0 (6.18).
+fn pass_niceness_on(child: &Child) {
+    if let Ok(Schedule::Other { nice }) = schedule_of(this_thread()) {
+        // Kernels without such groups go by the niceness that the emulator has inherited.
+        let _ = child.set_autogroup_nice(nice);
     }
 }
 
@@ -209,6 +222,11 @@ fn readable(qemu: &Qemu) -> Option<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use wakescope_sys::process::{Apart, Environment, Start};
+    use wakescope_sys::sched::set_schedule;
+
     use super::*;
 
     #[test]
@@ -242,6 +260,34 @@ mod tests {
         // The emulator does not run with the capabilities of root, whatever happens.
         assert_eq!(measure_of(Step::Privileges, &measures), None);
         assert_eq!(measure_of(Step::Execute, &measures), None);
+    }
+
+    #[test]
+    fn a_session_gives_way_as_who_started_it() {
+        let nothing = File::options().read(true).write(true).open("/dev/null").unwrap();
+        // A thread of its own: root alone may take niceness back.
+        let shown = std::thread::spawn(move || {
+            set_schedule(Schedule::Other { nice: 7 }).unwrap();
+            let child = Start {
+                program: &Program::new(Path::new("/bin/sleep"), ["1000"]).unwrap(),
+                stdio: [nothing.as_fd(), nothing.as_fd(), nothing.as_fd()],
+                apart: Apart::Session,
+                dies_with_thread: true,
+                environment: Environment::Empty,
+            };
+            let child = child.run().unwrap();
+            pass_niceness_on(&child);
+            let shown = fs::read_to_string(format!("/proc/{}/autogroup", child.pid()));
+            child.kill();
+            child.wait();
+            shown
+        });
+        match shown.join().unwrap() {
+            Ok(shown) => assert!(shown.trim_end().ends_with("nice 7"), "{shown}"),
+            Err(e) => {
+                wakescope_testing::skip("a_session_gives_way_as_who_started_it", &e.to_string());
+            }
+        }
     }
 
     #[test]
