@@ -14,7 +14,8 @@ static struct register_handle *handles[REGISTERS];
 
 bool find_registers(void)
 {
-	static const char *const names[REGISTERS] = { "rsp", "rbp", "rax", "rdx", "eflags" };
+	static const char *const names[REGISTERS] = { "rsp", "rbp", "rax",
+						    "rdx", "rdi", "eflags" };
 	struct array *all = qemu_plugin_get_registers();
 	const struct register_info *info = (const void *)all->data;
 	unsigned int i, j;
@@ -44,6 +45,18 @@ uint64_t reg(enum reg number)
 uint64_t word_at(uint64_t address)
 {
 	uint64_t value = 0;
+
+	if (!qemu_plugin_read_memory_vaddr(address, scratch, sizeof(value))) {
+		told.failed_reads++;
+		return 0;
+	}
+	memcpy(&value, scratch->data, sizeof(value));
+	return value;
+}
+
+uint32_t half_word_at(uint64_t address)
+{
+	uint32_t value = 0;
 
 	if (!qemu_plugin_read_memory_vaddr(address, scratch, sizeof(value))) {
 		told.failed_reads++;

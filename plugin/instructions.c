@@ -10,8 +10,16 @@ static bool is_prefix(uint8_t byte)
 	       byte == 0x2e || byte == 0x3e || byte == 0x36 || (byte & 0xf0) == 0x40;
 }
 
-/* Whether an instruction with a GS prefix reads or writes the preempt count, as its operand says. */
-static bool names_preempt_count(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
+/* What of each CPU's own an instruction with a GS prefix reads or writes. */
+static enum what named(uint64_t address)
+{
+	if (address == plan.preempt_count)
+		return PREEMPT_COUNT;
+	return plan.current_task && address == plan.current_task ? CURRENT_TASK : NOTHING;
+}
+
+/* The same, as the instruction's operand says. */
+static enum what named_by(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
 {
 	int32_t distance;
 	uint8_t modrm;
@@ -19,18 +27,18 @@ static bool names_preempt_count(const uint8_t *bytes, size_t size, size_t at, ui
 	/* Opcodes have one byte (add, inc, mov …) or two (0x0f). */
 	at += bytes[at] == 0x0f ? 2 : 1;
 	if (at + 5 > size)
-		return false;
+		return NOTHING;
 	modrm = bytes[at++];
 	if ((modrm & 0xc7) == 0x05) {
 		memcpy(&distance, bytes + at, 4);
-		return next + distance == plan.preempt_count;
+		return named(next + distance);
 	}
 	/* Without a base and an index register. */
 	if ((modrm & 0xc7) == 0x04 && bytes[at] == 0x25 && at + 5 <= size) {
 		memcpy(&distance, bytes + at + 1, 4);
-		return (uint64_t)(int64_t)distance == plan.preempt_count;
+		return named((uint64_t)(int64_t)distance);
 	}
-	return false;
+	return NOTHING;
 }
 
 /* What the instruction of @size bytes at @address changes that is followed, if anything. */
@@ -46,7 +54,7 @@ enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 	if (at == size)
 		return NOTHING;
 	if (gs)
-		return names_preempt_count(bytes, size, at, address + size) ? PREEMPT_COUNT : NOTHING;
+		return named_by(bytes, size, at, address + size);
 	switch (bytes[at]) {
 	case 0xfa:
 		return CLI;

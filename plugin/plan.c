@@ -48,7 +48,7 @@ bool read_plan(int fd)
 	       get(fd, looks, plan.looks * sizeof(*looks));
 }
 
-/* The way into the kernel that begins at @address, if one does. */
+/* The code that begins at @address, if it is followed from there on. */
 const struct entry *entry_at(uint64_t address)
 {
 	uint64_t i;

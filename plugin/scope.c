@@ -45,6 +45,12 @@ static bool irqs_off;
 static bool knows_irqs;
 static uint32_t preempt_count;
 static bool was_idle;
+/* With the bit that says whether the CPU need be given up. */
+static uint32_t whole_preempt_count;
+static bool in_user;
+/* Where what each CPU has of its own lies. */
+static uint64_t own_base;
+static bool has_own_base;
 
 /* Time: ns = (instructions << shift) + skipped. */
 static uint64_t skipped;
@@ -119,19 +125,36 @@ static void check_irqs(void)
 		told.disagreements++;
 }
 
+struct state state_now(void)
+{
+	uint64_t task = has_own_base && plan.current_task ?
+				word_at(own_base + plan.current_task) : 0;
+
+	return (struct state){ irqs_off, whole_preempt_count, in_user, task };
+}
+
 static void set_irqs(bool off, const struct place *place, bool has_caller)
 {
-	uint64_t count;
+	uint64_t count, caller;
 
 	if (knows_irqs && off == irqs_off)
 		return;
+	count = count_at(place);
+	caller = has_caller ? caller_at(place) : 0;
+	put_edge(off ? IRQS_OFF_AT : IRQS_ON_AT, place, count, caller, 0);
 	knows_irqs = true;
 	irqs_off = off;
-	count = count_at(place);
 	if (off)
-		begin_section(IRQS_OFF, place->address, has_caller ? caller_at(place) : 0, count);
+		begin_section(IRQS_OFF, place->address, caller, count);
 	else
-		end_section(IRQS_OFF, place->address, has_caller ? caller_at(place) : 0, count);
+		end_section(IRQS_OFF, place->address, caller, count);
+}
+
+/* The kernel is left, for a program or for what an interrupt came into. */
+static void leave(const struct place *place, bool to_user)
+{
+	put_edge(LEAVE, place, count_at(place), 0, to_user);
+	in_user = to_user;
 }
 
 static void at_instruction(unsigned int cpu, void *data)
@@ -151,10 +174,13 @@ static void at_instruction(unsigned int cpu, void *data)
 	case IRET:
 		check_irqs();
 		set_irqs(!(word_at(reg(RSP) + 16) & 0x200), place, false);
+		if (plan.edges)
+			leave(place, word_at(reg(RSP) + 8) & 3);
 		break;
 	case SYSRET:
 		check_irqs();
 		set_irqs(false, place, false);
+		leave(place, true);
 		break;
 	case HALT:
 		/* Time while nothing runs is no part of a section. */
@@ -165,6 +191,7 @@ static void at_instruction(unsigned int cpu, void *data)
 			uint64_t count = count_at(place);
 
 			put_time(IDLE, &count, 1);
+			put_edge(HALTED, place, count, 0, 0);
 		}
 		break;
 	case CLOCK:
@@ -186,6 +213,8 @@ static void at_popf(unsigned int cpu, uint32_t access, uint64_t address, void *d
 
 /* The highest bit of the preempt count says that the CPU need not be given up. */
 #define COUNT 0x7fffffff
+/* How often preemption was turned off, apart from softirqs and interrupts. */
+#define DEPTH 0xff
 
 /* What the kernel reads is the truth, as is the flag of interrupts. */
 static void check_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
@@ -200,17 +229,40 @@ static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
 	const struct place *place = data;
-	uint32_t before = preempt_count;
+	uint32_t before = preempt_count, whole = whole_preempt_count;
+	uint64_t caller;
 
 	if (value.type != MEMORY_U32) {
 		told.odd_writes++;
 		return;
 	}
+	own_base = address - plan.preempt_count;
+	has_own_base = true;
+	if (!before == !(value.u32 & COUNT) && !((whole ^ value.u32) & ~DEPTH)) {
+		preempt_count = value.u32 & COUNT;
+		whole_preempt_count = value.u32;
+		return;
+	}
+	caller = !before == !(value.u32 & COUNT) && !plan.edges ? 0 : caller_at(place);
+	put_edge(PREEMPT_COUNT_IS, place, count_at(place), caller, value.u32);
 	preempt_count = value.u32 & COUNT;
+	whole_preempt_count = value.u32;
 	if (!before && preempt_count)
-		begin_section(PREEMPT_OFF, place->address, caller_at(place), count_at(place));
+		begin_section(PREEMPT_OFF, place->address, caller, count_at(place));
 	else if (before && !preempt_count)
-		end_section(PREEMPT_OFF, place->address, caller_at(place), count_at(place));
+		end_section(PREEMPT_OFF, place->address, caller, count_at(place));
+}
+
+/* Another task runs. */
+static void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	struct memory_value value = qemu_plugin_mem_get_value(access);
+	const struct place *place = data;
+
+	if (value.type != MEMORY_U64)
+		told.odd_writes++;
+	else if (plan.edges && is_in_window(count_at(place)))
+		put_edge(SWITCH, place, count_at(place), 0, number_of_task(value.u64));
 }
 
 /* Blocks */
@@ -293,13 +345,35 @@ static void at_block(unsigned int cpu, void *data)
 	enter_block(block->address, running->count);
 }
 
+/* What the processor stored as it entered the kernel: where it was, and in which mode. */
+static void put_entry(const struct place *place)
+{
+	static const enum edge edges[] = { ENTER_INTERRUPT, ENTER_EXCEPTION, ENTER_SYSTEM_CALL };
+	uint64_t sp, address = 0;
+	bool from_user = true;
+
+	if (place->entry->way != BY_SYSTEM_CALL) {
+		sp = reg(RSP);
+		address = word_at(sp);
+		/* Some exceptions have an error code, a small number, before the address. */
+		if (place->entry->way == BY_EXCEPTION && address < 0x10000)
+			address = word_at(sp += 8);
+		from_user = word_at(sp + 8) & 3;
+	}
+	put_edge(edges[place->entry->way], place, running->count, from_user ? 0 : address,
+		 from_user);
+	in_user = false;
+}
+
 /* The first instruction of a way into the kernel, before its block is counted. */
 static void at_entry(unsigned int cpu, void *data)
 {
 	const struct place *place = data;
 
-	if (place->what == EXCEPTION)
+	if (place->entry->way == BY_EXCEPTION)
 		correct();
+	if (plan.edges)
+		put_entry(place);
 	/* set_irqs() takes back what follows the instruction, and its block is not counted yet. */
 	if (!irqs_off || !knows_irqs) {
 		knows_irqs = irqs_off = true;
@@ -308,6 +382,34 @@ static void at_entry(unsigned int cpu, void *data)
 	if (was_idle && preempt_count)
 		begin_section(PREEMPT_OFF, place->address, 0, running->count);
 	was_idle = false;
+}
+
+/* The first instruction of a function that is followed, before its block is counted. */
+static void at_function(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+	uint64_t count = running->count;
+
+	if (!is_in_window(count))
+		return;
+	switch (place->entry->way) {
+	case TO_SOFTIRQ:
+		put_edge(SOFTIRQ, place, count, word_at(reg(RSP)), place->entry->value);
+		break;
+	case TO_WAKE:
+		put_edge(WAKE, place, count, word_at(reg(RSP)), number_of_task(reg(RDI)));
+		break;
+	case TO_SCHEDULE:
+		put_edge(SCHEDULE, place, count, word_at(reg(RSP)), 0);
+		break;
+	}
+}
+
+static void at_user_clock(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+
+	put_edge(USER_CLOCK, place, count_at(place), 0, 0);
 }
 
 static void at_process(unsigned int cpu, void *data)
@@ -368,7 +470,7 @@ static struct place *new_place(uint64_t address, uint32_t left, enum what what)
 {
 	struct place *place = keep(sizeof(*place));
 
-	*place = (struct place){ address, left, what, UNKNOWN, 0 };
+	*place = (struct place){ address, left, what, UNKNOWN, 0, NULL };
 	find_unwind(place);
 	return place;
 }
@@ -391,6 +493,11 @@ static bool follow(struct insn *insn, uint32_t left)
 						 NULL);
 		qemu_plugin_register_vcpu_mem_cb(insn, at_preempt_count, READS_REGISTERS, STORES,
 						 place);
+		break;
+	case CURRENT_TASK:
+		if (plan.edges)
+			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
+							 STORES, place);
 		break;
 	case POPF:
 		qemu_plugin_register_vcpu_mem_cb(insn, at_popf, READS_REGISTERS, LOADS, place);
@@ -433,11 +540,13 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 	const struct entry *entry = entry_at(address);
 	size_t i;
 
-	if (entry) {
-		struct place *place =
-			new_place(address, 0, entry->is_exception ? EXCEPTION : INTERRUPT);
+	if (entry && (entry->way <= BY_SYSTEM_CALL || plan.edges)) {
+		struct place *place = new_place(address, 0, ENTRY);
 
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_entry, READS_REGISTERS, place);
+		place->entry = entry;
+		qemu_plugin_register_vcpu_tb_exec_cb(
+			tb, entry->way <= BY_SYSTEM_CALL ? at_entry : at_function, READS_REGISTERS,
+			place);
 	}
 	if (is_after_clock(address))
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, after_clock, READS_REGISTERS, NULL);
@@ -446,6 +555,24 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 
 		if (follow(insn, count - 1 - i))
 			add_after_clock(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
+	}
+}
+
+/* Programs read the clock without the kernel. */
+static void translate_user(struct tb *tb, size_t count)
+{
+	uint8_t bytes[LONGEST + 2] = { 0 };
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		size_t size = qemu_plugin_insn_data(insn, bytes, LONGEST);
+
+		if (bytes[0] == 0x0f && meaning_of(bytes, size, address) == CLOCK)
+			qemu_plugin_register_vcpu_insn_exec_cb(
+				insn, at_user_clock, READS_REGISTERS,
+				new_place(address, count - 1 - i, CLOCK));
 	}
 }
 
@@ -464,6 +591,8 @@ static void translate(plugin_id id, struct tb *tb)
 	} else if (was_in_kernel && !has_process) {
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_process, NO_REGISTERS, NULL);
 	}
+	if (!(address >> 63) && plan.edges)
+		translate_user(tb, count);
 	if (goes_on_in((const void *)running->block, address)) {
 		struct place *place = new_place(address, 0, REMAINDER);
 
@@ -508,8 +637,9 @@ static void at_exit(plugin_id id, void *data)
 				   process_ns, told.sections, told.outside, told.sites_lost,
 				   told.sections_unlisted, told.times_lost, told.disagreements,
 				   told.odd_writes, told.corrected, told.failed_reads,
-				   told.looked_lost };
+				   told.looked_lost, told.edges, told.edges_lost, told.tasks };
 
+	put_edges();
 	put_sections();
 	put_record(END, words, sizeof(words) / sizeof(*words));
 	flush();

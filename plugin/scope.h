@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 3
+#define FORMAT 4
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -30,14 +30,24 @@ struct plan {
 	uint64_t looks;
 	/* Whether to follow in which blocks of code the time of those single sections goes. */
 	uint64_t functions;
+	/* Whether to write each edge in the time in which sections count. */
+	uint64_t edges;
+	/* The address of the pointer to the task that runs, as instructions with a GS prefix have it; 0 if unknown. */
+	uint64_t current_task;
+	/* Where a task's pid, name, priority and policy are in it. */
+	uint64_t pid, comm, prio, policy;
 };
 extern struct plan plan;
 
-/* Code that turns interrupts off by being entered. */
+/* Code that is followed from its beginning on. */
 struct entry {
 	uint64_t start, end;
-	uint64_t is_exception;
+	/* Ways into the kernel turn interrupts off by being entered; the others are functions. */
+	uint64_t way;
+	/* Of softirqs: which. */
+	uint64_t value;
 };
+enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_SCHEDULE };
 
 /* A time of which each section and each reading of the clock is written, ns since the first process. */
 struct look {
@@ -48,7 +58,20 @@ struct look {
 enum base { UNKNOWN, FROM_SP, FROM_BP };
 
 /* What an instruction does that is followed, and how an entry came about. */
-enum what { NOTHING, CLI, STI, POPF, IRET, SYSRET, HALT, CLOCK, PREEMPT_COUNT, EXCEPTION, INTERRUPT, REMAINDER };
+enum what {
+	NOTHING,
+	CLI,
+	STI,
+	POPF,
+	IRET,
+	SYSRET,
+	HALT,
+	CLOCK,
+	PREEMPT_COUNT,
+	CURRENT_TASK,
+	ENTRY,
+	REMAINDER
+};
 
 /* A place where something is followed. */
 struct place {
@@ -58,12 +81,14 @@ struct place {
 	uint16_t what;
 	uint16_t base;
 	int64_t offset;
+	/* Where code begins that is followed. */
+	const struct entry *entry;
 };
 
 /* What would make the result wrong, or a part of it missing: it is written at the end. */
 struct told {
 	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
-		odd_writes, corrected, failed_reads, looked_lost;
+		odd_writes, corrected, failed_reads, looked_lost, edges, edges_lost, tasks;
 };
 extern struct told told;
 
@@ -74,7 +99,7 @@ void find_unwind(struct place *place);
 bool is_looked_at(uint64_t from, uint64_t to);
 
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
-enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT };
+enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK };
 void write_to(int fd);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
@@ -84,10 +109,11 @@ void put_time(enum record record, const uint64_t *words, size_t count);
 bool flush(void);
 
 /* guest.c */
-enum reg { RSP, RBP, RAX, RDX, EFLAGS, REGISTERS };
+enum reg { RSP, RBP, RAX, RDX, RDI, EFLAGS, REGISTERS };
 bool find_registers(void);
 uint64_t reg(enum reg number);
 uint64_t word_at(uint64_t address);
+uint32_t half_word_at(uint64_t address);
 uint64_t caller_at(const struct place *place);
 bool write_memory(void);
 
@@ -107,6 +133,31 @@ unsigned int followed_sections(void);
 void keep_times(enum kind kind, unsigned int site);
 void put_times(void);
 
+/* edges.c: each change of what the CPU is at, in its order. */
+enum edge {
+	IRQS_OFF_AT = 1,
+	IRQS_ON_AT,
+	PREEMPT_COUNT_IS,
+	ENTER_INTERRUPT,
+	ENTER_EXCEPTION,
+	ENTER_SYSTEM_CALL,
+	LEAVE,
+	SOFTIRQ,
+	WAKE,
+	SCHEDULE,
+	SWITCH,
+	HALTED,
+	USER_CLOCK,
+};
+/* What the CPU is at when the first edge is written. */
+struct state {
+	uint64_t irqs_off, preempt_count, in_user, task;
+};
+void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_t caller,
+	      uint32_t value);
+void put_edges(void);
+uint32_t number_of_task(uint64_t task);
+
 /* instructions.c */
 struct jump {
 	/* The address, or 0. */
@@ -119,6 +170,8 @@ struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 
 /* scope.c: whether a section that begins there is one of those that count. */
 bool is_in_window(uint64_t count);
+/* What the CPU is at. */
+struct state state_now(void);
 /* The block that runs. */
 uint64_t running_block(void);
 /* Has blocks call back when they begin if a section is followed. */

@@ -16,6 +16,8 @@ pub enum Kind {
     Variable,
     /// A list of variables that lie together.
     Section,
+    /// A struct.
+    Struct,
     /// Anything else.
     Other,
 }
@@ -67,6 +69,19 @@ pub fn variables<'a>(data: &'a [u8], section: &str) -> Result<BTreeMap<&'a str, 
     Ok(places.into_iter().filter_map(named).collect())
 }
 
+/// Where each member with a name lies in the struct `name`, in bytes. Bit fields are left out. Empty if there
+/// is no such struct.
+pub fn members<'a>(data: &'a [u8], name: &str) -> Result<BTreeMap<&'a str, u32>, Damaged> {
+    let mut names = Names::of(data)?;
+    while let Some(thing) = names.next() {
+        let thing = thing?;
+        if thing.kind == Kind::Struct && thing.name == name {
+            return Ok(names.members());
+        }
+    }
+    Ok(BTreeMap::new())
+}
+
 impl<'a> Names<'a> {
     /// Reads the header of `data`.
     pub fn of(data: &'a [u8]) -> Result<Self, Damaged> {
@@ -98,6 +113,25 @@ impl<'a> Names<'a> {
         .collect()
     }
 
+    /// Of the struct that came last, where its members lie in it.
+    fn members(&self) -> BTreeMap<&'a str, u32> {
+        let word = |at| word(self.types, at, self.little_endian);
+        let has_bit_fields = word(self.last + 4).is_some_and(|info| info >> 31 == 1);
+        let member = |at: usize| {
+            let (name, bits) = (self.name(word(at)? as usize)?, word(at + 8)?);
+            // With bit fields among the members, the highest byte is the width of one.
+            let is_whole = bits % 8 == 0 && !(has_bit_fields && bits >> 24 > 0);
+            (is_whole && !name.is_empty()).then_some((name, bits / 8))
+        };
+        (self.last + 12..self.at).step_by(12).filter_map(member).collect()
+    }
+
+    fn name(&self, at: usize) -> Option<&'a str> {
+        let name = self.strings.get(at..)?;
+        let name = &name[..name.iter().position(|&byte| byte == 0)?];
+        std::str::from_utf8(name).ok()
+    }
+
     /// The type at `self.at` with its whole length.
     fn entry(&self) -> Option<(Kind, &'a str, usize)> {
         let word = |offset| word(self.types, self.at + offset, self.little_endian);
@@ -110,16 +144,15 @@ impl<'a> Names<'a> {
             2 | 7 | 9..=11 | 16 | 18 => (Kind::Other, 0),
             3 => (Kind::Other, 12),
             15 => (Kind::Section, 12 * members),
-            4 | 5 | 19 => (Kind::Other, 12 * members),
+            4 => (Kind::Struct, 12 * members),
+            5 | 19 => (Kind::Other, 12 * members),
             6 | 13 => (Kind::Other, 8 * members),
             8 => (Kind::Typedef, 0),
             12 => (Kind::Function, 0),
             // A kind of a later kernel: without its length nothing after it can be found.
             _ => return None,
         };
-        let name = self.strings.get(name..)?;
-        let name = &name[..name.iter().position(|&byte| byte == 0)?];
-        Some((kind, std::str::from_utf8(name).ok()?, 12 + rest))
+        Some((kind, self.name(name)?, 12 + rest))
     }
 }
 
@@ -180,7 +213,7 @@ mod tests {
     #[test]
     fn names_are_found_in_both_byte_orders() {
         let want = [
-            (Kind::Other, "task"),
+            (Kind::Struct, "task"),
             (Kind::Function, "rt_spin_lock"),
             (Kind::Typedef, "btf_trace_sched_waking"),
         ];
@@ -210,6 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn members_are_found_in_their_struct() {
+        let strings = b"\0task\0pid\0comm\0other\0";
+        let [task, pid, comm, other] = [1, 6, 10, 15];
+        // The second one has bit fields: `comm` is one of three bits.
+        let types = [
+            vec![other, 4 << 24 | 1, 8, pid, 1, 8],
+            vec![task, 1 << 31 | 4 << 24 | 3, 8, pid, 1, 64, comm, 1, 3 << 24 | 96, 0, 1, 128],
+        ]
+        .concat();
+        let data = file(&types, strings, false);
+        assert_eq!(members(&data, "task"), Ok([("pid", 8)].into()));
+        assert_eq!(members(&data, "other"), Ok([("pid", 1)].into()));
+        assert_eq!(members(&data, "none"), Ok([].into()));
+    }
+
+    #[test]
     fn damage_is_told_once() {
         assert!(Names::of(b"").is_err());
         assert!(Names::of(b"\x9f\xeb\x01\x00\xff\xff\xff\xff").is_err());
@@ -226,6 +275,7 @@ mod tests {
                 assert!(names.count() <= bytes.len());
             }
             let _ = variables(bytes, ".data..percpu");
+            let _ = members(bytes, "task");
         });
     }
 }

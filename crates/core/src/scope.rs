@@ -3,11 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod edges;
 pub mod explained;
+pub mod signals;
 
 use explained::Explained;
 
 use crate::distribution::Distribution;
+use crate::run::Episode;
 use crate::unknown::{Unknown, keep_unknown};
 
 /// What a record of these says it is.
@@ -48,6 +51,12 @@ pub struct Scope {
     pub explained: Option<Explained>,
     /// Why there is no such comparison, although the cell explained its late wakeups.
     pub not_compared: Option<String>,
+    /// The latest wakeups of the cell, worst first: why each was late, as the emulator saw it. Nothing of
+    /// them is unexplained.
+    #[serde(default)]
+    pub episodes: Vec<Episode>,
+    /// Why there are none, although some were asked for.
+    pub no_episodes: Option<String>,
     /// Keys that this version does not know. They are kept.
     #[serde(skip)]
     pub other: Unknown,

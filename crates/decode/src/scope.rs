@@ -2,6 +2,7 @@
 //! tables that a plan is made of; and its sections with interrupts or preemption off, of which a
 //! [`wakescope_core::scope::Scope`] is made.
 
+mod edges;
 mod kernel;
 mod memory;
 mod plan;
@@ -13,12 +14,12 @@ mod unwind;
 
 pub use kernel::{HEAD as KERNEL_HEAD, Kernel};
 pub use plan::Plan;
-pub use stream::{Looked, decode};
+pub use stream::{Decoded, Looked, decode};
 
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

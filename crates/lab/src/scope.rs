@@ -6,9 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wakescope_core::run::Run;
+use wakescope_core::run::{Episode, Run};
 use wakescope_core::scope::Scope;
-use wakescope_decode::scope::{Kernel, Plan, ScopeError, decode};
+use wakescope_core::scope::edges::Edges;
+use wakescope_core::scope::signals::Signals;
+use wakescope_decode::scope::{Decoded, Kernel, Plan, ScopeError, decode};
 use wakescope_store::write_new;
 
 use crate::cache::{Cache, CacheError, read_bounded};
@@ -24,6 +26,8 @@ use crate::qemu::Version;
 use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};
 use crate::watch::{Step, Watch};
 
+mod distance;
+mod episodes;
 mod explained;
 pub(crate) mod plugin;
 
@@ -32,8 +36,8 @@ use explained::Late;
 /// The first QEMU whose plugins see what is written to memory, and can read it.
 const OLDEST: Version = Version(9, 2, 0);
 
-/// The largest file that the plugin writes: the image of a kernel in memory.
-const LARGEST: u64 = 128 << 20;
+/// The largest file that the plugin writes: the image of a kernel in memory, or all edges that it may write.
+const LARGEST: u64 = 320 << 20;
 
 /// The most that is kept of a kernel.
 const LARGEST_MAP: u64 = 64 << 20;
@@ -97,6 +101,23 @@ pub struct Detail {
     pub above_ns: u64,
     /// Whether to say of these in which functions their time went.
     pub functions: bool,
+    /// Whether to see each edge.
+    pub edges: bool,
+    /// How many of the latest wakeups to explain from these.
+    pub episodes: usize,
+}
+
+/// What was seen of a cell.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Its sections.
+    pub scope: Scope,
+    /// The signals of the wakeups that are explained in it.
+    pub signals: Vec<Signals>,
+    /// Each edge while it measured, if that was asked for.
+    pub edges: Option<Edges>,
+    /// What the cell itself measured.
+    pub run: Run,
 }
 
 /// Runs the cell `key` of `store` once more, in `cache`, and says which sections it had in the time in
@@ -112,7 +133,7 @@ pub fn scope(
     cache: &Cache,
     watch: &mut dyn Watch,
     running: &mut dyn FnMut(Event<'_>, &Standing) -> Continue,
-) -> Result<Scope, ScopeFailure> {
+) -> Result<Seen, ScopeFailure> {
     let cell = match store.lookup(key) {
         Lookup::Stored(cell) => *cell,
         Lookup::Damaged(why) => return Err(ScopeFailure::Cell(format!("it is damaged: {why}"))),
@@ -130,8 +151,10 @@ pub fn scope(
     let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch)?;
     let looks = late.as_ref().map(Late::looks).unwrap_or_default();
     let Measured { from_ns, to_ns, .. } = measured;
-    let Detail { above_ns, functions } = detail;
-    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks: &looks, functions };
+    let Detail { above_ns, functions, edges, episodes: most } = detail;
+    let looks = &looks;
+    let plan =
+        Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges };
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
@@ -156,14 +179,22 @@ pub fn scope(
         }
     }
     let seen = read_seen(&seen)?;
-    let (scope, looked) = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
+    let decoded = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
+    let Decoded { scope, looked, edges } = decoded;
     let (explained, not_compared) = match late.map(|late| late.compare(&looked)) {
         Some(Ok(explained)) => (Some(explained), None),
         Some(Err(why)) => (None, Some(why)),
         None => (None, None),
     };
+    let latest = edges.as_ref().filter(|_| most > 0).map(|edges| measured.episodes(edges, most));
+    let ((episodes, signals), no_episodes) = match latest.unwrap_or(Ok(Default::default())) {
+        Ok(seen) => (seen, None),
+        Err(why) => (Default::default(), Some(why)),
+    };
     let (cell, label) = (key.to_string(), cell.meta.label.to_string());
-    Ok(Scope { cell, label, explained, not_compared, ..scope })
+    let scope =
+        Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
+    Ok(Seen { scope, signals, edges, run: measured.run })
 }
 
 /// Runs cells with an observer.
@@ -238,6 +269,15 @@ impl Measured {
     fn late(&self, cell: &StoredCell) -> Option<Late> {
         let episodes = cell.read(EPISODES, LARGEST_MAP).unwrap_or_default();
         Late::of(&self.run, self.began_ns, &episodes)
+    }
+
+    /// Its latest wakeups, explained.
+    fn episodes(
+        &self,
+        edges: &Edges,
+        most: usize,
+    ) -> Result<(Vec<Episode>, Vec<Signals>), String> {
+        episodes::episodes(&self.run, self.began_ns, edges, most)
     }
 }
 

@@ -3,14 +3,17 @@
 use std::fmt::Write;
 
 use wakescope_core::percentile::Percentile;
+use wakescope_core::run::{Episode, TimeDomain};
 use wakescope_core::scope::{Kind, Place, Row, Scope, Spent, TimeIn};
 use wakescope_core::units::{SpanNs, counted, grouped};
 
+use crate::explain::blocks;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
 mod explained;
+pub mod trace;
 
 /// The widest line of a sentence, in characters.
 const WIDTH: usize = 100;
@@ -37,6 +40,9 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     if let Some(explained) = &scope.explained {
         let _ = write!(out, "\n{}", explained::table(explained, style));
     }
+    if !scope.episodes.is_empty() {
+        let _ = write!(out, "\n{}", episodes(scope, style));
+    }
     for warning in warnings(scope) {
         let _ = writeln!(out, "\n {} {}", style.warn("!"), wrapped(&warning, WIDTH - 4, "   "));
     }
@@ -50,6 +56,13 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     );
     let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis, WIDTH - 2, " ")));
     out
+}
+
+/// The latest wakeups, as the emulator saw them.
+fn episodes(scope: &Scope, style: Style) -> String {
+    let title = " the latest wakeups, each nanosecond as the emulator saw it:";
+    let ranked: Vec<(usize, &Episode)> = (1..).zip(&scope.episodes).collect();
+    format!("{}\n{}", style.strong(title), blocks(&ranked, TimeDomain::Virtual, style))
 }
 
 fn rows(scope: &Scope, kind: Kind) -> impl Iterator<Item = &Row> {
@@ -156,6 +169,9 @@ fn warnings(scope: &Scope) -> Vec<String> {
             "What explain said is not compared with the sections: {}.",
             clean(why, 300)
         ));
+    }
+    if let Some(why) = &scope.no_episodes {
+        all.push(format!("The latest wakeups are not explained: {}.", clean(why, 300)));
     }
     if scope.callers_lost > 0 {
         let lost = counted(scope.callers_lost, "caller");

@@ -16,15 +16,13 @@ use crate::style::clean;
 
 /// Writes the trace. Times are µs from the start of the run, with ns as decimals.
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
-    let mut events = Events { out, first: true };
-    write!(events.out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let time = match run.time_domain {
         TimeDomain::Real => String::new(),
         other => format!("{}time, ", other.before_unit()),
     };
     let release = clean(&run.host.release, 60);
     let name = format!("wakescope run {} ({time}kernel {release})", clean(&run.id, 60));
-    events.metadata("process_name", 0, &name)?;
+    let mut events = Events::begin(out, &name)?;
     let mut tid = 0;
     for (cpu, lanes) in lanes(&run.worst) {
         for (i, episodes) in lanes.iter().enumerate() {
@@ -46,7 +44,7 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
         }
     }
     events.maxima(run)?;
-    writeln!(events.out, "\n]}}")
+    events.end()
 }
 
 /// Nanoseconds in µs, to the nanosecond.
@@ -80,12 +78,25 @@ fn lanes(worst: &[Episode]) -> Vec<(Option<u32>, Vec<Lane<'_>>)> {
     cpus
 }
 
-struct Events<'a, W> {
+pub(crate) struct Events<'a, W> {
     out: &'a mut W,
     first: bool,
 }
 
-impl<W: Write> Events<'_, W> {
+impl<'a, W: Write> Events<'a, W> {
+    /// Begins a trace of something of this name.
+    pub(crate) fn begin(out: &'a mut W, name: &str) -> io::Result<Self> {
+        let mut events = Events { out, first: true };
+        write!(events.out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        events.metadata("process_name", 0, name)?;
+        Ok(events)
+    }
+
+    /// Ends it.
+    pub(crate) fn end(self) -> io::Result<()> {
+        writeln!(self.out, "\n]}}")
+    }
+
     /// Writes an event of which only the times are not in `rest`.
     fn put(&mut self, times: &str, rest: &Value) -> io::Result<()> {
         let comma = if std::mem::take(&mut self.first) { "" } else { "," };
@@ -94,12 +105,12 @@ impl<W: Write> Events<'_, W> {
         write!(self.out, "{comma}\n{{{times}{}", rest.get(1..).unwrap_or("}"))
     }
 
-    fn metadata(&mut self, what: &str, tid: u64, name: &str) -> io::Result<()> {
+    pub(crate) fn metadata(&mut self, what: &str, tid: u64, name: &str) -> io::Result<()> {
         let event = json!({"ph": "M", "pid": 1, "tid": tid, "name": what, "args": {"name": name}});
         self.put("", &event)
     }
 
-    fn slice(
+    pub(crate) fn slice(
         &mut self,
         tid: u64,
         from_ns: u64,
@@ -111,7 +122,7 @@ impl<W: Write> Events<'_, W> {
         self.put(&times, &json!({"ph": "X", "pid": 1, "tid": tid, "name": name, "args": args}))
     }
 
-    fn episode(&mut self, tid: u64, episode: &Episode) -> io::Result<()> {
+    pub(crate) fn episode(&mut self, tid: u64, episode: &Episode) -> io::Result<()> {
         let Episode { expiry_ns, wakeup_latency_ns, missed, .. } = *episode;
         let name = format!("late by {}", SpanNs(wakeup_latency_ns));
         let args = json!({"wakeup_latency_ns": wakeup_latency_ns, "missed": missed});

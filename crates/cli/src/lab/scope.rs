@@ -4,13 +4,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wakescope_core::scope::Scope;
+use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::cell::Again;
 use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::qemu::Qemu;
-use wakescope_lab::scope::{Detail, ScopeFailure, scope};
+use wakescope_lab::scope::{Detail, ScopeFailure, Seen, scope};
 use wakescope_lab::store::{CellStore, Key};
 use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
@@ -37,6 +39,7 @@ Examples:
   wakescope scope 3f6ef534
   wakescope scope 3f6ef534 --rows 50
   wakescope scope 3f6ef534 --functions --above 100us
+  wakescope scope 3f6ef534 --episodes 20 --trace trace.json
   wakescope scope 3f6ef534 -o sections.json")]
 pub(crate) struct ScopeArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
@@ -55,6 +58,15 @@ pub(crate) struct ScopeArgs {
     /// Also show in which functions the time of these sections went
     #[arg(long)]
     functions: bool,
+
+    /// Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none
+    #[arg(long, value_name = "N", default_value = "3")]
+    episodes: u32,
+
+    /// Also write these wakeups as a trace for Perfetto and Chrome's about:tracing: interrupts off,
+    /// preemption off, interrupts, softirqs and tasks side by side
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// Print JSON: the record of all sections
     #[arg(long)]
@@ -105,20 +117,41 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             ControlFlow::Continue(())
         }
     };
-    let detail = Detail { above_ns: args.above.0, functions: args.functions };
+    if args.trace.is_some() && args.episodes == 0 {
+        return Err(Failure::new("a trace needs wakeups, and --episodes 0 asks for none")
+            .try_this("leave out --episodes 0"));
+    }
+    let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
+    let edges = episodes > 0;
+    let detail = Detail { above_ns: args.above.0, functions: args.functions, edges, episodes };
     let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked.
     drop(showing);
     drop(waiting);
-    let seen = seen.map_err(|e| failure(&e, key.as_str()))?;
+    let Seen { scope: seen, signals, .. } = seen.map_err(|e| failure(&e, key.as_str()))?;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
         Format::Json => seen.to_json(),
         Format::Text => shown::text(&seen, rows, style),
     };
+    if let Some(path) = &args.trace {
+        write_trace(path, &seen, &signals)?;
+    }
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+fn write_trace(path: &Path, seen: &Scope, signals: &[Signals]) -> Result<(), Failure> {
+    if let Some(why) = &seen.no_episodes {
+        return Err(Failure::new("there is no wakeup to write a trace of")
+            .because(clean(why, 400))
+            .try_this("leave out --trace"));
+    }
+    let mut trace = Vec::new();
+    // To memory it cannot fail.
+    let _ = shown::trace::write(seen, signals, &mut trace);
+    print_to(Some(path), &String::from_utf8_lossy(&trace))
 }
 
 /// The key, or the beginning of one, that a folder or a text means.

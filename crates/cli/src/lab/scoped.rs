@@ -19,7 +19,8 @@ use super::waiting::Waiting;
 use crate::Failure;
 
 /// Single sections are not kept.
-const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false };
+const DETAIL: Detail =
+    Detail { above_ns: u64::MAX, functions: false, edges: false, episodes: 0 };
 
 /// Looks into the cell with the latest wakeup of each kernel and model, and puts into the record what was
 /// seen, or why nothing was. Returns whether the user ended it.
@@ -75,5 +76,5 @@ fn look_into(
     // Each gives back the signals that it found blocked, the last one first.
     drop(showing);
     drop(waiting);
-    Ok(seen.map(|seen| CellScope::of(&seen)))
+    Ok(seen.map(|seen| CellScope::of(&seen.scope)))
 }

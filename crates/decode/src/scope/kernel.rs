@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use wakescope_core::btf;
 use wakescope_core::budget::Budget;
 
 use super::ScopeError;
@@ -19,27 +20,88 @@ const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/1";
+pub const HEAD: &str = "wakescope.scope-kernel/2";
 
 /// A kernel for x86-64, as it lies in memory.
 #[derive(Debug, PartialEq)]
 pub struct Kernel {
     /// The address of the preempt count, as instructions with a GS prefix have it.
     pub(super) preempt_count: u64,
-    pub(super) entries: Vec<WayIn>,
+    pub(super) followed: Vec<Followed>,
+    /// How to find the task that runs; `None` of a kernel without type information (BTF).
+    pub(super) tasks: Option<Tasks>,
     pub(super) unwinds: Vec<Unwind>,
     /// Where functions begin, in order, with their names.
     functions: Vec<(u64, String)>,
 }
 
-/// Addresses at which code begins that turns interrupts off by being entered.
+/// Addresses at which code begins that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WayIn {
+pub(super) struct Followed {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// An exception, which can stop code between any two instructions.
-    pub(super) is_exception: bool,
+    pub(super) what: What,
+    /// Of softirqs, their number.
+    pub(super) value: u8,
 }
+
+/// What begins there: ways into the kernel, which turn interrupts off, and functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Interrupt,
+    /// An exception, which can stop code between any two instructions.
+    Exception,
+    SystemCall,
+    Softirq,
+    /// A function that makes a task ready, which is its first argument.
+    Wake,
+    Schedule,
+}
+
+impl What {
+    const ALL: [Self; 6] = [
+        Self::Interrupt,
+        Self::Exception,
+        Self::SystemCall,
+        Self::Softirq,
+        Self::Wake,
+        Self::Schedule,
+    ];
+
+    /// As the plugin numbers them.
+    pub(super) fn number(self) -> u64 {
+        Self::ALL.into_iter().zip(0..).find(|(what, _)| *what == self).map_or(0, |(_, n)| n)
+    }
+}
+
+/// How to find the task that runs: where the pointer to it lies, as instructions with a GS prefix have it, and
+/// where parts of a task lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tasks {
+    pub(super) current: u64,
+    pub(super) pid: u64,
+    pub(super) comm: u64,
+    pub(super) prio: u64,
+    pub(super) policy: u64,
+}
+
+/// The functions of softirqs, in the order of their numbers (include/linux/interrupt.h), by all names that
+/// they had since 6.1.
+const SOFTIRQS: [&[&str]; 10] = [
+    &["tasklet_hi_action"],
+    &["run_timer_softirq"],
+    &["net_tx_action"],
+    &["net_rx_action"],
+    &["blk_done_softirq"],
+    &["irq_poll_softirq"],
+    &["tasklet_action"],
+    &["run_rebalance_domains", "sched_balance_softirq"],
+    &["hrtimer_run_softirq"],
+    &["rcu_core_si"],
+];
+
+/// Functions whose first argument is a task that they make ready.
+const WAKES: [&str; 2] = ["try_to_wake_up", "wake_up_new_task"];
 
 impl Kernel {
     /// Reads the kernel's memory as the plugin wrote it.
@@ -55,7 +117,12 @@ impl Kernel {
         let in_struct = || at("pcpu_hot").map(|address| address.wrapping_add(IN_PCPU_HOT));
         let preempt_count =
             at("__preempt_count").or_else(in_struct).ok_or(ScopeError::Lacks("__preempt_count"))?;
-        let entries = ways_in(&symbols)?;
+        let tasks = tasks(&memory, &symbols);
+        let mut followed = ways_in(&symbols)?;
+        followed.extend(functions_followed(&symbols).filter(|function| {
+            // Who is woken cannot be read without knowing where it stands.
+            tasks.is_some() || function.what != What::Wake
+        }));
         let is_code = |symbol: &&Symbol| matches!(symbol.kind, 't' | 'T' | 'w' | 'W');
         let mut functions: Vec<(u64, String)> = Vec::new();
         for symbol in symbols.iter().filter(is_code) {
@@ -65,15 +132,17 @@ impl Kernel {
                 functions.push((symbol.address, symbol.name.clone()));
             }
         }
-        Ok(Self { preempt_count, entries, unwinds, functions })
+        Ok(Self { preempt_count, followed, tasks, unwinds, functions })
     }
 
     /// What is kept of it, so that the kernel need not be booted once more to be asked for it.
     pub fn pack(&self) -> String {
         let mut text = format!("{HEAD}\n{:x}\n", self.preempt_count);
-        for way in &self.entries {
-            let _ =
-                writeln!(text, "e {:x} {:x} {}", way.start, way.end, u8::from(way.is_exception));
+        for Followed { start, end, what, value } in &self.followed {
+            let _ = writeln!(text, "e {start:x} {end:x} {} {value}", what.number());
+        }
+        if let Some(Tasks { current, pid, comm, prio, policy }) = self.tasks {
+            let _ = writeln!(text, "t {current:x} {pid} {comm} {prio} {policy}");
         }
         for (start, name) in &self.functions {
             let _ = writeln!(text, "f {start:x} {name}");
@@ -91,13 +160,21 @@ impl Kernel {
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let preempt_count = hex(lines.next()?)?;
         let mut kernel =
-            Self { preempt_count, entries: vec![], unwinds: vec![], functions: vec![] };
+            Self { preempt_count, followed: vec![], tasks: None, unwinds: vec![], functions: vec![] };
         for line in lines {
-            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            let words: Vec<&str> = line.splitn(6, ' ').collect();
             match words[..] {
-                ["e", start, end, kind] => {
+                ["e", start, end, what, value] => {
                     let (start, end) = (hex(start)?, hex(end)?);
-                    kernel.entries.push(WayIn { start, end, is_exception: kind == "1" });
+                    let what = *What::ALL.get(what.parse::<usize>().ok()?)?;
+                    let value = value.parse().ok()?;
+                    kernel.followed.push(Followed { start, end, what, value });
+                }
+                ["t", current, pid, comm, prio, policy] => {
+                    let number = |text: &str| text.parse().ok();
+                    let (current, pid, comm) = (hex(current)?, number(pid)?, number(comm)?);
+                    let (prio, policy) = (number(prio)?, number(policy)?);
+                    kernel.tasks = Some(Tasks { current, pid, comm, prio, policy });
                 }
                 ["f", start, name] => kernel.functions.push((hex(start)?, name.into())),
                 ["u", from, offset, base] => {
@@ -116,16 +193,64 @@ impl Kernel {
         !self.unwinds.is_empty()
     }
 
+    /// Whether it can be said which task runs.
+    pub fn has_tasks(&self) -> bool {
+        self.tasks.is_some()
+    }
+
     /// The function that `address` is in; `None` outside of the image.
     pub(super) fn function(&self, address: u64) -> Option<&str> {
+        let place = self.place_of_function(address)?;
+        self.functions.get(place).map(|(_, name)| name.as_str())
+    }
+
+    /// Where that function stands among all of them.
+    pub(super) fn place_of_function(&self, address: u64) -> Option<usize> {
         let before = self.functions.partition_point(|(start, _)| *start <= address);
-        let (start, name) = self.functions.get(before.checked_sub(1)?)?;
-        (address < MODULES && address - start < FARTHEST).then_some(name)
+        let place = before.checked_sub(1)?;
+        let (start, _) = self.functions.get(place)?;
+        (address < MODULES && address - start < FARTHEST).then_some(place)
+    }
+
+    /// The names of all functions.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(|(_, name)| name.as_str())
     }
 }
 
+/// How to find the task that runs, as the kernel's own type information says it.
+fn tasks(memory: &Memory, symbols: &[Symbol]) -> Option<Tasks> {
+    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    // In the struct of 6.2 to 6.14 it stands first.
+    let current = at("current_task").or_else(|| at("pcpu_hot"))?;
+    let (start, end) = (at("__start_BTF")?, at("__stop_BTF")?);
+    let length = usize::try_from(end.checked_sub(start)?).ok()?;
+    let members = btf::members(memory.from(start)?.get(..length)?, "task_struct").ok()?;
+    let member = |name: &str| members.get(name).map(|&offset| u64::from(offset));
+    let (pid, comm) = (member("pid")?, member("comm")?);
+    Some(Tasks { current, pid, comm, prio: member("prio")?, policy: member("policy")? })
+}
+
+/// Functions that are followed, so far as the kernel has them.
+fn functions_followed(symbols: &[Symbol]) -> impl Iterator<Item = Followed> {
+    let what = |name: &str| {
+        let softirq = SOFTIRQS.iter().zip(0..).find(|(names, _)| names.contains(&name));
+        match softirq {
+            Some((_, number)) => Some((What::Softirq, number)),
+            None if WAKES.contains(&name) => Some((What::Wake, 0)),
+            None if name == "__schedule" => Some((What::Schedule, 0)),
+            None => None,
+        }
+    };
+    symbols.iter().filter(|symbol| matches!(symbol.kind, 't' | 'T')).filter_map(move |symbol| {
+        let (what, value) = what(&symbol.name)?;
+        let start = symbol.address;
+        Some(Followed { start, end: start.saturating_add(1), what, value })
+    })
+}
+
 /// All ways into the kernel (arch/x86/entry, arch/x86/include/asm/idtentry.h).
-fn ways_in(symbols: &[Symbol]) -> Result<Vec<WayIn>, ScopeError> {
+fn ways_in(symbols: &[Symbol]) -> Result<Vec<Followed>, ScopeError> {
     const STUBS: &str = "irq_entries_start";
     const LAST_STUBS: &str = "spurious_entries_start";
     const SYSTEM_CALL: &str = "entry_SYSCALL_64";
@@ -137,24 +262,27 @@ fn ways_in(symbols: &[Symbol]) -> Result<Vec<WayIn>, ScopeError> {
     let (start, last) = (at(STUBS)?, at(LAST_STUBS)?);
     let behind = symbols.iter().map(|symbol| symbol.address).find(|&address| address > last);
     let end = behind.filter(|end| end - last < 1 << 14 && start < last);
-    let mut all =
-        vec![WayIn { start, end: end.ok_or(ScopeError::Lacks(LAST_STUBS))?, is_exception: false }];
+    let end = end.ok_or(ScopeError::Lacks(LAST_STUBS))?;
+    let mut all = vec![Followed { start, end, what: What::Interrupt, value: 0 }];
     at(SYSTEM_CALL)?;
     for symbol in symbols {
         let name = symbol.name.as_str();
         let is_exception = name.starts_with("asm_exc_") || name == "asm_int80_emulation";
-        let is_other = name.starts_with("asm_sysvec_")
-            || [
-                SYSTEM_CALL,
-                "entry_SYSCALL_compat",
-                "entry_SYSENTER_compat",
-                "entry_SYSCALL32_ignore",
-            ]
-            .contains(&name);
-        if is_exception || is_other {
-            let start = symbol.address;
-            all.push(WayIn { start, end: start.saturating_add(1), is_exception });
-        }
+        let is_call = [
+            SYSTEM_CALL,
+            "entry_SYSCALL_compat",
+            "entry_SYSENTER_compat",
+            "entry_SYSCALL32_ignore",
+        ]
+        .contains(&name);
+        let what = match name {
+            _ if is_exception => What::Exception,
+            _ if is_call => What::SystemCall,
+            _ if name.starts_with("asm_sysvec_") => What::Interrupt,
+            _ => continue,
+        };
+        let start = symbol.address;
+        all.push(Followed { start, end: start.saturating_add(1), what, value: 0 });
     }
     Ok(all)
 }

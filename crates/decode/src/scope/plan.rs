@@ -1,7 +1,7 @@
 //! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
-use super::kernel::Kernel;
+use super::kernel::{Followed, Kernel, Tasks};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
 
@@ -23,12 +23,14 @@ pub struct Plan<'a> {
     pub looks: &'a [(u64, u64)],
     /// Whether to follow in which functions the time of the single sections goes that are kept.
     pub functions: bool,
+    /// Whether to write each edge in the time in which sections count.
+    pub edges: bool,
 }
 
 impl Plan<'_> {
     /// As the plugin reads it.
     pub fn bytes(&self) -> Vec<u8> {
-        let Self { kernel, shift, from_ns, to_ns, above_ns, looks, functions } = *self;
+        let Self { kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges } = *self;
         let start = kernel.unwinds.first().map_or(0, |unwind| unwind.from);
         let near = |from: u64| u32::try_from(from.wrapping_sub(start)).ok();
         let unwinds: Vec<[u8; 8]> = kernel
@@ -40,6 +42,10 @@ impl Plan<'_> {
                 Some([a, b, c, d, e, f, unwind.base.number(), 0])
             })
             .collect();
+        let tasks = kernel.tasks.map(|tasks| {
+            let Tasks { current, pid, comm, prio, policy } = tasks;
+            [current, pid, comm, prio, policy]
+        });
         let head = [
             MAGIC,
             FORMAT,
@@ -48,15 +54,20 @@ impl Plan<'_> {
             from_ns,
             to_ns,
             above_ns,
-            kernel.entries.len() as u64,
+            kernel.followed.len() as u64,
             unwinds.len() as u64,
             start,
             looks.len() as u64,
             functions.into(),
+            edges.into(),
         ];
-        let entries = kernel.entries.iter();
-        let entries = entries.flat_map(|way| [way.start, way.end, u64::from(way.is_exception)]);
-        let words = head.into_iter().chain(entries).flat_map(u64::to_le_bytes);
+        let head = head.into_iter().chain(tasks.unwrap_or_default());
+        let followed = kernel.followed.iter();
+        let followed = followed.flat_map(|code| {
+            let Followed { start, end, what, value } = *code;
+            [start, end, what.number(), value.into()]
+        });
+        let words = head.chain(followed).flat_map(u64::to_le_bytes);
         let looks = looks.iter().flat_map(|&(from, to)| [from, to]).flat_map(u64::to_le_bytes);
         words.chain(unwinds.into_iter().flatten()).chain(looks).collect()
     }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
+use wakescope_core::scope::edges::Edges;
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
+use super::edges::Written;
 use super::kernel::Kernel;
 use super::{FORMAT, ScopeError, word};
 
@@ -21,6 +23,9 @@ const END: u64 = 5;
 const LOOKED: u64 = 6;
 const READING: u64 = 7;
 const SPENT: u64 = 8;
+const START: u64 = 9;
+const EDGES: u64 = 10;
+const TASK: u64 = 11;
 
 /// Words of the header: magic, format, and how the plan was understood.
 const HEAD: usize = 5;
@@ -43,12 +48,23 @@ pub struct Looked {
     pub lost: u64,
 }
 
+/// All that is made of what the plugin wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// All but what the caller knows of the cell.
+    pub scope: Scope,
+    /// What was seen in the times that the plan looks at.
+    pub looked: Looked,
+    /// The edges, if the plan asked for them.
+    pub edges: Option<Edges>,
+}
+
 /// Makes sense of what the plugin wrote of a guest with this kernel: all but what the caller knows of
 /// the cell.
 ///
 /// # Errors
 /// If it is cut short or damaged, or says that the plugin missed something.
-pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<(Scope, Looked), ScopeError> {
+pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
     let budget = Budget::of(bytes.len() as u64);
     let head: Vec<u64> = (0..HEAD).map_while(|number| word(bytes, 8 * number)).collect();
     let [MAGIC, FORMAT, shift @ 0..=10, from, to] = head[..] else {
@@ -73,6 +89,9 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<(Scope, Looked), ScopeErr
             (SITE, [kind, ends @ ..]) if ends.len() >= 12 => {
                 stream.site(of_number(*kind)?, ends_of(&ends[..4], kernel), &ends[4..])?;
             }
+            (START, words) => stream.edges.start(words)?,
+            (TASK, words) => stream.edges.task(words)?,
+            (EDGES, words) => stream.edges.batch(words)?,
             (END, words) => return stream.end(words, to.saturating_sub(from), from..to),
             _ => return Err(ScopeError::Foreign),
         }
@@ -116,6 +135,7 @@ struct Stream<'a> {
     rows: BTreeMap<Between, Sum>,
     /// What the plugin's numbers of places mean.
     sites: BTreeMap<u64, Between>,
+    edges: Written,
 }
 
 /// Sections of a kind, where they began and where they ended.
@@ -164,6 +184,7 @@ impl<'a> Stream<'a> {
             readings: Vec::new(),
             rows: BTreeMap::new(),
             sites: BTreeMap::new(),
+            edges: Written::default(),
         }
     }
 
@@ -269,7 +290,7 @@ impl<'a> Stream<'a> {
         words: &[u64],
         window_ns: u64,
         since_process: std::ops::Range<u64>,
-    ) -> Result<(Scope, Looked), ScopeError> {
+    ) -> Result<Decoded, ScopeError> {
         let [
             _,
             has_process,
@@ -285,6 +306,9 @@ impl<'a> Stream<'a> {
             _,
             unread,
             looked_lost,
+            edges,
+            edges_lost,
+            tasks,
         ] = words[..]
         else {
             return Err(ScopeError::Foreign);
@@ -299,6 +323,7 @@ impl<'a> Stream<'a> {
             ),
             ("an instruction wrote the preempt count in an unknown way", odd),
             ("a reading of the clock was left out, for there were too many", times_lost),
+            ("an edge was left out, for there were too many", edges_lost),
         ] {
             if count > 0 {
                 return Err(ScopeError::Missed { what, count });
@@ -307,6 +332,8 @@ impl<'a> Stream<'a> {
         let window = process_ns.saturating_add(since_process.start)
             ..process_ns.saturating_add(since_process.end);
         let drift_ns = self.drift_ns(&window);
+        let edges = self.edges.read(edges, tasks, |count| self.ns_at(count), self.kernel)?;
+        let edges = edges.map(|edges| Edges { process_ns, window_ns: window, ..edges });
         let mut longest: Vec<Section> =
             self.sections.iter().map(|counted| self.section(counted)).collect();
         longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));
@@ -343,7 +370,7 @@ impl<'a> Stream<'a> {
             longest,
             ..Scope::default()
         };
-        Ok((scope, looked))
+        Ok(Decoded { scope, looked, edges })
     }
 }
 

@@ -3,7 +3,9 @@
 use wakescope_core::scope::Kind;
 use wakescope_testing::fuzz;
 
-use super::{Kernel, Looked, Plan, ScopeError, decode};
+use super::{Decoded, Kernel, Looked, Plan, ScopeError, decode};
+
+mod edges;
 
 const BASE: u64 = 0xffff_ffff_8100_0000;
 const PAGE: usize = 4096;
@@ -27,6 +29,10 @@ const CODE: u64 = BASE + 0x1000;
 const ENTRIES: u64 = BASE + 0x2000;
 const BANNER: u64 = BASE + 0x100;
 const UNWIND: u64 = BASE + 0x4_8000;
+const BTF: u64 = BASE + 0x4_9000;
+const SCHEDULE: u64 = CODE + 0x300;
+const WAKE: u64 = CODE + 0x310;
+const RECEIVE: u64 = CODE + 0x320;
 
 /// Symbols with their types and addresses: those that are needed, among many.
 fn symbols(form: Form) -> Vec<(u64, String)> {
@@ -41,6 +47,12 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
         (CODE + 0x110, "Tlock"),
         (CODE + 0x110, "Talias_of_lock"),
         (CODE + 0x200, "Tunlock"),
+        (SCHEDULE, "t__schedule"),
+        (WAKE, "ttry_to_wake_up"),
+        (RECEIVE, "tnet_rx_action"),
+        (preempt_count + 8, "Acurrent_task"),
+        (BTF, "R__start_BTF"),
+        (BTF + btf().len() as u64, "R__stop_BTF"),
         (ENTRIES, "tirq_entries_start"),
         (ENTRIES + 0x800, "tspurious_entries_start"),
         (ENTRIES + 0x900, "tasm_exc_page_fault"),
@@ -52,6 +64,18 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
     ];
     let many = (0..6_000_u64).map(|n| (BASE + 0x10_0000 + 16 * n, format!("tfunction_{n}")));
     named.map(|(at, name)| (at, name.to_owned())).into_iter().chain(many).collect()
+}
+
+/// The kernel's types: a task with its pid at 8, its name at 16, its priority at 40 and its policy at 44.
+fn btf() -> Vec<u8> {
+    let strings = b"\0task_struct\0pid\0comm\0prio\0policy\0";
+    let types: [u32; 15] =
+        [1, 4 << 24 | 4, 64, 13, 1, 64, 17, 1, 128, 22, 1, 320, 27, 1, 352];
+    let length = |length: usize| u32::try_from(length).unwrap();
+    let (types_length, strings_length) = (length(4 * types.len()), length(strings.len()));
+    let header = [24, 0, types_length, types_length, strings_length];
+    let words = header.into_iter().chain(types).flat_map(u32::to_le_bytes);
+    [0x9f, 0xeb, 1, 0].into_iter().chain(words).chain(*strings).collect()
 }
 
 /// The kernel's memory, as the plugin writes it.
@@ -69,13 +93,14 @@ fn memory(form: Form) -> Vec<u8> {
         put(from, &place.wrapping_sub(from).to_le_bytes()[..4]);
         put(UNWIND + 8 + 6 * number, &[8, 0, 0, 0, 5, 2]);
     }
+    put(BTF, &btf());
     let table = table(form, &symbols, BASE + 0x1_0004);
     put(BASE + 0x1_0004, &table);
     written(&image)
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 3_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", 4_u64.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -158,7 +183,7 @@ fn kernels_are_read_in_all_forms_that_their_symbols_have() {
         let want = if percpu { 0x1fb40 } else { BASE + 0x9_0000 };
         assert_eq!(kernel.preempt_count, want, "{form:?}");
         assert!(kernel.has_callers(), "{form:?}");
-        assert_eq!(kernel.entries.len(), 4, "{form:?}");
+        assert_eq!(kernel.followed.len(), 7, "{form:?}");
         for (address, function) in [
             (CODE + 0x110, Some("lock")),
             (CODE + 0x1ff, Some("lock")),
@@ -202,17 +227,26 @@ fn a_plan_holds_what_the_plugin_reads() {
         above_ns: 30,
         looks: &[(40, 50), (60, 70)],
         functions: true,
+        edges: true,
     };
     let bytes = plan.bytes();
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [3, 0x1fb40, 3, 10, 20, 30, 4, 2]);
-    assert_eq!(words[9..15], [CODE, 2, 1, ENTRIES, ENTRIES + 0x900, 0]);
-    assert_eq!(words[15..18], [ENTRIES + 0x900, ENTRIES + 0x901, 1]);
+    assert_eq!(words[1..9], [4, 0x1fb40, 3, 10, 20, 30, 7, 2]);
+    assert_eq!(words[9..13], [CODE, 2, 1, 1]);
+    // The pointer to the task, and where its parts are in it.
+    assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
+    let followed: Vec<&[u64]> = words[18..46].chunks(4).collect();
+    let one = |start, what, value| [start, start + 1, what, value];
+    assert_eq!(followed[0], [ENTRIES, ENTRIES + 0x900, 0, 0]);
+    assert_eq!(followed[1], one(ENTRIES + 0x900, 1, 0));
+    assert_eq!(followed[2], one(ENTRIES + 0x920, 0, 0));
+    assert_eq!(followed[3], one(ENTRIES + 0x940, 2, 0));
+    assert_eq!(followed[4..], [one(SCHEDULE, 5, 0), one(WAKE, 4, 0), one(RECEIVE, 3, 3)]);
     // Distance, offset, base.
-    assert_eq!(words[24..26], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
-    assert_eq!(words[26..], [40, 50, 60, 70]);
+    assert_eq!(words[46..48], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[48..], [40, 50, 60, 70]);
 }
 
 fn record(kind: u64, words: &[u64]) -> Vec<u64> {
@@ -226,7 +260,7 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 3, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), 4, 0, 100, 1_000];
     // Where sections began and ended; count, total, shortest, longest, when; followed, their total; number.
     let site = |ends: [u64; 5], sums: [u64; 8], buckets: &[u64]| {
         record(4, &[&ends[..], &sums, buckets].concat())
@@ -265,13 +299,15 @@ fn stream(end: &[u64]) -> Vec<u8> {
 }
 
 /// Executed, a process ran, since then, its time, sections, outside, lost, not listed, times lost,
-/// disagreements, odd writes, corrected, unread, and of what is looked at lost.
-const WELL: [u64; 14] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6];
+/// disagreements, odd writes, corrected, unread, and of what is looked at lost; edges, those lost, tasks.
+const WELL: [u64; 17] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6, 0, 0, 0];
 
 #[test]
 fn sections_are_read_with_their_times_and_names() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
-    let (scope, looked) = decode(&stream(&record(5, &WELL)), &kernel).unwrap();
+    let decoded = decode(&stream(&record(5, &WELL)), &kernel).unwrap();
+    let Decoded { scope, looked, edges } = decoded;
+    assert_eq!(edges, None);
     let counts = (scope.window_ns, scope.sections, scope.sections_lost, scope.callers_lost);
     assert_eq!((counts, scope.sections_unlisted), ((900, 4, 0, 2), 5));
     // Only readings of the clock within the window count, and none across idle time.
@@ -353,7 +389,7 @@ fn drift_in_the_window_is_stated() {
     let mut well = WELL;
     // The first process began earlier, so that the window begins at 100 ns.
     well[3] = 0;
-    let (scope, _) = decode(&stream(&record(5, &well)), &kernel).unwrap();
+    let scope = decode(&stream(&record(5, &well)), &kernel).unwrap().scope;
     assert_eq!(scope.drift_ns, 3);
 }
 
@@ -361,7 +397,7 @@ fn drift_in_the_window_is_stated() {
 fn fuzz_streams_of_the_emulator() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
     fuzz("scope", &[stream(&record(5, &WELL))], |bytes| {
-        if let Ok((scope, _)) = decode(bytes, &kernel) {
+        if let Ok(Decoded { scope, .. }) = decode(bytes, &kernel) {
             assert!(scope.rows.iter().all(|row| row.lengths.histogram.fault().is_none()));
         }
     });

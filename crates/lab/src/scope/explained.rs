@@ -6,7 +6,7 @@
 //! the plugin saw, and exactly one distance may do so.
 
 use std::cmp::Reverse;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use wakescope_attribution::placed_blame;
 use wakescope_core::budget::Exceeded;
@@ -18,9 +18,7 @@ use wakescope_core::scope::{Kind, Section};
 use wakescope_core::units::grouped;
 use wakescope_decode::scope::Looked;
 
-/// The first process reads the clock at most this long after its first instruction; and the plugin's time
-/// can be behind by less, ns.
-const ROOM_NS: u64 = 1_000_000;
+use super::distance::{ROOM_NS, distance};
 
 /// Shares that are listed.
 const LISTED: usize = 1_000;
@@ -90,7 +88,7 @@ impl Late {
         }
         // The clock stands at `began_ns` at most that long after the first instruction.
         let least = looked.process_ns.saturating_sub(self.began_ns);
-        let distance_ns = distance(&times, &looked.readings, least..=least + ROOM_NS)?;
+        let distance_ns = distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
         let sections = Kind::ALL.map(|kind| {
             let mut own: Vec<&Section> =
                 looked.sections.iter().filter(|section| section.kind == kind).collect();
@@ -125,36 +123,6 @@ fn times_of(wakeup: &Wakeup) -> impl Iterator<Item = u64> + '_ {
     let events = wakeup.events.iter().filter(|event| !matches!(event.what, What::Steal(_)));
     let all = marks.chain(events.map(|event| event.at));
     all.filter(move |at| (due..response).contains(at)).map(|at| at.0)
-}
-
-/// The only distance, of those that are `possible`, at which each of `times` is among `readings`. Both are
-/// in order.
-fn distance(times: &[u64], readings: &[u64], possible: RangeInclusive<u64>) -> Result<u64, String> {
-    let Some(first) = times.first() else { return Err("the tracer read no clock in them".into()) };
-    let from = readings.partition_point(|now| *now < first.saturating_add(*possible.start()));
-    let candidates = readings[from..].iter().map(|now| now - first);
-    let mut candidates: Vec<u64> = candidates.take_while(|d| possible.contains(d)).collect();
-    candidates.dedup();
-    let is_read =
-        |time: u64, distance: u64| readings.binary_search(&time.saturating_add(distance)).is_ok();
-    let fits = |distance: &&u64| times.iter().all(|time| is_read(*time, **distance));
-    let mut fitting = candidates.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(distance), None) => Ok(*distance),
-        (Some(_), Some(_)) => {
-            Err("the tracer's clock fits the emulator's in more than one way".into())
-        }
-        (None, _) => {
-            let matched = |d: &u64| times.iter().filter(|time| is_read(**time, *d)).count();
-            let most = candidates.iter().map(matched).max().unwrap_or(0);
-            Err(format!(
-                "the tracer's clock is not the emulator's: only {} of its {} times are readings of \
-                 the clock that the emulator saw",
-                grouped(most as u64),
-                grouped(times.len() as u64)
-            ))
-        }
-    }
 }
 
 /// A wakeup, and all sections around it, by kind and in order.

@@ -13,9 +13,10 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
+    ("edges.c", include_str!("../../../../plugin/edges.c")),
     ("scope.c", include_str!("../../../../plugin/scope.c")),
     ("functions.c", include_str!("../../../../plugin/functions.c")),
     ("guest.c", include_str!("../../../../plugin/guest.c")),

@@ -50,7 +50,7 @@ pub(crate) fn not_explained<'a>(
 }
 
 /// The episodes, each in a block of its own, their bars below each other.
-pub(super) fn blocks(ranked: &[(usize, &Episode)], domain: TimeDomain, style: Style) -> String {
+pub(crate) fn blocks(ranked: &[(usize, &Episode)], domain: TimeDomain, style: Style) -> String {
     let heads: Vec<String> = ranked.iter().map(|&(rank, e)| head(rank, e, domain)).collect();
     let width = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
     let bar_width = BAR.min(WIDTH.saturating_sub(width));

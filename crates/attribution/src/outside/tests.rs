@@ -1,0 +1,313 @@
+use expect_test::{Expect, expect};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wakescope_core::explain::{Culprit, Policy, Task};
+use wakescope_core::scope::edges::{
+    Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+};
+
+use super::{Late, Outside, outside};
+
+const IDLE: TaskId = TaskId(0);
+const FIND: TaskId = TaskId(1);
+const PROBE: TaskId = TaskId(2);
+const HOG: TaskId = TaskId(3);
+
+const TIMER: &str = "asm_sysvec_apic_timer_interrupt";
+
+/// In a handler of an interrupt; need for rescheduling is the highest bit, upside down.
+const HANDLER: PreemptCount = PreemptCount(0x8001_0000);
+const HANDLER_RESCHED: PreemptCount = PreemptCount(0x1_0000);
+const RESCHED: PreemptCount = PreemptCount(0);
+const OFF_RESCHED: PreemptCount = PreemptCount(1);
+const OFF: PreemptCount = PreemptCount(0x8000_0001);
+
+fn count(count: PreemptCount) -> EdgeKind {
+    EdgeKind::PreemptCount(count)
+}
+
+fn enter(way: WayIn, from_user: bool) -> EdgeKind {
+    EdgeKind::Enter { way, from_user }
+}
+
+fn leave(to_user: bool) -> EdgeKind {
+    EdgeKind::Leave { to_user }
+}
+
+/// A place: a function, and what called it. Nothing where it is empty.
+type Told<'a> = (u64, EdgeKind, &'a str, &'a str);
+
+fn tasks() -> Vec<Task> {
+    let task = |pid, comm: &str, policy, prio| Task { pid, comm: comm.into(), policy, prio };
+    vec![
+        task(0, "swapper/0", Policy::Other, 120),
+        task(5, "find", Policy::Other, 120),
+        task(9, "probe", Policy::Fifo, 9),
+        task(7, "hog", Policy::Fifo, 4),
+    ]
+}
+
+fn edges(task: TaskId, told: &[Told]) -> Edges {
+    let mut functions: Vec<String> = Vec::new();
+    let mut id = |name: &str| {
+        if name.is_empty() {
+            return None;
+        }
+        let place = functions.iter().position(|known| known == name).unwrap_or_else(|| {
+            functions.push(name.into());
+            functions.len() - 1
+        });
+        Some(FunctionId(u32::try_from(place).unwrap()))
+    };
+    let edges = told.iter().map(|&(at_ns, what, function, caller)| {
+        let (function, caller) = (id(function), id(caller));
+        Edge { at_ns, function, caller, what }
+    });
+    let edges = edges.collect();
+    let start = State { task: Some(task), ..State::default() };
+    Edges { window_ns: 0..100_000, start, edges, functions, tasks: tasks(), ..Edges::default() }
+}
+
+/// From the interrupt's end at `from` to the probe's own reading of the clock 100 ns later.
+fn way_to_probe(from: u64) -> Vec<Told<'static>> {
+    vec![
+        (from, count(RESCHED), "irq_exit_rcu", ""),
+        (from + 10, count(OFF_RESCHED), "preempt_schedule_irq", ""),
+        (from + 20, EdgeKind::Schedule, "__schedule", "preempt_schedule_irq"),
+        (from + 40, EdgeKind::Switch(PROBE), "__switch_to", ""),
+        (from + 60, count(PreemptCount::ON), "schedule", ""),
+        (from + 70, EdgeKind::IrqsOn, "syscall_return_via_sysret", ""),
+        (from + 70, leave(true), "syscall_return_via_sysret", ""),
+        (from + 100, EdgeKind::UserClock, "", ""),
+        (from + 900, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
+    ]
+}
+
+/// The timer's interrupt from `from` on, 99 ns.
+fn timer(from: u64, into: &'static str) -> Vec<Told<'static>> {
+    vec![
+        (from, enter(WayIn::Interrupt, into.is_empty()), TIMER, into),
+        (from + 19, count(HANDLER), "irq_enter_rcu", ""),
+        (from + 49, EdgeKind::Wake(PROBE), "try_to_wake_up", "hrtimer_wakeup"),
+        (from + 59, count(HANDLER_RESCHED), "resched_curr", ""),
+    ]
+}
+
+#[track_caller]
+fn check(task: TaskId, told: &[&[Told]], late: (u64, u64), want: Expect) {
+    let edges = edges(task, &told.concat());
+    let late = Late { due_ns: late.0, response_ns: late.1 };
+    let [Some(seen)] = &outside(&edges, &[late])[..] else { panic!("it was not followed") };
+    assert_sums(late, seen);
+    let shares = seen.blame.iter().map(|share| {
+        let phase = share.phase.map(|phase| format!(" {phase:?}")).unwrap_or_default();
+        let of = match &share.culprit {
+            Culprit::None => String::new(),
+            other => format!(" {}", other.name()),
+        };
+        let within = share.within.task.as_ref().map(|task| format!(" in {}", task.comm));
+        let within = within.unwrap_or_default();
+        format!("{} {}{phase}{of}{within}\n", share.ns, share.cause.name())
+    });
+    let parts = seen.components;
+    let parts = format!(
+        "{} {} {} {:?}\n",
+        parts.irq_latency_ns,
+        parts.handler_duration_ns,
+        parts.sched_latency_ns,
+        parts.sched_duration_ns
+    );
+    want.assert_eq(&(parts + &shares.collect::<String>()));
+}
+
+fn assert_sums(late: Late, seen: &Outside) {
+    let lateness = late.response_ns - late.due_ns;
+    assert_eq!(seen.blame.iter().map(|share| share.ns).sum::<u64>(), lateness, "{seen:#?}");
+    assert_eq!(seen.components.total_ns(), lateness, "{seen:#?}");
+}
+
+#[test]
+fn a_section_with_interrupts_off_is_blamed_until_the_interrupt_comes() {
+    let section = [
+        (10, EdgeKind::IrqsOff, "_raw_spin_lock_irqsave", "free_bulk"),
+        (400, EdgeKind::IrqsOn, "_raw_spin_unlock_irqrestore", "free_list"),
+    ];
+    check(
+        FIND,
+        &[&section, &timer(401, "free_list"), &way_to_probe(500)],
+        (100, 600),
+        expect![[r#"
+            301 99 20 Some(80)
+            300 irq_off free_bulk in find
+            99 irq local_timer
+            80 scheduler Switch
+            20 scheduler ReturnFromInterrupt
+            1 irq Delivery
+        "#]],
+    );
+}
+
+#[test]
+fn a_section_with_preemption_off_is_blamed_after_the_interrupt() {
+    let before = [(50, count(OFF), "_raw_spin_lock", "undo_range")];
+    let after = [
+        (200, count(PreemptCount(1)), "irq_exit_rcu", ""),
+        (210, EdgeKind::IrqsOn, "native_iret", ""),
+        (210, leave(false), "native_iret", ""),
+        (700, count(RESCHED), "_raw_spin_unlock", "undo_range"),
+    ];
+    check(
+        FIND,
+        &[&before, &timer(101, "undo_range"), &after, &way_to_probe(705)],
+        (100, 805),
+        expect![[r#"
+            1 99 525 Some(80)
+            490 preempt_off undo_range in find
+            99 irq local_timer
+            80 scheduler Switch
+            15 no_preemption_point undo_range in find
+            10 scheduler ReturnFromInterrupt
+            10 preempt_off preempt_schedule_irq in find
+            1 irq Delivery
+        "#]],
+    );
+}
+
+#[test]
+fn other_interrupts_softirqs_and_tasks_are_blamed_by_name() {
+    let other = [
+        (50, enter(WayIn::Interrupt, true), "irq_entries_start", ""),
+        (60, count(HANDLER), "irq_enter_rcu", ""),
+        (150, count(PreemptCount::ON), "irq_exit_rcu", ""),
+        (160, EdgeKind::IrqsOn, "native_iret", ""),
+        (160, leave(true), "native_iret", ""),
+    ];
+    let after = [
+        (300, count(PreemptCount(0x100)), "handle_softirqs", ""),
+        (310, EdgeKind::Softirq(3), "net_rx_action", "handle_softirqs"),
+        (320, EdgeKind::IrqsOn, "handle_softirqs", ""),
+        (900, count(RESCHED), "handle_softirqs", ""),
+        (910, EdgeKind::IrqsOn, "native_iret", ""),
+        (910, leave(true), "native_iret", ""),
+        (2_000, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
+    ];
+    check(
+        HOG,
+        &[&other, &timer(201, ""), &after, &way_to_probe(2_100)],
+        (100, 2_200),
+        expect![[r#"
+            101 99 1820 Some(80)
+            1210 higher_priority_task hog
+            590 softirq NET_RX in hog
+            99 irq local_timer
+            80 scheduler Switch
+            60 irq device
+            41 irq Delivery
+            10 softirq
+            10 scheduler ReturnFromInterrupt
+        "#]],
+    );
+}
+
+#[test]
+fn idle_cpus_and_probes_that_never_slept_are_explained() {
+    let idle = [(5, count(OFF), "do_idle", ""), (20, EdgeKind::Halt, "default_idle", "")];
+    let leaves = [
+        (200, count(PreemptCount(1)), "irq_exit_rcu", ""),
+        (230, EdgeKind::IrqsOn, "native_iret", ""),
+        (230, leave(false), "native_iret", ""),
+    ];
+    let way = way_to_probe(250).split_off(1);
+    check(
+        IDLE,
+        &[&idle, &timer(101, "default_idle"), &leaves, &way],
+        (100, 350),
+        expect![[r#"
+            1 99 70 Some(80)
+            99 irq local_timer
+            80 scheduler Switch
+            70 scheduler ReturnFromInterrupt
+            1 irq Delivery
+        "#]],
+    );
+    let awake = [
+        (50, enter(WayIn::Exception, true), "asm_exc_page_fault", ""),
+        (400, EdgeKind::IrqsOn, "native_iret", ""),
+        (400, leave(true), "native_iret", ""),
+        (500, EdgeKind::UserClock, "", ""),
+        (900, EdgeKind::UserClock, "", ""),
+    ];
+    check(
+        PROBE,
+        &[&awake],
+        (100, 500),
+        expect![[r#"
+            0 0 400 None
+            300 page_fault
+            100 scheduler Switch
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_edges_do_not_reach_is_not_explained() {
+    let told = [&timer(101, "")[..], &way_to_probe(200)].concat();
+    let edges = edges(FIND, &told);
+    let late = |due_ns, response_ns| Late { due_ns, response_ns };
+    let seen = outside(&edges, &[late(150, 1_200), late(110, 300), late(90, 300)]);
+    assert!(matches!(&seen[..], [None, Some(_), None]), "{seen:#?}");
+    // Of whom nothing is known.
+    let unknown = Edges { tasks: Vec::new(), ..edges };
+    assert_eq!(outside(&unknown, &[late(110, 300)]), [None]);
+}
+
+fn any_kind() -> impl Strategy<Value = EdgeKind> {
+    let count = prop_oneof![
+        Just(PreemptCount::ON),
+        Just(RESCHED),
+        Just(OFF),
+        Just(HANDLER),
+        any::<u32>().prop_map(PreemptCount)
+    ];
+    let task = || (0_u32..5).prop_map(TaskId);
+    let ways = [WayIn::Interrupt, WayIn::Exception, WayIn::SystemCall];
+    let way = prop::sample::select(ways.to_vec());
+    prop_oneof![
+        Just(EdgeKind::IrqsOff),
+        Just(EdgeKind::IrqsOn),
+        count.prop_map(EdgeKind::PreemptCount),
+        (way, any::<bool>()).prop_map(|(way, from_user)| enter(way, from_user)),
+        any::<bool>().prop_map(leave),
+        (0_u8..12).prop_map(EdgeKind::Softirq),
+        task().prop_map(EdgeKind::Wake),
+        Just(EdgeKind::Schedule),
+        task().prop_map(EdgeKind::Switch),
+        Just(EdgeKind::Halt),
+        Just(EdgeKind::UserClock),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_nanosecond_has_a_cause(
+        drawn in vec((0_u64..50, any_kind(), 0_usize..4, 0_usize..4), 2..120),
+        late in vec((0_u64..2_000, 0_u64..2_000), 1..6),
+    ) {
+        let names = ["", TIMER, "asm_exc_page_fault", "free_bulk"];
+        let mut at_ns = 0;
+        let told: Vec<Told> = drawn.into_iter().map(|(since, kind, one, two)| {
+            at_ns += since;
+            (at_ns, kind, names[one], names[two])
+        }).collect();
+        let edges = edges(FIND, &told);
+        let late: Vec<Late> = late.into_iter()
+            .map(|(due_ns, after)| Late { due_ns, response_ns: due_ns + after })
+            .collect();
+        for (late, seen) in late.iter().zip(outside(&edges, &late)) {
+            if let Some(seen) = seen {
+                assert_sums(*late, &seen);
+                prop_assert!(seen.timeline.iter().all(|step| step.at_ns <= late.response_ns - late.due_ns));
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! All that changed on a guest's CPU while it measured, edge by edge, as the emulator saw it.
+//!
+//! From one edge to the next the CPU is at one thing, so whatever is made of these edges leaves no time
+//! unexplained. [`State`] follows them.
+
+use std::ops::Range;
+
+use crate::explain::Task;
+
+/// A number of a function, in [`Edges::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// A number of a task, in [`Edges::tasks`]. A task that changes its name or priority gets another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u32);
+
+/// The edges of one run of a guest with one CPU. All times are virtual.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Edges {
+    /// When the first process began, since the machine was turned on, ns.
+    pub process_ns: u64,
+    /// The time in which edges were written, since the machine was turned on, ns.
+    pub window_ns: Range<u64>,
+    /// What the CPU was at when the first of them came.
+    pub start: State,
+    /// In order of time.
+    pub edges: Vec<Edge>,
+    /// The names of functions.
+    pub functions: Vec<String>,
+    /// Tasks.
+    pub tasks: Vec<Task>,
+}
+
+impl Edges {
+    /// The name of a function; `None` of code whose name is not known: a module's.
+    pub fn function(&self, id: Option<FunctionId>) -> Option<&str> {
+        self.functions.get(id?.0 as usize).map(String::as_str)
+    }
+
+    /// A task; `None` if it is not known.
+    pub fn task(&self, id: Option<TaskId>) -> Option<&Task> {
+        self.tasks.get(id?.0 as usize)
+    }
+}
+
+/// Something changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// When, since the machine was turned on, ns. No edge is before the one that precedes it.
+    pub at_ns: u64,
+    /// The function in which it changes; `None` in code of modules and of programs.
+    pub function: Option<FunctionId>,
+    /// What called that function; of an entry into the kernel what it interrupted. `None` if that is not
+    /// known, or a program.
+    pub caller: Option<FunctionId>,
+    /// What changes.
+    pub what: EdgeKind,
+}
+
+/// What changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EdgeKind {
+    /// Interrupts go off.
+    IrqsOff,
+    /// Interrupts go on.
+    IrqsOn,
+    /// The preempt count is another one: zero or no longer zero, or another in its parts for softirqs,
+    /// interrupts and NMIs, or in need for rescheduling. How deep it is apart from these is not followed.
+    PreemptCount(PreemptCount),
+    /// The kernel is entered, which turns interrupts off. [`Edge::function`] says by what.
+    Enter {
+        /// In what way.
+        way: WayIn,
+        /// Whether a program was interrupted, or made the call.
+        from_user: bool,
+    },
+    /// What was entered last, in this task, is left.
+    Leave {
+        /// Whether for a program, and not for the kernel's code that was interrupted.
+        to_user: bool,
+    },
+    /// A softirq of this number begins. It ends where the next one does, or all of them.
+    Softirq(u8),
+    /// The kernel is about to make a task ready, whether it is already or not.
+    Wake(TaskId),
+    /// The scheduler is entered (`__schedule`).
+    Schedule,
+    /// Another task has the CPU.
+    Switch(TaskId),
+    /// The CPU halts, until it is entered by an interrupt.
+    Halt,
+    /// A program reads the clock: the reading is this edge's time.
+    UserClock,
+}
+
+/// A way into the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WayIn {
+    /// An interrupt.
+    Interrupt,
+    /// An exception, a page fault among them, or an NMI.
+    Exception,
+    /// A system call.
+    SystemCall,
+}
+
+/// The preempt count of x86-64, with its flag for need of rescheduling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreemptCount(pub u32);
+
+impl PreemptCount {
+    /// Preemption is on, and the CPU is to be given up: the kernel's own initial value without that.
+    pub const ON: Self = Self(0x8000_0000);
+
+    /// Whether preemption is off, be it for softirqs or an interrupt.
+    pub fn is_off(self) -> bool {
+        self.0 & 0x7fff_ffff != 0
+    }
+
+    /// Whether the task that runs is to give up the CPU. Requests that may wait for the next tick, as `lazy`
+    /// makes them for ordinary tasks, are not here.
+    pub fn need_resched(self) -> bool {
+        self.0 & 0x8000_0000 == 0
+    }
+
+    /// How often preemption was turned off, apart from softirqs and interrupts. Only whether the whole
+    /// count is zero is followed, so this may be behind.
+    pub fn depth(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    /// Whether a softirq runs.
+    pub fn in_softirq(self) -> bool {
+        self.0 & 0x100 != 0
+    }
+
+    /// Whether softirqs are off, or one runs.
+    pub fn softirqs_off(self) -> bool {
+        self.0 & 0xff00 != 0
+    }
+
+    /// Whether a hard interrupt's handler runs.
+    pub fn in_interrupt(self) -> bool {
+        self.0 & 0xf_0000 != 0
+    }
+
+    /// Whether an NMI's handler runs.
+    pub fn in_nmi(self) -> bool {
+        self.0 & 0xf0_0000 != 0
+    }
+}
+
+/// What a CPU is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Whether interrupts are off.
+    pub irqs_off: bool,
+    /// The preempt count.
+    pub preempt: PreemptCount,
+    /// Whether a program runs, and not the kernel.
+    pub in_user: bool,
+    /// Whether it is halted.
+    pub halted: bool,
+    /// The task that has the CPU; `None` until that is known.
+    pub task: Option<TaskId>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let preempt = PreemptCount::ON;
+        Self { irqs_off: false, preempt, in_user: false, halted: false, task: None }
+    }
+}
+
+impl State {
+    /// What it is at after `edge`.
+    #[must_use]
+    pub fn after(self, edge: EdgeKind) -> Self {
+        match edge {
+            EdgeKind::IrqsOff => Self { irqs_off: true, ..self },
+            EdgeKind::IrqsOn => Self { irqs_off: false, ..self },
+            EdgeKind::PreemptCount(preempt) => Self { preempt, ..self },
+            EdgeKind::Enter { .. } => {
+                Self { irqs_off: true, in_user: false, halted: false, ..self }
+            }
+            EdgeKind::Leave { to_user } => Self { in_user: to_user, ..self },
+            EdgeKind::Switch(task) => Self { task: Some(task), ..self },
+            EdgeKind::Halt => Self { halted: true, ..self },
+            EdgeKind::Softirq(_)
+            | EdgeKind::Wake(_)
+            | EdgeKind::Schedule
+            | EdgeKind::UserClock => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_preempt_count_are_the_kernels() {
+        let parts = |count: u32| {
+            let count = PreemptCount(count);
+            let flags = [count.is_off(), count.need_resched(), count.in_softirq()];
+            (flags, count.softirqs_off(), count.in_interrupt(), count.in_nmi())
+        };
+        assert_eq!(parts(PreemptCount::ON.0), ([false; 3], false, false, false));
+        assert_eq!(parts(0), ([false, true, false], false, false, false));
+        assert_eq!(parts(0x8000_0001), ([true, false, false], false, false, false));
+        assert_eq!(parts(0x8000_0100), ([true, false, true], true, false, false));
+        assert_eq!(parts(0x8000_0200), ([true, false, false], true, false, false));
+        assert_eq!(parts(0x8001_0000), ([true, false, false], false, true, false));
+        assert_eq!(parts(0x8010_0000), ([true, false, false], false, false, true));
+    }
+
+    #[test]
+    fn the_state_follows_the_edges() {
+        let mut state = State::default();
+        for edge in [
+            EdgeKind::Halt,
+            EdgeKind::Enter { way: WayIn::Interrupt, from_user: false },
+            EdgeKind::Switch(TaskId(3)),
+        ] {
+            state = state.after(edge);
+        }
+        let want = State { irqs_off: true, task: Some(TaskId(3)), ..State::default() };
+        assert_eq!(state, want);
+        let left = state.after(EdgeKind::IrqsOn).after(EdgeKind::Leave { to_user: true });
+        assert_eq!(left, State { irqs_off: false, in_user: true, ..want });
+    }
+}

@@ -1,0 +1,161 @@
+//! The edges that the plugin writes, each in two words, many to a record.
+
+use std::collections::BTreeMap;
+
+use wakescope_core::explain::Task;
+use wakescope_core::scope::edges::{
+    Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+};
+
+use super::ScopeError;
+use super::kernel::Kernel;
+use crate::kernel::policy_of;
+
+/// The high half of every address in the kernel's image.
+const IMAGE: u64 = 0xffff_ffff_0000_0000;
+
+/// Words of the record of what the CPU is at when the first edge comes.
+const START: usize = 5;
+
+/// What was written, before counts of instructions become times.
+#[derive(Default)]
+pub(super) struct Written {
+    start: Option<[u64; START]>,
+    tasks: Vec<Task>,
+    edges: Vec<Counted>,
+}
+
+/// An edge: after how many instructions, and its two words.
+#[derive(Clone, Copy)]
+struct Counted {
+    count: u64,
+    words: [u64; 2],
+}
+
+impl Written {
+    pub(super) fn start(&mut self, words: &[u64]) -> Result<(), ScopeError> {
+        let words = words.try_into().map_err(|_| ScopeError::Foreign)?;
+        match self.start.replace(words) {
+            None => Ok(()),
+            Some(_) => Err(ScopeError::Foreign),
+        }
+    }
+
+    pub(super) fn task(&mut self, words: &[u64]) -> Result<(), ScopeError> {
+        let [pid, scheduled, name @ ..] = words else { return Err(ScopeError::Foreign) };
+        let name: [u64; 2] = name.try_into().map_err(|_| ScopeError::Foreign)?;
+        let name: Vec<u8> = name.into_iter().flat_map(u64::to_le_bytes).collect();
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        let comm = String::from_utf8_lossy(&name[..end]).into_owned();
+        let prio = i32::from_le_bytes(low(*scheduled).to_le_bytes());
+        self.tasks.push(Task { pid: low(*pid), comm, policy: policy_of(high(*scheduled)), prio });
+        Ok(())
+    }
+
+    /// A record: the count that its first edge counts from, and edges.
+    pub(super) fn batch(&mut self, words: &[u64]) -> Result<(), ScopeError> {
+        let (&count, edges) = words.split_first().ok_or(ScopeError::Foreign)?;
+        let pairs = edges.chunks_exact(2);
+        if !pairs.remainder().is_empty() {
+            return Err(ScopeError::Foreign);
+        }
+        let mut count = count;
+        for pair in pairs {
+            count = count.checked_add(u64::from(low(pair[0]) >> 8)).ok_or(ScopeError::Foreign)?;
+            if self.edges.last().is_some_and(|last| last.count > count) {
+                let what = "the emulator counted instructions backwards";
+                return Err(ScopeError::Missed { what, count: 1 });
+            }
+            self.edges.push(Counted { count, words: [pair[0], pair[1]] });
+        }
+        Ok(())
+    }
+
+    /// The edges, with times and names; `None` if there are none.
+    pub(super) fn read(
+        &self,
+        edges: u64,
+        tasks: u64,
+        ns_at: impl Fn(u64) -> u64,
+        kernel: &Kernel,
+    ) -> Result<Option<Edges>, ScopeError> {
+        if self.edges.len() as u64 != edges || self.tasks.len() as u64 != tasks {
+            return Err(ScopeError::Cut);
+        }
+        let start = match self.start {
+            Some(start) => start,
+            None if self.edges.is_empty() => return Ok(None),
+            None => return Err(ScopeError::Foreign),
+        };
+        let [_, irqs_off, preempt, in_user, task] = start;
+        let start = State {
+            irqs_off: irqs_off != 0,
+            preempt: PreemptCount(low(preempt)),
+            in_user: in_user != 0,
+            halted: false,
+            task: if task == 0 { None } else { Some(self.task_of(low(task))?) },
+        };
+        let mut known = BTreeMap::new();
+        let mut function = |address: u32| {
+            let place = kernel.place_of_function(IMAGE | u64::from(address))?;
+            let next = u32::try_from(known.len()).ok()?;
+            Some(FunctionId(*known.entry(place).or_insert(next)))
+        };
+        let mut edges = Vec::with_capacity(self.edges.len());
+        let mut at_ns = 0;
+        for Counted { count, words: [first, second] } in &self.edges {
+            let what = self.kind(*first)?;
+            // Between idle time and the next reading of the clock, times are taken back from that.
+            at_ns = ns_at(*count).max(at_ns);
+            let (address, caller) = (low(*second), high(*second));
+            // What a call returns to may be behind the end of the function that made it. What an interrupt
+            // returns to is what it came into.
+            let is_call = !matches!(what, EdgeKind::Enter { .. });
+            let caller = if is_call { caller.checked_sub(1) } else { Some(caller) };
+            let caller = caller.filter(|&caller| caller != 0).and_then(&mut function);
+            let function = if what == EdgeKind::UserClock { None } else { function(address) };
+            edges.push(Edge { at_ns, function, caller, what });
+        }
+        let names: Vec<&str> = kernel.names().collect();
+        let mut functions = vec![String::new(); known.len()];
+        for (place, number) in known {
+            functions[number as usize] = names[place].to_owned();
+        }
+        Ok(Some(Edges { start, edges, functions, tasks: self.tasks.clone(), ..Edges::default() }))
+    }
+
+    fn kind(&self, word: u64) -> Result<EdgeKind, ScopeError> {
+        let value = high(word);
+        let enter = |way| EdgeKind::Enter { way, from_user: value != 0 };
+        Ok(match word & 0xff {
+            1 => EdgeKind::IrqsOff,
+            2 => EdgeKind::IrqsOn,
+            3 => EdgeKind::PreemptCount(PreemptCount(value)),
+            4 => enter(WayIn::Interrupt),
+            5 => enter(WayIn::Exception),
+            6 => enter(WayIn::SystemCall),
+            7 => EdgeKind::Leave { to_user: value != 0 },
+            8 => EdgeKind::Softirq(u8::try_from(value).map_err(|_| ScopeError::Foreign)?),
+            9 => EdgeKind::Wake(self.task_of(value)?),
+            10 => EdgeKind::Schedule,
+            11 => EdgeKind::Switch(self.task_of(value)?),
+            12 => EdgeKind::Halt,
+            13 => EdgeKind::UserClock,
+            _ => return Err(ScopeError::Foreign),
+        })
+    }
+
+    /// The task with this number, which counts from 1.
+    fn task_of(&self, number: u32) -> Result<TaskId, ScopeError> {
+        let place = number.checked_sub(1).filter(|&place| (place as usize) < self.tasks.len());
+        place.map(TaskId).ok_or(ScopeError::Foreign)
+    }
+}
+
+fn low(word: u64) -> u32 {
+    (word & 0xffff_ffff) as u32
+}
+
+fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}

@@ -1,0 +1,41 @@
+//! What leads from times of the guest's clock to those of the emulator's plugin.
+
+use std::ops::RangeInclusive;
+
+use wakescope_core::units::grouped;
+
+/// The first process reads the clock at most this long after its first instruction; and the plugin's time
+/// can be behind by less, ns.
+pub(super) const ROOM_NS: u64 = 1_000_000;
+
+/// The only distance, of those that are `possible`, at which each of `times` is among `readings`. Both are
+/// in order.
+pub(super) fn distance(
+    whose: &str,
+    times: &[u64], readings: &[u64], possible: RangeInclusive<u64>) -> Result<u64, String> {
+    let Some(first) = times.first() else { return Err(format!("{whose} read no clock in them")) };
+    let from = readings.partition_point(|now| *now < first.saturating_add(*possible.start()));
+    let candidates = readings[from..].iter().map(|now| now - first);
+    let mut candidates: Vec<u64> = candidates.take_while(|d| possible.contains(d)).collect();
+    candidates.dedup();
+    let is_read =
+        |time: u64, distance: u64| readings.binary_search(&time.saturating_add(distance)).is_ok();
+    let fits = |distance: &&u64| times.iter().all(|time| is_read(*time, **distance));
+    let mut fitting = candidates.iter().filter(fits);
+    match (fitting.next(), fitting.next()) {
+        (Some(distance), None) => Ok(*distance),
+        (Some(_), Some(_)) => {
+            Err(format!("the clock of {whose} fits the emulator's in more than one way"))
+        }
+        (None, _) => {
+            let matched = |d: &u64| times.iter().filter(|time| is_read(**time, *d)).count();
+            let most = candidates.iter().map(matched).max().unwrap_or(0);
+            Err(format!(
+                "the clock of {whose} is not the emulator's: only {} of its {} times are readings of \
+                 the clock that the emulator saw",
+                grouped(most as u64),
+                grouped(times.len() as u64)
+            ))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Each change of what the CPU is at, in its order: two words each, many to a record.
+ *
+ * The first word: the kind in the low byte, then instructions since the edge before
+ * (24 bits), then a number. The second: the low halves of the address and of the
+ * caller, for the kernel's image has the same high halves everywhere. Each record
+ * begins with the count of instructions that its first edge counts from.
+ */
+#include "scope.h"
+
+/* At most so many are written, and so many to a record. */
+#define EDGES_MOST (12U << 20)
+#define BATCH 510
+
+static uint64_t batch[1 + BATCH];
+static unsigned int used;
+static uint64_t last_count;
+
+void put_edges(void)
+{
+	if (used)
+		put_record(EDGES, batch, used);
+	used = 0;
+}
+
+static void put_start(uint64_t count)
+{
+	static bool is_put;
+	struct state now;
+
+	if (is_put)
+		return;
+	is_put = true;
+	now = state_now();
+	{
+		const uint64_t words[] = { count, now.irqs_off, now.preempt_count, now.in_user,
+					   now.task ? number_of_task(now.task) : 0 };
+
+		put_record(START, words, 5);
+	}
+}
+
+void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_t caller,
+	      uint32_t value)
+{
+	uint64_t since = count - last_count;
+
+	if (!plan.edges || !is_in_window(count))
+		return;
+	if (told.edges == EDGES_MOST) {
+		told.edges_lost++;
+		return;
+	}
+	put_start(count);
+	told.edges++;
+	/* Backwards, which a reader refuses, or too far for 24 bits: the next record begins. */
+	if (!used || used + 2 > BATCH || since >> 24) {
+		put_edges();
+		batch[used++] = count;
+		since = 0;
+	}
+	last_count = count;
+	batch[used++] = edge | since << 8 | (uint64_t)value << 32;
+	batch[used++] = (place->address & 0xffffffff) | caller << 32;
+}
+
+/* Tasks */
+
+/* At most so many are known at a time; of the others each mention is a new one. */
+#define TASKS 4096
+
+struct task {
+	uint64_t at;
+	uint32_t number;
+	/* Pid, priority, policy, name. */
+	uint64_t words[4];
+};
+
+/* The number of the task at @at, which counts from 1. It has another one with another name or priority. */
+uint32_t number_of_task(uint64_t at)
+{
+	static struct task tasks[TASKS];
+	struct task *task = &tasks[(at >> 6) * 0x9e3779b97f4a7c15ULL >> 52];
+	uint64_t words[4];
+
+	words[0] = half_word_at(at + plan.pid);
+	words[1] = half_word_at(at + plan.prio) | (uint64_t)half_word_at(at + plan.policy) << 32;
+	words[2] = word_at(at + plan.comm);
+	words[3] = word_at(at + plan.comm + 8);
+	if (task->at == at && !memcmp(task->words, words, sizeof(words)))
+		return task->number;
+	task->at = at;
+	task->number = ++told.tasks;
+	memcpy(task->words, words, sizeof(words));
+	put_record(TASK, words, 4);
+	return task->number;
+}
