@@ -46,7 +46,7 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 {
 	uint64_t since = count - last_count;
 
-	if (!plan.edges || !is_in_window(count))
+	if (!are_edges_written(count))
 		return;
 	if (told.edges == EDGES_MOST) {
 		told.edges_lost++;

@@ -15,6 +15,7 @@ struct plan plan;
 static struct entry *entries;
 static struct unwind *unwinds;
 static struct look *looks;
+static uint64_t *starts;
 
 /* Reads the next part of a file from its beginning on: whoever wrote it left its end to be read next. */
 static bool get(int fd, void *into, size_t length)
@@ -37,15 +38,18 @@ static bool get(int fd, void *into, size_t length)
 bool read_plan(int fd)
 {
 	if (!get(fd, &plan, sizeof(plan)) || plan.magic != PLAN_MAGIC || plan.format != FORMAT ||
-	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) || plan.shift > 10)
+	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) || plan.starts > (4U << 20) ||
+	    plan.shift > 10)
 		return false;
 	entries = calloc(plan.entries + 1, sizeof(*entries));
 	unwinds = calloc(plan.unwinds + 1, sizeof(*unwinds));
 	looks = calloc(plan.looks + 1, sizeof(*looks));
-	return entries && unwinds && looks &&
+	starts = calloc(plan.starts + 1, sizeof(*starts));
+	return entries && unwinds && looks && starts &&
 	       get(fd, entries, plan.entries * sizeof(*entries)) &&
 	       get(fd, unwinds, plan.unwinds * sizeof(*unwinds)) &&
-	       get(fd, looks, plan.looks * sizeof(*looks));
+	       get(fd, looks, plan.looks * sizeof(*looks)) &&
+	       get(fd, starts, plan.starts * sizeof(*starts));
 }
 
 /* The code that begins at @address, if it is followed from there on. */
@@ -57,6 +61,23 @@ const struct entry *entry_at(uint64_t address)
 		if (address >= entries[i].start && address < entries[i].end)
 			return &entries[i];
 	return NULL;
+}
+
+uint64_t start_of_function(uint64_t address)
+{
+	uint64_t low = 0, high = plan.starts;
+
+	if (address >= plan.starts_end)
+		return 0;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (starts[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? starts[low - 1] : 0;
 }
 
 /* Whether some of the time between @from and @to is looked at. Looks are in order and do not overlap. */

@@ -25,6 +25,8 @@ struct told told;
 /* A block of translated code: where each of its instructions lies. */
 struct block {
 	uint64_t address;
+	/* Where its function begins, if that is looked at. */
+	uint64_t function;
 	/* Where it goes on if it jumps into itself. */
 	struct jump jump;
 	uint32_t count;
@@ -86,6 +88,17 @@ bool is_in_window(uint64_t count)
 	uint64_t since = ns_at(count) - process_ns;
 
 	return has_process && count >= process_count && since >= plan.from && since < plan.to;
+}
+
+/* Nobody reads the clock at the very first instruction of the first process, so a plan's times are early by this. */
+#define EDGES_LONGER 10000000
+
+bool are_edges_written(uint64_t count)
+{
+	uint64_t since = ns_at(count) - process_ns;
+
+	return plan.edges && has_process && count >= process_count && since >= plan.from &&
+	       since < plan.to + EDGES_LONGER;
 }
 
 /* Time is behind until the clock is first read after idle time, which looks have room for. */
@@ -259,9 +272,12 @@ static void at_current_task(unsigned int cpu, uint32_t access, uint64_t address,
 	struct memory_value value = qemu_plugin_mem_get_value(access);
 	const struct place *place = data;
 
-	if (value.type != MEMORY_U64)
+	if (value.type != MEMORY_U64) {
 		told.odd_writes++;
-	else if (plan.edges && is_in_window(count_at(place)))
+		return;
+	}
+	forget_calls();
+	if (are_edges_written(count_at(place)))
 		put_edge(SWITCH, place, count_at(place), 0, number_of_task(value.u64));
 }
 
@@ -326,11 +342,19 @@ static void correct(void)
 	}
 }
 
-uint64_t running_block(void)
+const struct block *running_block(void)
 {
-	const struct block *block = (const void *)running->block;
+	return (const void *)running->block;
+}
 
-	return block ? block->address : 0;
+uint64_t function_of(const struct block *block)
+{
+	return block ? block->function : 0;
+}
+
+bool is_first_of(const struct block *block)
+{
+	return block->address == block->function;
 }
 
 void call_back_if_followed(void)
@@ -340,9 +364,7 @@ void call_back_if_followed(void)
 
 static void at_block(unsigned int cpu, void *data)
 {
-	const struct block *block = data;
-
-	enter_block(block->address, running->count);
+	enter_block(data, running->count);
 }
 
 /* What the processor stored as it entered the kernel: where it was, and in which mode. */
@@ -390,7 +412,7 @@ static void at_function(unsigned int cpu, void *data)
 	const struct place *place = data;
 	uint64_t count = running->count;
 
-	if (!is_in_window(count))
+	if (!are_edges_written(count))
 		return;
 	switch (place->entry->way) {
 	case TO_SOFTIRQ:
@@ -464,6 +486,7 @@ static void at_flush(plugin_id id)
 		chunk->used = 0;
 	if (running)
 		running->block = 0;
+	forget_blocks();
 }
 
 static struct place *new_place(uint64_t address, uint32_t left, enum what what)
@@ -495,7 +518,7 @@ static bool follow(struct insn *insn, uint32_t left)
 						 place);
 		break;
 	case CURRENT_TASK:
-		if (plan.edges)
+		if (plan.edges || plan.functions)
 			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
 							 STORES, place);
 		break;
@@ -601,12 +624,13 @@ static void translate(plugin_id id, struct tb *tb)
 	last = qemu_plugin_tb_get_insn(tb, count - 1);
 	size = qemu_plugin_insn_data(last, bytes, LONGEST);
 	block->address = address;
+	block->function = plan.functions && address >> 63 ? start_of_function(address) : 0;
 	block->count = count;
 	block->jump = jump_of(bytes, size, qemu_plugin_insn_vaddr(last));
 	for (i = 0; i < count; i++)
 		block->offsets[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i)) - address;
 	if (plan.functions && address >> 63)
-		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, at_block, NO_REGISTERS, IF_OTHER,
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, at_block, READS_REGISTERS, IF_OTHER,
 							  followed_of, 0, block);
 	/* After the callbacks, which still see the block before. */
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, ADD_U64, count_of, count);

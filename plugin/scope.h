@@ -36,6 +36,8 @@ struct plan {
 	uint64_t current_task;
 	/* Where a task's pid, name, priority and policy are in it. */
 	uint64_t pid, comm, prio, policy;
+	/* The kernel's functions, if it is followed in which of them time goes, and where their code ends. */
+	uint64_t starts, starts_end;
 };
 extern struct plan plan;
 
@@ -96,10 +98,12 @@ extern struct told told;
 bool read_plan(int fd);
 const struct entry *entry_at(uint64_t address);
 void find_unwind(struct place *place);
+/* Where the function begins that is at @address; 0 outside of the kernel's image. */
+uint64_t start_of_function(uint64_t address);
 bool is_looked_at(uint64_t from, uint64_t to);
 
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
-enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK };
+enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK, CALL };
 void write_to(int fd);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
@@ -125,9 +129,12 @@ void end_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t cou
 void put_sections(void);
 
 /* functions.c: where the time of an open section goes. */
+struct block;
 bool make_room_for_times(void);
-void begin_times(enum kind kind, uint64_t block, uint64_t count);
-void enter_block(uint64_t block, uint64_t count);
+void begin_times(enum kind kind, const struct block *block, uint64_t count);
+void enter_block(const struct block *block, uint64_t count);
+void forget_calls(void);
+void forget_blocks(void);
 bool end_times(enum kind kind, uint64_t count);
 unsigned int followed_sections(void);
 void keep_times(enum kind kind, unsigned int site);
@@ -170,10 +177,15 @@ struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 
 /* scope.c: whether a section that begins there is one of those that count. */
 bool is_in_window(uint64_t count);
+/* Whether edges are written then: a little longer, for wakeups that were due at its end. */
+bool are_edges_written(uint64_t count);
 /* What the CPU is at. */
 struct state state_now(void);
-/* The block that runs. */
-uint64_t running_block(void);
+/* The block that runs, if one does. */
+const struct block *running_block(void);
+/* Where the function begins that a block is of, and whether the block does, too. */
+uint64_t function_of(const struct block *block);
+bool is_first_of(const struct block *block);
 /* Has blocks call back when they begin if a section is followed. */
 void call_back_if_followed(void);
 /* Whether everything is written of a time between these two. */

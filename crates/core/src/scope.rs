@@ -5,9 +5,13 @@ use serde::{Deserialize, Serialize};
 
 pub mod edges;
 pub mod explained;
+pub mod first_blame;
+pub mod flame;
 pub mod signals;
 
 use explained::Explained;
+use first_blame::FirstBlame;
+use flame::Flame;
 
 use crate::distribution::Distribution;
 use crate::run::Episode;
@@ -44,6 +48,10 @@ pub struct Scope {
     pub has_callers: bool,
     /// Longest first.
     pub rows: Vec<Row>,
+    /// Where the time of long sections went, by who called whom, of each kind that had any; empty if that was
+    /// not followed.
+    #[serde(default)]
+    pub flames: Vec<Flame>,
     /// Single sections above a length, longest first.
     pub longest: Vec<Section>,
     /// Of a cell that was run with `--explain`: what it said of its late wakeups, against the sections
@@ -57,6 +65,10 @@ pub struct Scope {
     pub episodes: Vec<Episode>,
     /// Why there are none, although some were asked for.
     pub no_episodes: Option<String>,
+    /// Of a cell that was run with `--explain`: what it blamed first for these and the other latest wakeups,
+    /// against what was seen of them.
+    #[serde(default)]
+    pub first_blame: Option<FirstBlame>,
     /// Keys that this version does not know. They are kept.
     #[serde(skip)]
     pub other: Unknown,

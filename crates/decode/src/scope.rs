@@ -2,6 +2,7 @@
 //! tables that a plan is made of; and its sections with interrupts or preemption off, of which a
 //! [`wakescope_core::scope::Scope`] is made.
 
+mod calls;
 mod edges;
 mod kernel;
 mod memory;
@@ -47,6 +48,9 @@ pub enum ScopeError {
         /// How often.
         count: u64,
     },
+    /// So many edges are missing, for there were too many.
+    #[error("{0} changes of what the CPU was at are missing, for there were too many")]
+    EdgesLost(u64),
     /// It holds more than it may cost.
     #[error("it holds too much: {0}")]
     TooMuch(Exceeded),

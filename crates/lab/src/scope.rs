@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wakescope_core::run::{Episode, Run};
+use wakescope_core::run::Run;
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::scope::signals::Signals;
-use wakescope_decode::scope::{Decoded, Kernel, Plan, ScopeError, decode};
+use wakescope_decode::scope::{Decoded, Kernel, Plan, decode};
 use wakescope_store::write_new;
 
 use crate::cache::{Cache, CacheError, read_bounded};
@@ -31,6 +31,9 @@ mod episodes;
 mod explained;
 pub(crate) mod plugin;
 
+pub use wakescope_decode::scope::ScopeError;
+
+use episodes::Latest;
 use explained::Late;
 
 /// The first QEMU whose plugins see what is written to memory, and can read it.
@@ -153,8 +156,7 @@ pub fn scope(
     let Measured { from_ns, to_ns, .. } = measured;
     let Detail { above_ns, functions, edges, episodes: most } = detail;
     let looks = &looks;
-    let plan =
-        Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges };
+    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges };
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
@@ -187,13 +189,14 @@ pub fn scope(
         None => (None, None),
     };
     let latest = edges.as_ref().filter(|_| most > 0).map(|edges| measured.episodes(edges, most));
-    let ((episodes, signals), no_episodes) = match latest.unwrap_or(Ok(Default::default())) {
-        Ok(seen) => (seen, None),
-        Err(why) => (Default::default(), Some(why)),
+    let (latest, no_episodes) = match latest.unwrap_or(Ok(Latest::default())) {
+        Ok(latest) => (latest, None),
+        Err(why) => (Latest::default(), Some(why)),
     };
+    let Latest { episodes, signals, first_blame } = latest;
     let (cell, label) = (key.to_string(), cell.meta.label.to_string());
-    let scope =
-        Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
+    let scope = Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
+    let scope = Scope { first_blame, ..scope };
     Ok(Seen { scope, signals, edges, run: measured.run })
 }
 
@@ -272,12 +275,8 @@ impl Measured {
     }
 
     /// Its latest wakeups, explained.
-    fn episodes(
-        &self,
-        edges: &Edges,
-        most: usize,
-    ) -> Result<(Vec<Episode>, Vec<Signals>), String> {
-        episodes::episodes(&self.run, self.began_ns, edges, most)
+    fn episodes(&self, edges: &Edges, most: usize) -> Result<Latest, String> {
+        Latest::of(&self.run, self.began_ns, edges, most)
     }
 }
 

@@ -130,6 +130,19 @@ fn of_runs(run_set: &RunSet) -> String {
     .concat()
 }
 
+/// A page that moves nowhere: without a script.
+pub(crate) fn still_page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n\
+         <meta name=\"generator\" content=\"wakescope\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        text(title),
+    )
+}
+
 /// Which curve is which; each can be switched off.
 fn legend(run_set: &RunSet) -> String {
     if run_set.entries.len() < 2 {

@@ -13,7 +13,12 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 mod explained;
+mod first_blame;
+mod flame;
+mod page;
 pub mod trace;
+
+pub use page::page;
 
 /// The widest line of a sentence, in characters.
 const WIDTH: usize = 100;
@@ -42,6 +47,9 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     }
     if !scope.episodes.is_empty() {
         let _ = write!(out, "\n{}", episodes(scope, style));
+    }
+    if let Some(first) = &scope.first_blame {
+        let _ = write!(out, "\n{}", first_blame::text(first, style));
     }
     for warning in warnings(scope) {
         let _ = writeln!(out, "\n {} {}", style.warn("!"), wrapped(&warning, WIDTH - 4, "   "));

@@ -29,7 +29,9 @@ impl Cut<'_> {
                     let name = cpu.interrupt().map(|entered| cpu.name_of(entered));
                     put(What::IrqEntry(Interrupt(name.unwrap_or_default())));
                 }
-                EdgeKind::PreemptCount(count) if was.preempt.in_interrupt() && !count.in_interrupt() => {
+                EdgeKind::PreemptCount(count)
+                    if was.preempt.in_interrupt() && !count.in_interrupt() =>
+                {
                     put(What::IrqExit(Interrupt(interrupt.unwrap_or_default())));
                 }
                 EdgeKind::PreemptCount(_) => {

@@ -31,6 +31,8 @@ struct Own {
     switch_in_ns: Option<u64>,
     woken: bool,
     woken_by: WokenBy,
+    /// Until when the task had not gone to sleep, if that was after the wakeup was due.
+    awake_until_ns: Option<u64>,
     page_faults: u64,
 }
 
@@ -65,6 +67,7 @@ impl Own {
         let mut sched_entry_ns = None;
         for edge in cut.within {
             let was_in_interrupt = cpu.state.preempt.in_interrupt();
+            let had_cpu = cpu.state.task.is_some_and(is_own);
             cpu.apply(edge);
             match edge.what {
                 // A task that is ready already may be woken once more.
@@ -83,6 +86,9 @@ impl Own {
                     own.irq_exit_ns = own.irq_exit_ns.or(Some(edge.at_ns));
                 }
                 EdgeKind::Schedule => sched_entry_ns = Some(edge.at_ns),
+                EdgeKind::Switch(id) if had_cpu && !own.woken && !is_own(id) => {
+                    own.awake_until_ns = Some(edge.at_ns);
+                }
                 EdgeKind::Switch(id) if is_own(id) => {
                     own.switch_in_ns = Some(edge.at_ns);
                     own.sched_entry_ns = sched_entry_ns;
@@ -96,6 +102,9 @@ impl Own {
         }
         if own.switch_in_ns.is_none() {
             own.page_faults = 0;
+        }
+        if own.awake_until_ns.is_some() {
+            own.woken_by = WokenBy::Awake;
         }
         own
     }
@@ -124,7 +133,13 @@ impl Own {
     fn blame(&self, from_ns: u64, cpu: &Cpu, task: &Task) -> Share {
         let current = cpu.edges.task(cpu.state.task);
         let has_come = self.interrupt.is_none_or(|own| from_ns >= own.at_ns);
-        let share = if current.is_some_and(|current| current.pid == task.pid) && has_come {
+        let is_own = current.is_some_and(|current| current.pid == task.pid);
+        let is_awake = self.awake_until_ns.is_some_and(|until| from_ns < until);
+        let share = if is_awake && is_own {
+            Self::awake(cpu, task)
+        } else if is_awake {
+            self.ready(from_ns, cpu, task)
+        } else if is_own && has_come {
             Self::own_task(cpu)
         } else if has_come {
             self.ready(from_ns, cpu, task)
@@ -146,7 +161,9 @@ impl Own {
         }
         let by_entry = cpu.interrupt().filter(|_| cpu.irqs_off.is_none());
         match by_entry {
-            Some(entered) if preempt.in_interrupt() || cpu.state.irqs_off => interrupt(cpu, entered),
+            Some(entered) if preempt.in_interrupt() || cpu.state.irqs_off => {
+                interrupt(cpu, entered)
+            }
             _ if cpu.state.irqs_off => {
                 let stack = match cpu.irqs_off {
                     Some(place) => cpu.stack(Some(place)),
@@ -202,16 +219,19 @@ impl Own {
         }
         let has_more = current.comes_before(task);
         if cpu.state.in_user {
-            let cause =
-                if has_more { Cause::HigherPriorityTask } else { Cause::EqualOrLowerTask };
+            let cause = if has_more { Cause::HigherPriorityTask } else { Cause::EqualOrLowerTask };
             return Share { cause, culprit: Culprit::Task(current.named()), ..Share::default() };
         }
         if has_more {
             let culprit = Culprit::Task(current.named());
             return Share { cause: Cause::HigherPriorityTask, culprit, ..Share::default() };
         }
+        let off_in = cpu.stack(cpu.preempt_off);
+        if off_in.first().is_some_and(|frame| is_way_to_scheduler(frame.name())) {
+            return phase(Cause::Scheduler, Phase::Switch);
+        }
         if cpu.state.preempt.is_off() {
-            return in_code(cpu, Cause::PreemptOff, cpu.stack(cpu.preempt_off));
+            return in_code(cpu, Cause::PreemptOff, off_in);
         }
         if cpu.state.irqs_off {
             if let Some(place) = cpu.irqs_off {
@@ -221,6 +241,17 @@ impl Own {
         // Where its interrupt came: what is called until a point of preemption is not followed.
         let into = self.interrupt.and_then(|own| cpu.frame(own.into));
         in_code(cpu, Cause::NoPreemptionPoint, into.into_iter().collect())
+    }
+
+    /// The task itself has the CPU, and has not gone to sleep.
+    fn awake(cpu: &Cpu, task: &Task) -> Share {
+        match Self::own_task(cpu) {
+            share if share.phase.is_some() => {
+                let culprit = Culprit::Task(task.named());
+                Share { cause: Cause::EqualOrLowerTask, culprit, ..Share::default() }
+            }
+            other => other,
+        }
     }
 
     /// The task itself has the CPU.
@@ -243,6 +274,11 @@ impl Own {
             _ => phase(Cause::Scheduler, Phase::Switch),
         }
     }
+}
+
+/// Whether a function turns preemption off to call the scheduler.
+fn is_way_to_scheduler(function: &str) -> bool {
+    ["schedule", "preempt_schedule", "__cond_resched"].iter().any(|way| function.starts_with(way))
 }
 
 fn is_page_fault(cpu: &Cpu) -> bool {

@@ -39,7 +39,11 @@ fn held_up(shares: &[Share]) -> Vec<Slice> {
         }
         at_ns += share.ns;
     }
-    let slice = |(at_ns, share): (u64, Share)| Slice { at_ns, ns: share.ns, what: Signal::HeldUp(share) };
+    let slice = |(at_ns, share): (u64, Share)| Slice {
+        at_ns,
+        ns: share.ns,
+        what: Signal::HeldUp(Box::new(share)),
+    };
     all.into_iter().map(slice).collect()
 }
 

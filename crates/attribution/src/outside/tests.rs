@@ -164,10 +164,9 @@ fn a_section_with_preemption_off_is_blamed_after_the_interrupt() {
             1 99 525 Some(80)
             490 preempt_off undo_range in find
             99 irq local_timer
-            80 scheduler Switch
+            90 scheduler Switch
             15 no_preemption_point undo_range in find
             10 scheduler ReturnFromInterrupt
-            10 preempt_off preempt_schedule_irq in find
             1 irq Delivery
         "#]],
     );
@@ -245,6 +244,34 @@ fn idle_cpus_and_probes_that_never_slept_are_explained() {
             0 0 400 None
             300 page_fault
             100 scheduler Switch
+        "#]],
+    );
+}
+
+/// Seen in a guest whose program was slow: its time was taken for that of the timer's interrupt.
+#[test]
+fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
+    let sleeps = [
+        (400, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
+        (410, count(OFF), "schedule", ""),
+        (420, EdgeKind::Schedule, "__schedule", "schedule"),
+        (450, EdgeKind::Switch(FIND), "__switch_to", ""),
+        (460, count(PreemptCount::ON), "schedule", ""),
+        (470, EdgeKind::IrqsOn, "syscall_return_via_sysret", ""),
+        (470, leave(true), "syscall_return_via_sysret", ""),
+    ];
+    check(
+        PROBE,
+        &[&sleeps, &timer(501, ""), &way_to_probe(600)],
+        (100, 700),
+        expect![[r#"
+            401 99 20 Some(80)
+            350 equal_or_lower_task probe
+            99 irq local_timer
+            80 scheduler Switch
+            31 irq Delivery
+            20 irq_off entry_SYSCALL_64 in find
+            20 scheduler ReturnFromInterrupt
         "#]],
     );
 }

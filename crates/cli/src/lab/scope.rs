@@ -12,7 +12,7 @@ use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::qemu::Qemu;
-use wakescope_lab::scope::{Detail, ScopeFailure, Seen, scope};
+use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, scope};
 use wakescope_lab::store::{CellStore, Key};
 use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
@@ -40,7 +40,8 @@ Examples:
   wakescope scope 3f6ef534 --rows 50
   wakescope scope 3f6ef534 --functions --above 100us
   wakescope scope 3f6ef534 --episodes 20 --trace trace.json
-  wakescope scope 3f6ef534 -o sections.json")]
+  wakescope scope 3f6ef534 -o sections.json
+  wakescope scope 3f6ef534 -o page.html")]
 pub(crate) struct ScopeArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
     /// folder in the lab's cache
@@ -72,7 +73,8 @@ pub(crate) struct ScopeArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write to a file instead of standard output; the record to .json
+    /// Write to a file instead of standard output: the record to .json, a page with flame graphs to
+    /// .html
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -89,10 +91,12 @@ pub(crate) struct ScopeArgs {
 enum Format {
     Text,
     Json,
+    Page,
 }
 
 /// What the endings of files say.
-const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
+const ENDINGS: Endings<'static, Format> =
+    &[("txt", &[Format::Text]), ("json", &[Format::Json]), ("html", &[Format::Page])];
 
 /// Runs `wakescope scope`.
 pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
@@ -123,7 +127,8 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     }
     let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
     let edges = episodes > 0;
-    let detail = Detail { above_ns: args.above.0, functions: args.functions, edges, episodes };
+    let functions = args.functions || format == Format::Page;
+    let detail = Detail { above_ns: args.above.0, functions, edges, episodes };
     let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked.
     drop(showing);
@@ -134,6 +139,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let text = match format {
         Format::Json => seen.to_json(),
         Format::Text => shown::text(&seen, rows, style),
+        Format::Page => shown::page(&seen, rows),
     };
     if let Some(path) = &args.trace {
         write_trace(path, &seen, &signals)?;
@@ -203,6 +209,12 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
                 "the emulator boots the guest with a plugin, which some builds of QEMU cannot load",
             )
             .try_this("let the lab fetch its own: wakescope lab fetch qemu, and run the lab again"),
+        ScopeFailure::Seen(ScopeError::EdgesLost(_)) => failure
+            .try_this("see its sections alone: --episodes 0")
+            .try_this("or run the lab with fewer wakeups: --samples N"),
+        ScopeFailure::Seen(ScopeError::Cut) => failure
+            .because("the emulator could not write all of it, or was ended")
+            .try_this("run it again; make room if a disk is full"),
         ScopeFailure::Seen(_) => failure
             .because("nothing is shown that is not certain")
             .try_this("look into a cell of another kernel; this one may be laid out in a new way"),
@@ -213,5 +225,39 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
         ScopeFailure::Cache(e) => failure_of_cache(e),
         ScopeFailure::Store(e) => failure_of_store(e),
         ScopeFailure::Stopped => Failure::new("interrupted; nothing was changed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_looked_into_is_said_with_a_remedy() {
+        for (failure_of, what, remedy) in [
+            (ScopeFailure::Arch(Arch::Arm64), "arm64", "--arch amd64"),
+            (ScopeFailure::Cpus("2".into()), "2 CPUs", "--experimental-smp"),
+            (ScopeFailure::Kaslr, "nokaslr", "--append kaslr"),
+            (ScopeFailure::NoCompiler, "no C compiler", "apt install gcc"),
+            (
+                ScopeFailure::Boot("it ended".into()),
+                "some builds of QEMU cannot load",
+                "fetch qemu",
+            ),
+            (ScopeFailure::Seen(ScopeError::NoSymbols), "CONFIG_KALLSYMS", "another kernel"),
+            (ScopeFailure::Seen(ScopeError::Cut), "cut short", "disk is full"),
+            (ScopeFailure::Seen(ScopeError::EdgesLost(5)), "5 changes", "--episodes 0"),
+        ] {
+            let said = failure(&failure_of, "0123456789abcdef").to_string();
+            assert!(said.contains("the cell 0123456789ab: "), "{said}");
+            assert!(said.contains(what) && said.contains(remedy), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_no_wakeup_is_refused() {
+        let scope = Scope { no_episodes: Some("its clock differs".into()), ..Scope::default() };
+        let said = write_trace(Path::new("/nowhere/trace.json"), &scope, &[]).unwrap_err();
+        assert!(said.to_string().contains("its clock differs"), "{said}");
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use wakescope_core::explain::Cause;
 use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::run::Run;
 use wakescope_core::scope::{Row, Scope};
@@ -99,6 +100,25 @@ fn assert_time_is_in_functions(scope: &Scope) {
     assert!((spent.total_ns / 2..spent.total_ns * 3 / 4).contains(&most.ns), "{spent:?}");
 }
 
+/// The latest wakeups of a cell with explain, as the emulator saw them: every nanosecond has a cause, and the
+/// first one is what explain says.
+#[track_caller]
+fn assert_wakeups_are_explained(scope: &Scope, run: &Run) {
+    assert_eq!((scope.episodes.len(), &scope.no_episodes), (20, &None));
+    for (seen, said) in scope.episodes.iter().zip(&run.worst) {
+        assert_eq!(
+            (seen.expiry_ns, seen.wakeup_latency_ns),
+            (said.expiry_ns, said.wakeup_latency_ns)
+        );
+        let all: u64 = seen.blame.iter().map(|share| share.ns).sum();
+        assert_eq!(all, seen.wakeup_latency_ns, "{seen:#?}");
+        assert_eq!(seen.components.unwrap().total_ns(), seen.wakeup_latency_ns, "{seen:#?}");
+        assert!(seen.blame.iter().all(|share| share.cause != Cause::Unexplained), "{seen:#?}");
+        assert_eq!(seen.blame[0].cause, said.blame[0].cause, "{seen:#?}\n{said:#?}");
+        assert!(!seen.timeline.is_empty(), "{seen:#?}");
+    }
+}
+
 /// The first blame of explain is a section's or something else's as the emulator saw it, and lengths differ by
 /// no more than what lies between a section's ends and the tracer's events.
 #[test]
@@ -114,14 +134,21 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     assert_eq!(seen.failed, "");
     assert!(!seen.sections.is_empty(), "{}", ran.json);
 
+    let trace = bench.test.dir.join("trace.json");
+    let trace = ["--trace", trace.to_str().unwrap(), "--episodes", "20"];
     let again = ["scope", cell.run.as_ref().unwrap(), "--functions", "--json"];
-    let mut command = bench.test.command(&again);
+    let mut command = bench.test.command(&[&again[..], &trace].concat());
     bench.prepare(&mut command);
     let ended = Running::start(&mut command).output();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
     assert_eq!(*seen, CellScope::of(&scope));
     assert_time_is_in_functions(&scope);
+    let run = fs::read(Path::new(cell.run.as_ref().unwrap()).join("run.json")).unwrap();
+    assert_wakeups_are_explained(&scope, &Run::from_json(&run).unwrap());
+    let trace: Value = serde_json::from_slice(&fs::read(trace[1]).unwrap()).unwrap();
+    let late = |event: &&Value| event["name"].as_str().unwrap().starts_with("late by ");
+    assert_eq!(trace["traceEvents"].as_array().unwrap().iter().filter(late).count(), 20);
     let explained = scope.explained.unwrap();
     assert!(explained.late >= 20 && explained.compared == explained.late, "{explained:#?}");
     // The timer's interrupt and its end, and the switch.

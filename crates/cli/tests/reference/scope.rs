@@ -5,6 +5,8 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Cause, Components, Share};
 use wakescope_core::run::Episode;
 use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
+use wakescope_core::scope::first_blame::{FirstBlame, OtherBlame};
+use wakescope_core::scope::flame::{Call, Flame};
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use crate::common::schema::{
@@ -53,6 +55,17 @@ fn full() -> Scope {
                 functions: vec![TimeIn { function: Some("free".into()), ns: 900 }],
             }),
         }],
+        flames: vec![Flame {
+            kind: Kind::IrqsOff,
+            sections: 1,
+            total_ns: 900,
+            calls: vec![Call {
+                function: Some("free".into()),
+                caller: Some(0),
+                self_ns: 900,
+                total_ns: 900,
+            }],
+        }],
         longest: vec![Section { kind: Kind::PreemptOff, began, ended, begin_ns: 5, length_ns: 6 }],
         explained: Some(Explained {
             late: 21,
@@ -72,6 +85,13 @@ fn full() -> Scope {
             ..Episode::default()
         }],
         no_episodes: Some("the clock of the guest is not the emulator's".into()),
+        first_blame: Some(FirstBlame {
+            wakeups: 20,
+            same_cause: 19,
+            same_culprit: 18,
+            longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),
+            others: vec![OtherBlame::default()],
+        }),
         ..Scope::default()
     }
 }
@@ -103,6 +123,8 @@ fn a_scope_with_nothing_fits_the_schema() {
     let explained = scope.explained.as_mut().unwrap();
     explained.kinds[0].longest_beside_ns = None;
     explained.kinds[0].longer_ns = None;
+    (scope.flames[0].calls[0].function, scope.flames[0].calls[0].caller) = (None, None);
+    scope.first_blame.as_mut().unwrap().longer_ns = None;
     (explained.shares[0].function, explained.shares[0].section) = (None, None);
     assert_documented(&scope);
 }
@@ -116,7 +138,7 @@ fn a_scope_that_fits_the_schema_can_be_read() {
 #[test]
 fn keys_may_be_added_to_a_scope_but_not_written_unannounced() {
     // What a run has of an episode is in the schema of runs.
-    let of_runs = ["/episodes/0", "/components", "/blame/0", "/culprit"];
+    let of_runs = ["/episodes/0", "/components", "/blame/0", "/culprit", "/said", "/seen"];
     assert_keys_may_be_added(&schema(), &serde_json::to_value(full()).unwrap(), &of_runs);
 }
 

@@ -20,7 +20,8 @@ pub struct TaskId(pub u32);
 pub struct Edges {
     /// When the first process began, since the machine was turned on, ns.
     pub process_ns: u64,
-    /// The time in which edges were written, since the machine was turned on, ns.
+    /// The time in which edges were written, since the machine was turned on, ns: while the guest measured, and
+    /// 10 ms longer.
     pub window_ns: Range<u64>,
     /// What the CPU was at when the first of them came.
     pub start: State,
@@ -187,10 +188,9 @@ impl State {
             EdgeKind::Leave { to_user } => Self { in_user: to_user, ..self },
             EdgeKind::Switch(task) => Self { task: Some(task), ..self },
             EdgeKind::Halt => Self { halted: true, ..self },
-            EdgeKind::Softirq(_)
-            | EdgeKind::Wake(_)
-            | EdgeKind::Schedule
-            | EdgeKind::UserClock => self,
+            EdgeKind::Softirq(_) | EdgeKind::Wake(_) | EdgeKind::Schedule | EdgeKind::UserClock => {
+                self
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Slice {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
     /// What held the wakeup up. These leave no gap.
-    HeldUp(Share),
+    HeldUp(Box<Share>),
     /// Interrupts are off, from this place on, if that is known.
     IrqsOff(Place),
     /// Preemption is off, from this place on, if that is known.

@@ -14,7 +14,7 @@ use super::unwind::{self, Base, Unwind};
 const IN_PCPU_HOT: u64 = 8;
 
 /// Where modules begin, which are not part of the image.
-const MODULES: u64 = 0xffff_ffff_c000_0000;
+pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 
 /// How far from its symbol an address may be: further away it is in no function.
 const FARTHEST: u64 = 1 << 20;
@@ -159,8 +159,13 @@ impl Kernel {
         (lines.next() == Some(HEAD)).then_some(())?;
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let preempt_count = hex(lines.next()?)?;
-        let mut kernel =
-            Self { preempt_count, followed: vec![], tasks: None, unwinds: vec![], functions: vec![] };
+        let mut kernel = Self {
+            preempt_count,
+            followed: vec![],
+            tasks: None,
+            unwinds: vec![],
+            functions: vec![],
+        };
         for line in lines {
             let words: Vec<&str> = line.splitn(6, ' ').collect();
             match words[..] {
@@ -210,6 +215,11 @@ impl Kernel {
         let place = before.checked_sub(1)?;
         let (start, _) = self.functions.get(place)?;
         (address < MODULES && address - start < FARTHEST).then_some(place)
+    }
+
+    /// Where functions begin, in order.
+    pub(super) fn starts(&self) -> impl Iterator<Item = u64> {
+        self.functions.iter().map(|(start, _)| *start)
     }
 
     /// The names of all functions.

@@ -1,7 +1,7 @@
 //! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
-use super::kernel::{Followed, Kernel, Tasks};
+use super::kernel::{Followed, Kernel, MODULES, Tasks};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
 
@@ -61,7 +61,9 @@ impl Plan<'_> {
             functions.into(),
             edges.into(),
         ];
-        let head = head.into_iter().chain(tasks.unwrap_or_default());
+        let functions = if functions { kernel.starts().collect() } else { Vec::new() };
+        let of_functions = [functions.len() as u64, MODULES];
+        let head = head.into_iter().chain(tasks.unwrap_or_default()).chain(of_functions);
         let followed = kernel.followed.iter();
         let followed = followed.flat_map(|code| {
             let Followed { start, end, what, value } = *code;
@@ -69,6 +71,7 @@ impl Plan<'_> {
         });
         let words = head.chain(followed).flat_map(u64::to_le_bytes);
         let looks = looks.iter().flat_map(|&(from, to)| [from, to]).flat_map(u64::to_le_bytes);
-        words.chain(unwinds.into_iter().flatten()).chain(looks).collect()
+        let starts = functions.into_iter().flat_map(u64::to_le_bytes);
+        words.chain(unwinds.into_iter().flatten()).chain(looks).chain(starts).collect()
     }
 }

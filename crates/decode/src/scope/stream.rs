@@ -6,8 +6,10 @@ use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::scope::edges::Edges;
+use wakescope_core::scope::flame::Flame;
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
+use super::calls::Calls;
 use super::edges::Written;
 use super::kernel::Kernel;
 use super::{FORMAT, ScopeError, word};
@@ -26,9 +28,13 @@ const SPENT: u64 = 8;
 const START: u64 = 9;
 const EDGES: u64 = 10;
 const TASK: u64 = 11;
+const CALL: u64 = 12;
 
 /// Words of the header: magic, format, and how the plan was understood.
 const HEAD: usize = 5;
+
+/// So much longer than sections the plugin writes edges, ns.
+const EDGES_LONGER: u64 = 10_000_000;
 
 /// Single sections that are kept.
 const LONGEST: usize = 1_000;
@@ -85,7 +91,8 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
                 stream.looked.push((of_number(kind)?, begin, end, ends_of(ends, kernel)));
             }
             (READING, &[now]) => stream.readings.push(now),
-            (SPENT, &[site, block, count]) => stream.spent(site, block, count)?,
+            (CALL, &[caller, function]) => stream.calls.add(caller, function)?,
+            (SPENT, &[site, call, count]) => stream.spent(site, call, count)?,
             (SITE, [kind, ends @ ..]) if ends.len() >= 12 => {
                 stream.site(of_number(*kind)?, ends_of(&ends[..4], kernel), &ends[4..])?;
             }
@@ -135,6 +142,7 @@ struct Stream<'a> {
     rows: BTreeMap<Between, Sum>,
     /// What the plugin's numbers of places mean.
     sites: BTreeMap<u64, Between>,
+    calls: Calls,
     edges: Written,
 }
 
@@ -184,6 +192,7 @@ impl<'a> Stream<'a> {
             readings: Vec::new(),
             rows: BTreeMap::new(),
             sites: BTreeMap::new(),
+            calls: Calls::default(),
             edges: Written::default(),
         }
     }
@@ -233,14 +242,28 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// So many instructions of the sections of a site were executed in a block of code.
-    fn spent(&mut self, site: u64, block: u64, count: u64) -> Result<(), ScopeError> {
-        let row = self.sites.get(&site).and_then(|between| self.rows.get_mut(between));
-        let row = row.ok_or(ScopeError::Foreign)?;
-        let function = self.kernel.function(block).map(str::to_owned);
+    /// So many instructions of the sections of a site were executed in a call.
+    fn spent(&mut self, site: u64, call: u64, count: u64) -> Result<(), ScopeError> {
+        let between = self.sites.get(&site).ok_or(ScopeError::Foreign)?;
+        let row = self.rows.get_mut(between).ok_or(ScopeError::Foreign)?;
+        let function = self.calls.spend(between.0, call, count)?;
+        let function = self.kernel.function(function).map(str::to_owned);
         let ns = row.functions.entry(function).or_default();
         *ns = ns.saturating_add(count.saturating_mul(1 << self.shift));
         Ok(())
+    }
+
+    /// Where the time of sections went, of each kind of which some were followed.
+    fn flames(&self) -> Vec<Flame> {
+        let of_kind = |kind: Kind| {
+            let rows = self.rows.iter().filter(|((of, ..), _)| *of == kind);
+            let (sections, total_ns) = rows.fold((0_u64, 0_u64), |(sections, ns), (_, row)| {
+                (sections.saturating_add(row.followed), ns.saturating_add(row.followed_ns))
+            });
+            let flame = self.calls.flame(kind, sections, total_ns, self.shift, self.kernel);
+            (sections > 0).then_some(flame)
+        };
+        Kind::ALL.into_iter().filter_map(of_kind).collect()
     }
 
     /// The time at which so many instructions were executed, on the guest's clock, ns.
@@ -323,16 +346,20 @@ impl<'a> Stream<'a> {
             ),
             ("an instruction wrote the preempt count in an unknown way", odd),
             ("a reading of the clock was left out, for there were too many", times_lost),
-            ("an edge was left out, for there were too many", edges_lost),
         ] {
             if count > 0 {
                 return Err(ScopeError::Missed { what, count });
             }
         }
+        if edges_lost > 0 {
+            return Err(ScopeError::EdgesLost(edges_lost));
+        }
         let window = process_ns.saturating_add(since_process.start)
             ..process_ns.saturating_add(since_process.end);
         let drift_ns = self.drift_ns(&window);
         let edges = self.edges.read(edges, tasks, |count| self.ns_at(count), self.kernel)?;
+        let until = window.end.saturating_add(EDGES_LONGER);
+        let window = window.start..until;
         let edges = edges.map(|edges| Edges { process_ns, window_ns: window, ..edges });
         let mut longest: Vec<Section> =
             self.sections.iter().map(|counted| self.section(counted)).collect();
@@ -350,6 +377,7 @@ impl<'a> Stream<'a> {
             Ok(Row { kind: *kind, began, ended, lengths, spent: row.spent()? })
         });
         let mut rows = rows.collect::<Result<Vec<Row>, ScopeError>>()?;
+        let flames = self.flames();
         rows.sort_by_key(|row| std::cmp::Reverse(row.lengths.max_ns));
         let looked = Looked {
             process_ns,
@@ -367,6 +395,7 @@ impl<'a> Stream<'a> {
             drift_ns,
             has_callers: self.kernel.has_callers(),
             rows,
+            flames,
             longest,
             ..Scope::default()
         };

@@ -1,6 +1,7 @@
 //! A kernel made up of what is looked for in it, in the forms of several kernels; and streams of it.
 
 use wakescope_core::scope::Kind;
+use wakescope_core::scope::flame::Call;
 use wakescope_testing::fuzz;
 
 use super::{Decoded, Kernel, Looked, Plan, ScopeError, decode};
@@ -69,8 +70,7 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
 /// The kernel's types: a task with its pid at 8, its name at 16, its priority at 40 and its policy at 44.
 fn btf() -> Vec<u8> {
     let strings = b"\0task_struct\0pid\0comm\0prio\0policy\0";
-    let types: [u32; 15] =
-        [1, 4 << 24 | 4, 64, 13, 1, 64, 17, 1, 128, 22, 1, 320, 27, 1, 352];
+    let types: [u32; 15] = [1, 4 << 24 | 4, 64, 13, 1, 64, 17, 1, 128, 22, 1, 320, 27, 1, 352];
     let length = |length: usize| u32::try_from(length).unwrap();
     let (types_length, strings_length) = (length(4 * types.len()), length(strings.len()));
     let header = [24, 0, types_length, types_length, strings_length];
@@ -237,7 +237,10 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(words[9..13], [CODE, 2, 1, 1]);
     // The pointer to the task, and where its parts are in it.
     assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
-    let followed: Vec<&[u64]> = words[18..46].chunks(4).collect();
+    // Functions, and where their code ends.
+    let starts = 6_000 + 12;
+    assert_eq!(words[18..20], [starts, 0xffff_ffff_c000_0000]);
+    let followed: Vec<&[u64]> = words[20..48].chunks(4).collect();
     let one = |start, what, value| [start, start + 1, what, value];
     assert_eq!(followed[0], [ENTRIES, ENTRIES + 0x900, 0, 0]);
     assert_eq!(followed[1], one(ENTRIES + 0x900, 1, 0));
@@ -245,8 +248,9 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(followed[3], one(ENTRIES + 0x940, 2, 0));
     assert_eq!(followed[4..], [one(SCHEDULE, 5, 0), one(WAKE, 4, 0), one(RECEIVE, 3, 3)]);
     // Distance, offset, base.
-    assert_eq!(words[46..48], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
-    assert_eq!(words[48..], [40, 50, 60, 70]);
+    assert_eq!(words[48..50], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[50..56], [40, 50, 60, 70, BASE, CODE]);
+    assert_eq!(words.len() as u64, 54 + starts);
 }
 
 fn record(kind: u64, words: &[u64]) -> Vec<u64> {
@@ -285,10 +289,14 @@ fn stream(end: &[u64]) -> Vec<u8> {
             [1, 90, 90, 90, 310, 0, 0, 5],
             &[54 << 32 | 1],
         ),
-        record(8, &[7, LOCK, 30]),
-        record(8, &[7, UNLOCK, 8]),
-        record(8, &[3, LOCK + 4, 40]),
-        record(8, &[3, 0xffff_ffff_c000_0010, 1]),
+        // Their callers, where they begin; site, call, instructions.
+        record(12, &[0, CODE + 0x110]),
+        record(12, &[1, CODE + 0x200]),
+        record(12, &[2, 0]),
+        record(8, &[7, 1, 30]),
+        record(8, &[7, 2, 8]),
+        record(8, &[3, 1, 40]),
+        record(8, &[3, 3, 1]),
         record(7, &[100]),
         record(6, &[0, 150, 190, LOCK, CALLER, UNLOCK, 0]),
         record(6, &[1, 310, 400, LOCK, 0, 0xffff_ffff_c000_0010, 0]),
@@ -337,6 +345,20 @@ fn sections_are_read_with_their_times_and_names() {
     assert_eq!((spent.sections, spent.total_ns), (2, 81));
     assert_eq!(functions, [(Some("lock"), 70), (Some("unlock"), 8), (None, 3)]);
     assert_eq!(long.spent, None);
+    let [flame] = &scope.flames[..] else { panic!("{:?}", scope.flames) };
+    assert_eq!((flame.kind, flame.sections, flame.total_ns), (Kind::IrqsOff, 2, 81));
+    let call = |function: Option<&str>, caller, self_ns, total_ns| Call {
+        function: function.map(Into::into),
+        caller,
+        self_ns,
+        total_ns,
+    };
+    let calls = [
+        call(Some("lock"), None, 70, 79),
+        call(Some("unlock"), Some(0), 8, 9),
+        call(None, Some(1), 1, 1),
+    ];
+    assert_eq!(flame.calls, calls);
     let longest: Vec<_> = scope.longest.iter().map(|s| (s.begin_ns, s.length_ns)).collect();
     // The second one began before the clock was read again, after idle time.
     assert_eq!(longest, [(807, 90), (150, 40)]);
@@ -377,10 +399,12 @@ fn a_stream_that_is_not_certain_is_refused() {
     assert_eq!(refused(&stream(&record(4, &row))), ScopeError::Foreign);
     // Time in functions that is longer than the sections, and of sections that there are not.
     let end = record(5, &WELL);
-    for (site, count) in [(3, 3), (5, 1), (4, 0)] {
-        let words = [record(8, &[site, LOCK, count]), end.clone()].concat();
-        assert_eq!(refused(&stream(&words)), ScopeError::Foreign, "{site}");
+    for (site, call, count) in [(3, 1, 3), (5, 1, 1), (4, 1, 0), (3, 0, 1), (3, 4, 1)] {
+        let words = [record(8, &[site, call, count]), end.clone()].concat();
+        assert_eq!(refused(&stream(&words)), ScopeError::Foreign, "{site} {call}");
     }
+    // Called by one that comes later.
+    assert_eq!(refused(&stream(&record(12, &[4, LOCK]))), ScopeError::Foreign);
 }
 
 #[test]

@@ -8,11 +8,17 @@ use wakescope_core::units::grouped;
 /// can be behind by less, ns.
 pub(super) const ROOM_NS: u64 = 1_000_000;
 
+/// A guest's program that was not optimised takes longer than that until it reads the clock.
+pub(super) const MORE_ROOM_NS: u64 = 10_000_000;
+
 /// The only distance, of those that are `possible`, at which each of `times` is among `readings`. Both are
 /// in order.
 pub(super) fn distance(
     whose: &str,
-    times: &[u64], readings: &[u64], possible: RangeInclusive<u64>) -> Result<u64, String> {
+    times: &[u64],
+    readings: &[u64],
+    possible: RangeInclusive<u64>,
+) -> Result<u64, String> {
     let Some(first) = times.first() else { return Err(format!("{whose} read no clock in them")) };
     let from = readings.partition_point(|now| *now < first.saturating_add(*possible.start()));
     let candidates = readings[from..].iter().map(|now| now - first);

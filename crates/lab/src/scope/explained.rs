@@ -88,7 +88,8 @@ impl Late {
         }
         // The clock stands at `began_ns` at most that long after the first instruction.
         let least = looked.process_ns.saturating_sub(self.began_ns);
-        let distance_ns = distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
+        let distance_ns =
+            distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
         let sections = Kind::ALL.map(|kind| {
             let mut own: Vec<&Section> =
                 looked.sections.iter().filter(|section| section.kind == kind).collect();

@@ -59,7 +59,7 @@ fn row(kind: &SharesOfKind) -> Vec<String> {
 }
 
 /// `−56 ns`
-fn signed(ns: i64) -> String {
+pub(super) fn signed(ns: i64) -> String {
     let sign = if ns < 0 { "−" } else { "" };
     format!("{sign}{}", SpanNs(ns.unsigned_abs()))
 }

@@ -43,7 +43,9 @@ pub fn write(scope: &Scope, signals: &[Signals], out: &mut impl Write) -> io::Re
     let mut slices: Vec<(u64, u64, &Signal)> = Vec::new();
     for Signals { expiry_ns, slices: of_one, .. } in signals {
         let own = of_one.iter();
-        slices.extend(own.map(|slice| (expiry_ns.saturating_add(slice.at_ns), slice.ns, &slice.what)));
+        slices.extend(
+            own.map(|slice| (expiry_ns.saturating_add(slice.at_ns), slice.ns, &slice.what)),
+        );
     }
     slices.sort_by_key(|(at_ns, _, signal)| (*at_ns, signal.track()));
     for (at_ns, ns, signal) in slices {
@@ -103,7 +105,7 @@ mod tests {
             expiry_ns: 5_000,
             wakeup_latency_ns: 900,
             slices: vec![
-                slice(0, 900, Signal::HeldUp(share.clone())),
+                slice(0, 900, Signal::HeldUp(Box::new(share.clone()))),
                 slice(0, 600, Signal::IrqsOff(lock)),
                 slice(0, 900, Signal::Task(task, false)),
                 slice(600, 300, Signal::IrqsOff(Place::default())),

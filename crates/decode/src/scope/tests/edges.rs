@@ -8,9 +8,7 @@ use wakescope_core::explain::{Policy, Task};
 use wakescope_core::scope::edges::{EdgeKind, Edges, PreemptCount, State, TaskId, WayIn};
 use wakescope_testing::fuzz;
 
-use super::{
-    CALLER, Decoded, ENTRIES, Form, LOCK, UNLOCK, WELL, decode, memory, record, stream,
-};
+use super::{CALLER, Decoded, ENTRIES, Form, LOCK, UNLOCK, WELL, decode, memory, record, stream};
 use crate::scope::{Kernel, ScopeError};
 
 /// An edge after so many more instructions, of a kind, with a number.
@@ -76,10 +74,14 @@ fn whole() -> Vec<u64> {
 fn edges_are_read_with_their_times_and_names() {
     let edges = read(&whole()).unwrap().unwrap();
     let start = State { irqs_off: true, task: Some(TaskId(0)), ..State::default() };
-    assert_eq!((edges.start, edges.process_ns, edges.window_ns.clone()), (start, 50, 150..1_050));
+    assert_eq!(
+        (edges.start, edges.process_ns, edges.window_ns.clone()),
+        (start, 50, 150..10_001_050)
+    );
     let named = |pid, comm: &str| Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 4 };
     assert_eq!(edges.tasks, [named(7, "find"), named(9, "probe of 16 byte")]);
-    let told: Vec<(u64, EdgeKind)> = edges.edges.iter().map(|edge| (edge.at_ns, edge.what)).collect();
+    let told: Vec<(u64, EdgeKind)> =
+        edges.edges.iter().map(|edge| (edge.at_ns, edge.what)).collect();
     // From 200 instructions on, the clock is 3 ns behind. Later it was idle for 500 ns.
     let want = [
         (150, EdgeKind::IrqsOff),
@@ -125,7 +127,7 @@ fn edges_that_are_not_certain_are_refused() {
     assert_eq!(refused(&[start(), start()].concat()), ScopeError::Foreign);
     // More than the plugin may write.
     let words = [start(), one(), end(1, 5, 0)].concat();
-    assert!(matches!(refused(&words), ScopeError::Missed { count: 5, .. }));
+    assert_eq!(refused(&words), ScopeError::EdgesLost(5));
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));

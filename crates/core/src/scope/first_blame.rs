@@ -1,0 +1,40 @@
+//! What `explain` blamed first for late wakeups, against what the emulator saw.
+
+use serde::{Deserialize, Serialize};
+
+use super::explained::Spread;
+use crate::explain::Answer;
+
+/// The latest wakeups of a cell that explained them, compared by their largest share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FirstBlame {
+    /// Wakeups that were compared.
+    pub wakeups: u64,
+    /// Of these, blamed on the same cause first.
+    pub same_cause: u64,
+    /// Of those with the same cause, on the same culprit; of sections, on a function that the emulator saw at
+    /// their beginning or calling it.
+    pub same_culprit: u64,
+    /// By how much explain's share is longer than all that the emulator saw of the same cause, of those with
+    /// the same cause, ns; below zero if shorter.
+    pub longer_ns: Option<Spread>,
+    /// Those with another cause or culprit.
+    pub others: Vec<OtherBlame>,
+}
+
+/// A wakeup that was blamed on something else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherBlame {
+    /// When it was due, since the start of the run, ns.
+    pub expiry_ns: u64,
+    /// How late it was, ns.
+    pub wakeup_latency_ns: u64,
+    /// What explain blamed first.
+    pub said: Answer,
+    /// How long that was, ns.
+    pub said_ns: u64,
+    /// What the emulator saw most of.
+    pub seen: Answer,
+    /// How long that was, ns.
+    pub seen_ns: u64,
+}
