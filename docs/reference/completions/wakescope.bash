@@ -1153,7 +1153,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__scope)
-            opts="-o -h --rows --above --functions --json --output --qemu --timeout --help"
+            opts="-o -h --rows --above --functions --episodes --trace --json --output --qemu --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1164,6 +1164,14 @@ _wakescope() {
                     return 0
                     ;;
                 --above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --episodes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

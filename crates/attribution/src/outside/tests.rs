@@ -252,6 +252,7 @@ fn idle_cpus_and_probes_that_never_slept_are_explained() {
 #[test]
 fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
     let sleeps = [
+        (50, EdgeKind::UserClock, "", ""),
         (400, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
         (410, count(OFF), "schedule", ""),
         (420, EdgeKind::Schedule, "__schedule", "schedule"),
@@ -270,7 +271,7 @@ fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
             99 irq local_timer
             80 scheduler Switch
             31 irq Delivery
-            20 irq_off entry_SYSCALL_64 in find
+            20 irq_off
             20 scheduler ReturnFromInterrupt
         "#]],
     );

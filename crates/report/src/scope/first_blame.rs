@@ -85,6 +85,13 @@ mod tests {
         let text = text(&first, Style::default());
         let lines: Vec<&str> = text.lines().take(4).chain(text.lines().last()).collect();
         // The first line is there for the margin of the others.
-        expect![[r#""#]].assert_eq(&format!("first:\n{}\n", lines.join("\n")));
+        expect![[r#"
+            first:
+             explain against what was seen: 20 latest wakeups compared
+             Blamed on the same cause first: 13; on the same culprit, too: 13. Its first share is too long by
+             −56 ns (min), 9 ns (p50), 12 ns (max).
+             late by 11.0 µs: explain says 4.10 µs interrupts off in free_bulk, seen were 4.20 µs preemption
+             1 more wakeup: --json
+        "#]].assert_eq(&format!("first:\n{}\n", lines.join("\n")));
     }
 }
