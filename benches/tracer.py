@@ -13,8 +13,8 @@ from figures import spread
 from lab import Lab
 from running import say
 
-# With and without a tracepoint at the scheduler's entry; in 7.2, timers are queued in another way.
-KERNELS = ["6.1-cloud", "6.12-cloud", "6.18-cloud", "7.2-cloud"]
+# Without and with a tracepoint at the scheduler's entry.
+KERNELS = ["6.1-cloud", "7.2-cloud"]
 
 # What scripts/old-kernels has fetched: kernels that the lab's catalogue does not have.
 OLD_KERNELS = Path("target/old-kernels")
@@ -104,7 +104,7 @@ def console_of(lab, program, kernel):
 
 
 def instructions(plan, lab):
-    """Each kernel's figures. As many guests as there are CPUs run at once: their clocks do not notice."""
+    """Each kernel's figures. Guests run at once: their clocks do not notice."""
     program = Path(os.environ.get("TRACER_GUEST", "target/release/examples/tracer_guest")).absolute()
     if not program.exists():
         raise SystemExit(f"bench: there is no {program}\n  → make bench builds it")
@@ -121,7 +121,7 @@ def instructions(plan, lab):
         return console
 
     # The lab sees to it that each kernel and the emulator are fetched once.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor() as pool:
         consoles = dict(zip(kernels, pool.map(measured_in, kernels), strict=True))
     parts = []
     for kernel, console in consoles.items():
