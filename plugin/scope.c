@@ -424,6 +424,9 @@ static void at_function(unsigned int cpu, void *data)
 	case TO_SCHEDULE:
 		put_edge(SCHEDULE, place, count, word_at(reg(RSP)), 0);
 		break;
+	case TO_ASK:
+		put_edge(ASK, place, count, word_at(reg(RSP)), 0);
+		break;
 	}
 }
 

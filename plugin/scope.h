@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 4
+#define FORMAT 5
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -49,7 +49,7 @@ struct entry {
 	/* Of softirqs: which. */
 	uint64_t value;
 };
-enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_SCHEDULE };
+enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_SCHEDULE, TO_ASK };
 
 /* A time of which each section and each reading of the clock is written, ns since the first process. */
 struct look {
@@ -155,6 +155,7 @@ enum edge {
 	SWITCH,
 	HALTED,
 	USER_CLOCK,
+	ASK,
 };
 /* What the CPU is at when the first edge is written. */
 struct state {

@@ -23,6 +23,7 @@ mod fetch;
 mod image;
 mod kernels;
 mod module;
+pub(crate) mod predict;
 mod prune;
 mod run;
 pub(crate) mod scope;

@@ -67,6 +67,7 @@ enum Verb {
     Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
     Scope(lab::scope::ScopeArgs),
+    Predict(lab::predict::PredictArgs),
     Model(model::ModelArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -132,6 +133,7 @@ pub fn main() -> ExitCode {
         Verb::Trend(args) => trend::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::Scope(args) => lab::scope::run(&args),
+        Verb::Predict(args) => lab::predict::run(&args),
         Verb::Model(args) => model::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),

@@ -28,6 +28,7 @@ pub mod maxima;
 pub mod observation;
 pub mod percentile;
 pub mod plan;
+pub mod predict;
 pub mod preemption;
 pub mod random;
 mod record_reader;

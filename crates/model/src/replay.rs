@@ -6,7 +6,9 @@
 //! batches, is not known, and is left as it was.
 
 mod cut;
+pub mod edges;
 mod grid;
+pub mod predict;
 mod rank;
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@ mod matrix;
 pub mod model;
 pub mod picture;
 pub mod plot;
+pub mod predict;
 pub mod progress;
 mod quantity;
 pub mod realfeel;

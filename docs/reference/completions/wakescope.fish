@@ -38,6 +38,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Te
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Find where p99.9 or the maximum changed in a series of runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "scope" -d 'Show every section of a guest\'s kernel with interrupts or preemption off'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "predict" -d 'Predict how late wakeups of a guest would be under other preemption models, and what to break up next'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "model" -d 'Simulate a kernel\'s preemption rules, locks and interrupts'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last CPU that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `limitations` and `instruments`'
@@ -467,6 +468,14 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l timeout -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l functions -d 'Also show in which functions the time of these sections went'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l json -d 'Print JSON: the record of all sections'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l break -d 'As if a function let go of the CPU after this time: where its sections with interrupts or preemption off last longer, and where it could ask whether somebody else is to run' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l limit-sections -d 'As if no section with interrupts or preemption off lasted longer' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l every -d 'How long what the ranking proposes to break up keeps the CPU at most' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -s o -l output -d 'Write to a file instead of standard output; the record to .json' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l timeout -d 'Host time after which the guest is stopped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l json -d 'Print JSON: the record of the prediction'
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "run" -d 'Simulate a scenario under preemption models, and show how late its probes wake'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "check" -d 'Try every order of events in a scenario, and look for a broken rule'

@@ -102,25 +102,6 @@ const ENDINGS: Endings<'static, Format> =
 pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
     let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
-    let cache = cache()?;
-    let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
-    let keys = store.keys().map_err(|e| failure_of_store(&e))?;
-    let key = the_one(&key_of(&args.cell), keys)?;
-    let mut memo = Memo::open(&cache);
-    let qemu = Qemu::find(Arch::Amd64, args.qemu.as_deref(), &cache, &mut memo);
-    let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
-    let arm64 = Qemu::find(Arch::Arm64, None, &cache, &mut memo).ok();
-    let emulators = [qemu].into_iter().chain(arm64).map(Arc::new).collect();
-    let again = Again::new(&cache, emulators, args.timeout);
-    let mut waiting = Waiting::new()?;
-    let mut showing = Showing::new(Waiting::new()?);
-    let mut running = |event: Event<'_>, standing: &Standing| {
-        if showing.attend(Phase::Repeating, &event, standing) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
     if args.trace.is_some() && args.episodes == 0 {
         return Err(Failure::new("a trace needs wakeups, and --episodes 0 asks for none")
             .try_this("leave out --episodes 0"));
@@ -129,11 +110,8 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let edges = episodes > 0;
     let functions = args.functions || format == Format::Page;
     let detail = Detail { above_ns: args.above.0, functions, edges, episodes };
-    let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
-    // Each gives back the signals that it found blocked.
-    drop(showing);
-    drop(waiting);
-    let Seen { scope: seen, signals, .. } = seen.map_err(|e| failure(&e, key.as_str()))?;
+    let seen = look(&args.cell, args.qemu.as_deref(), args.timeout, detail)?;
+    let Seen { scope: seen, signals, .. } = seen;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
@@ -146,6 +124,39 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     }
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+/// Runs a cell once more and looks into it.
+pub(super) fn look(
+    cell: &Path,
+    qemu: Option<&Path>,
+    timeout: SpanNs,
+    detail: Detail,
+) -> Result<Seen, Failure> {
+    let cache = cache()?;
+    let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+    let keys = store.keys().map_err(|e| failure_of_store(&e))?;
+    let key = the_one(&key_of(cell), keys)?;
+    let mut memo = Memo::open(&cache);
+    let qemu = Qemu::find(Arch::Amd64, qemu, &cache, &mut memo);
+    let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
+    let arm64 = Qemu::find(Arch::Arm64, None, &cache, &mut memo).ok();
+    let emulators = [qemu].into_iter().chain(arm64).map(Arc::new).collect();
+    let again = Again::new(&cache, emulators, timeout);
+    let mut waiting = Waiting::new()?;
+    let mut showing = Showing::new(Waiting::new()?);
+    let mut running = |event: Event<'_>, standing: &Standing| {
+        if showing.attend(Phase::Repeating, &event, standing) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
+    // Each gives back the signals that it found blocked.
+    drop(showing);
+    drop(waiting);
+    seen.map_err(|e| failure(&e, key.as_str()))
 }
 
 fn write_trace(path: &Path, seen: &Scope, signals: &[Signals]) -> Result<(), Failure> {

@@ -27,6 +27,7 @@ use wakescope_core::source::{Omission, Quantity};
 mod common;
 mod episodes;
 mod free_text;
+mod predict;
 mod scenario;
 mod scope;
 

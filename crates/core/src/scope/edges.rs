@@ -93,6 +93,8 @@ pub enum EdgeKind {
     Halt,
     /// A program reads the clock: the reading is this edge's time.
     UserClock,
+    /// The kernel asks whether somebody else is to run (`cond_resched`). Kernels that preempt need not.
+    Ask,
 }
 
 /// A way into the kernel.
@@ -188,9 +190,11 @@ impl State {
             EdgeKind::Leave { to_user } => Self { in_user: to_user, ..self },
             EdgeKind::Switch(task) => Self { task: Some(task), ..self },
             EdgeKind::Halt => Self { halted: true, ..self },
-            EdgeKind::Softirq(_) | EdgeKind::Wake(_) | EdgeKind::Schedule | EdgeKind::UserClock => {
-                self
-            }
+            EdgeKind::Softirq(_)
+            | EdgeKind::Wake(_)
+            | EdgeKind::Schedule
+            | EdgeKind::UserClock
+            | EdgeKind::Ask => self,
         }
     }
 }

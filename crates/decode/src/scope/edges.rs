@@ -141,6 +141,7 @@ impl Written {
             11 => EdgeKind::Switch(self.task_of(value)?),
             12 => EdgeKind::Halt,
             13 => EdgeKind::UserClock,
+            14 => EdgeKind::Ask,
             _ => return Err(ScopeError::Foreign),
         })
     }

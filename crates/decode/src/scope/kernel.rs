@@ -20,7 +20,7 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/2";
+pub const HEAD: &str = "wakescope.scope-kernel/3";
 
 /// A kernel for x86-64, as it lies in memory.
 #[derive(Debug, PartialEq)]
@@ -56,16 +56,19 @@ pub(super) enum What {
     /// A function that makes a task ready, which is its first argument.
     Wake,
     Schedule,
+    /// The function that asks whether somebody else is to run.
+    Ask,
 }
 
 impl What {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Interrupt,
         Self::Exception,
         Self::SystemCall,
         Self::Softirq,
         Self::Wake,
         Self::Schedule,
+        Self::Ask,
     ];
 
     /// As the plugin numbers them.
@@ -249,6 +252,7 @@ fn functions_followed(symbols: &[Symbol]) -> impl Iterator<Item = Followed> {
             Some((_, number)) => Some((What::Softirq, number)),
             None if WAKES.contains(&name) => Some((What::Wake, 0)),
             None if name == "__schedule" => Some((What::Schedule, 0)),
+            None if name == "__cond_resched" => Some((What::Ask, 0)),
             None => None,
         }
     };

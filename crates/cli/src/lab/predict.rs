@@ -1,0 +1,157 @@
+//! `wakescope predict`
+
+use std::path::PathBuf;
+
+use wakescope_core::scope::edges::Edges;
+use wakescope_core::units::SpanNs;
+use wakescope_lab::scope::{Detail, Seen};
+use wakescope_model::replay::predict::{Question, Unpredictable, predict};
+use wakescope_report::predict as shown;
+use wakescope_report::style::clean;
+
+use super::scope::look;
+use crate::compare::print_to;
+use crate::ending::{Endings, format_for};
+use crate::{Failure, Outcome, output};
+
+/// Predict how late wakeups of a guest would be under other preemption models, and what to break up
+/// next
+///
+/// Runs a cell of the lab once more, as `wakescope scope` does, with a plugin in the emulator that sees
+/// every change of what the CPU is at, and replays that under the rules of each model: how late would a
+/// wakeup be that is due at any moment? Nothing is shown unless the guest's result is the stored one, to
+/// the bit. What a replay cannot know is said. For x86-64 guests with one CPU.
+/// Exit codes: 0 done; 2 an error.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab run --kernel 6.1-cloud --preempt none --load file-move --seeds 1 --json
+  wakescope predict 3f6ef534
+  wakescope predict 3f6ef534 --break free_pcppages_bulk=100us
+  wakescope predict 3f6ef534 --limit-sections 500us
+  wakescope predict 3f6ef534 -o prediction.json")]
+pub(crate) struct PredictArgs {
+    /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
+    /// folder in the lab's cache
+    #[arg(value_name = "CELL")]
+    cell: PathBuf,
+
+    /// As if a function let go of the CPU after this time: where its sections with interrupts or
+    /// preemption off last longer, and where it could ask whether somebody else is to run
+    #[arg(long = "break", value_name = "FUNCTION=TIME", value_parser = parse_break)]
+    breaks: Vec<(String, SpanNs)>,
+
+    /// As if no section with interrupts or preemption off lasted longer
+    #[arg(long, value_name = "TIME", value_parser = parse_positive)]
+    limit_sections: Option<SpanNs>,
+
+    /// How long what the ranking proposes to break up keeps the CPU at most
+    #[arg(long, value_name = "TIME", default_value = "10us", value_parser = parse_positive)]
+    every: SpanNs,
+
+    /// Print JSON: the record of the prediction
+    #[arg(long)]
+    json: bool,
+
+    /// Write to a file instead of standard output; the record to .json
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The emulator that the cell was run by (default: the fetched one, else the installed one)
+    #[arg(long, value_name = "PROGRAM")]
+    qemu: Option<PathBuf>,
+
+    /// Host time after which the guest is stopped
+    #[arg(long, value_name = "TIME", default_value = "30min")]
+    timeout: SpanNs,
+}
+
+fn parse_positive(text: &str) -> Result<SpanNs, String> {
+    match text.parse::<SpanNs>() {
+        Ok(SpanNs(0)) => Err("it must be above zero".into()),
+        Ok(span) => Ok(span),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+fn parse_break(text: &str) -> Result<(String, SpanNs), String> {
+    match text.split_once('=') {
+        Some((function, time)) if !function.is_empty() => {
+            Ok((function.into(), parse_positive(time)?))
+        }
+        _ => Err("write a function and a time, as in free_pcppages_bulk=100us".into()),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// What the endings of files say.
+const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
+
+/// Single sections are not listed.
+const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false, edges: true, episodes: 0 };
+
+/// Runs `wakescope predict`.
+pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
+    let asked = args.json.then_some(Format::Json);
+    let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
+    let Seen { scope, edges, run, .. } =
+        look(&args.cell, args.qemu.as_deref(), args.timeout, DETAIL)?;
+    let question = Question {
+        breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
+        limit_sections_ns: args.limit_sections.map(|span| span.0),
+        every_ns: args.every.0,
+    };
+    let edges = edges.unwrap_or_default();
+    let mut prediction =
+        predict(&edges, &run, &question).map_err(|e| failure(&e, &edges, &scope.label))?;
+    (prediction.cell, prediction.label) = (scope.cell, scope.label);
+    let style = if args.output.is_none() { output::style() } else { Default::default() };
+    let text = match format {
+        Format::Json => prediction.to_json(),
+        Format::Text => shown::text(&prediction, style),
+    };
+    print_to(args.output.as_deref(), &text)?;
+    Ok(Outcome::Done)
+}
+
+fn failure(e: &Unpredictable, edges: &Edges, label: &str) -> Failure {
+    let message = format!("cannot predict from {label}: {e}");
+    let failure = Failure::new(clean(&message, 400));
+    match e {
+        Unpredictable::Policy(_) => {
+            failure.try_this("run the lab with a real-time probe: --policy fifo")
+        }
+        Unpredictable::Model => failure
+            .try_this("give the kernel's configuration: wakescope lab run --config FILE")
+            .try_this("or look at its sections: wakescope scope CELL"),
+        Unpredictable::Function(name) => {
+            let near = edges.functions.iter().filter(|known| known.contains(name.as_str()));
+            let near: Vec<String> = near.take(6).map(|known| clean(known, 80)).collect();
+            let failure = match near.is_empty() {
+                true => failure,
+                false => failure.because(format!("similar names: {}", near.join(", "))),
+            };
+            failure.try_this("list the functions of sections: wakescope scope CELL --rows 50")
+        }
+        Unpredictable::Nothing => failure.try_this("look at its sections: wakescope scope CELL"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_and_times() {
+        assert_eq!(parse_break("f=100us"), Ok(("f".into(), SpanNs(100_000))));
+        for wrong in ["f", "=100us", "f=", "f=0", "f=x", "f=-1us"] {
+            assert!(parse_break(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_positive("0s").is_err() && parse_positive("1ns").is_ok());
+    }
+}

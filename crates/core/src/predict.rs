@@ -1,0 +1,175 @@
+//! How late wakeups would be under other preemption models, or with sections broken up, replayed from
+//! what the emulator saw of a guest's kernel.
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Model;
+use crate::unknown::{Unknown, keep_unknown};
+
+/// What a record of these says it is.
+pub const SCHEMA: &str = "wakescope.predict/1";
+
+/// What a cell of the lab would have measured. All times are virtual.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub struct Prediction {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The key of the cell, whose result this run repeated to the bit.
+    pub cell: String,
+    /// What the cell is called: its kernel, preemption model, load and seed.
+    pub label: String,
+    /// The model that ran.
+    pub recorded: Model,
+    /// How long the replayed time is, ns.
+    pub window_ns: u64,
+    /// The time between two wakeups of the grid, ns.
+    pub interval_ns: u64,
+    /// Phases of the grid that were replayed.
+    pub phases: u32,
+    /// Wakeups of a phase: the median over the phases.
+    pub wakeups: u64,
+    /// How long a wakeup takes that nothing holds up; `null` if none of the probe's was seen.
+    pub path: Option<Path>,
+    /// What the cell measured.
+    pub measured: Measured,
+    /// Functions that were broken, as asked for.
+    #[serde(default)]
+    pub breaks: Vec<Break>,
+    /// The longest section, as asked for, ns.
+    #[serde(default)]
+    pub limit_sections_ns: Option<u64>,
+    /// Models, in the order of [`Model`].
+    pub models: Vec<Predicted>,
+    /// What to break up next.
+    pub next: Option<Ranking>,
+    /// Keys that this version does not know. They are kept.
+    #[serde(skip)]
+    pub other: Unknown,
+}
+
+keep_unknown!(Prediction);
+
+impl Prediction {
+    /// The record as JSON.
+    pub fn to_json(&self) -> String {
+        // Maps have string keys and numbers are finite: there is nothing that could fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// From the interrupt to the probe's reading of the clock, without what holds it up in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Path {
+    /// Wakeups of the probe that it was taken from.
+    pub wakeups: u64,
+    /// The shortest, ns.
+    pub min_ns: u64,
+    /// The median, ns.
+    pub median_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
+}
+
+/// What a cell measured, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// 99 % were not later.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % were not later; `null` of fewer than 2,000 wakeups.
+    pub p999_ns: Option<u64>,
+    /// The latest.
+    pub max_ns: Option<u64>,
+}
+
+/// A function that is broken up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Break {
+    /// Its name.
+    pub function: String,
+    /// The longest time that it keeps the CPU, ns.
+    pub every_ns: u64,
+    /// Its sections in the replayed time that are longer than that.
+    pub sections: u64,
+}
+
+/// What is predicted of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The model.
+    pub model: Model,
+    /// How far the prediction goes.
+    pub reach: Reach,
+    /// Without anything broken; `null` where nothing can be said.
+    pub as_recorded: Option<Latencies>,
+    /// With what was asked for broken; `null` if nothing was.
+    pub broken: Option<Latencies>,
+}
+
+/// How far a prediction goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// All places at which the CPU can be given up under this model were seen.
+    #[default]
+    Whole,
+    /// Some of those places were not seen, so wakeups may be earlier.
+    AtMost,
+    /// Some of the places that were seen may not be such under this model, so wakeups may be later.
+    AtLeast,
+    /// Spin locks cannot be told from other sections, and RT turns them into locks that sleep: nothing is
+    /// predicted.
+    SpinLocks,
+    /// What ran was an RT kernel, whose locks and handlers are others: nothing is predicted.
+    OtherKernel,
+}
+
+/// Latencies over all phases of the grid, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// The median.
+    pub p50: Option<Range>,
+    /// 99 % are not later.
+    pub p99: Option<Range>,
+    /// 99.9 % are not later.
+    pub p999: Option<Range>,
+    /// The latest.
+    pub max: Option<Range>,
+    /// The latest of all that could be due at any moment of the replayed time.
+    pub longest_ns: u64,
+}
+
+/// A figure over the phases of the grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The median over the phases, ns.
+    pub median_ns: u64,
+    /// In one phase of twenty it is less, ns.
+    pub low_ns: u64,
+    /// In one phase of twenty it is more, ns.
+    pub high_ns: u64,
+}
+
+/// What to break up next, step by step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Under this model.
+    pub model: Model,
+    /// How long what is broken keeps the CPU at most, ns.
+    pub every_ns: u64,
+    /// One after the other; each includes those before.
+    pub steps: Vec<Step>,
+}
+
+/// What to break up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Functions, all of which hold up the same wakeup.
+    pub functions: Vec<String>,
+    /// The latest wakeup before, ns.
+    pub before_ns: u64,
+    /// The latest wakeup with it, ns.
+    pub after_ns: u64,
+}

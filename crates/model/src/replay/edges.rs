@@ -1,0 +1,345 @@
+//! What the emulator saw of a guest's CPU, as a course that can be replayed.
+
+use std::collections::BTreeSet;
+
+use wakescope_core::explain::Task;
+use wakescope_core::scope::edges::{Edge, EdgeKind, Edges, FunctionId, State, WayIn};
+
+use super::{At, Course, Mention, Point, Section, Stretch};
+
+/// A probe, as its tasks are known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Its priority in the kernel's count: less is more urgent.
+    pub prio: i32,
+}
+
+/// All that a replay takes from edges.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// What the CPU did.
+    pub course: Course,
+    /// Its sections, in order of their beginnings.
+    pub sections: Vec<Section>,
+    /// Where a task could give up the CPU, and in which function it is.
+    pub mentions: Vec<Mention>,
+    /// Of each wakeup of the probe: from its interrupt to its reading of the clock, without what held it up
+    /// in between, ns.
+    pub paths: Vec<u64>,
+    /// Whether the kernel was seen to ask whether somebody else is to run.
+    pub asks: bool,
+}
+
+impl Seen {
+    /// Follows `edges`. `preempts`: whether the model that ran preempts kernel code.
+    pub fn of(edges: &Edges, probe: Probe, preempts: bool) -> Self {
+        let mut follower = Follower::new(edges, probe, preempts);
+        for edge in &edges.edges {
+            follower.edge(edge);
+        }
+        follower.end()
+    }
+}
+
+/// A wakeup of the probe that is under way.
+#[derive(Clone, Copy, Default)]
+struct Under {
+    entered_ns: u64,
+    handled_ns: Option<u64>,
+    schedule_ns: Option<u64>,
+    is_on: bool,
+}
+
+/// A wakeup's way: its interrupt, the way to the scheduler where nothing held it up, and from there on.
+type Way = [u64; 3];
+
+struct Follower<'a> {
+    edges: &'a Edges,
+    probe: Probe,
+    preempts: bool,
+    state: State,
+    out: Seen,
+    ways: Vec<Way>,
+    irqs: Option<Open>,
+    preempt: Option<Open>,
+    /// Where interrupts that are not left yet began, as places of stretches.
+    entered: Vec<(usize, u64)>,
+    /// The last stretch at whose beginning a task was preempted, until that is certain.
+    preempting: Option<usize>,
+    preempted: BTreeSet<u32>,
+    under: Option<Under>,
+    last_schedule_ns: Option<u64>,
+}
+
+/// A section that has begun.
+struct Open {
+    from_ns: u64,
+    owner: Option<u32>,
+    functions: [Option<u32>; 2],
+}
+
+impl<'a> Follower<'a> {
+    fn new(edges: &'a Edges, probe: Probe, preempts: bool) -> Self {
+        let mut follower = Self {
+            edges,
+            probe,
+            preempts,
+            state: edges.start,
+            out: Seen::default(),
+            ways: Vec::new(),
+            irqs: None,
+            preempt: None,
+            entered: Vec::new(),
+            preempting: None,
+            preempted: BTreeSet::new(),
+            under: None,
+            last_schedule_ns: None,
+        };
+        if let Some(first) = edges.edges.first() {
+            follower.stretch(first.at_ns.min(edges.window_ns.start), Point::None);
+        }
+        follower
+    }
+
+    fn task(&self) -> Option<&'a Task> {
+        self.edges.task(self.state.task)
+    }
+
+    fn pid(&self) -> u32 {
+        self.task().map_or(0, |task| task.pid)
+    }
+
+    fn is_probe(&self, task: Option<&Task>) -> bool {
+        task.is_some_and(|task| task.policy.is_realtime() && task.prio == self.probe.prio)
+    }
+
+    /// Where the CPU is.
+    fn at(&self) -> At {
+        let task = self.task();
+        let is_idle = task.is_some_and(|task| task.pid == 0);
+        match task {
+            // Interrupts and softirqs hold up the idle task as any other.
+            _ if is_idle
+                && (self.state.preempt.in_softirq() || self.state.preempt.in_interrupt()) =>
+            {
+                At::Kernel
+            }
+            _ if is_idle => At::Idle,
+            Some(task) if !self.is_probe(Some(task)) && task.prio <= self.probe.prio => At::Urgent,
+            _ if self.state.halted => At::Idle,
+            _ if self.state.in_user => At::User,
+            _ => At::Kernel,
+        }
+    }
+
+    /// A stretch begins.
+    fn stretch(&mut self, from_ns: u64, point: Point) {
+        let counts = !self.is_probe(self.task());
+        let stretch = Stretch {
+            from_ns,
+            irqs_off: self.state.irqs_off && !self.state.halted,
+            preempt_off: self.state.preempt.is_off(),
+            at: self.at(),
+            task: self.pid(),
+            point,
+            counts,
+        };
+        self.out.course.stretches.push(stretch);
+    }
+
+    fn edge(&mut self, edge: &Edge) {
+        let before = self.state;
+        let point = self.point(edge);
+        self.state = before.after(edge.what);
+        self.wakeup(edge, before);
+        self.sections(edge, before);
+        let point = match (edge.what, point) {
+            (EdgeKind::Switch(_), point) if self.preempted.remove(&self.pid()) => {
+                if point == Point::None { point } else { Point::Resumed }
+            }
+            (_, point) => point,
+        };
+        self.stretch(edge.at_ns, point);
+        if point == Point::Preempted {
+            self.preempting = Some(self.out.course.stretches.len() - 1);
+        }
+        if let EdgeKind::Enter { way: WayIn::Interrupt | WayIn::Exception, .. } = edge.what {
+            self.entered.push((self.out.course.stretches.len() - 1, edge.at_ns));
+        }
+        self.mention(edge);
+        self.out.course.end_ns = edge.at_ns;
+    }
+
+    /// What happens at an edge, by which the CPU may be given up.
+    fn point(&mut self, edge: &Edge) -> Point {
+        match edge.what {
+            EdgeKind::Leave { to_user: true } => Point::Looks,
+            EdgeKind::Ask => {
+                self.out.asks = true;
+                Point::Asks
+            }
+            EdgeKind::Schedule => {
+                self.not_preempted();
+                let caller = self.edges.function(edge.caller).unwrap_or_default();
+                match self.preempts && caller.starts_with("preempt_schedule") {
+                    true => Point::Preempted,
+                    false => Point::Looks,
+                }
+            }
+            EdgeKind::Switch(_) => {
+                if self.preempting.take().is_some() {
+                    self.preempted.insert(self.pid());
+                }
+                Point::Looks
+            }
+            _ => Point::None,
+        }
+    }
+
+    /// The scheduler was entered for nothing: the task goes on.
+    fn not_preempted(&mut self) {
+        if let Some(place) = self.preempting.take() {
+            self.out.course.stretches[place].point = Point::None;
+        }
+    }
+
+    /// Follows the probe's own wakeups. What they take themselves does not count.
+    fn wakeup(&mut self, edge: &Edge, before: State) {
+        if self.under.is_some_and(|under| under.handled_ns.is_none()) {
+            // Its handler went on until here.
+            if let Some(last) = self.out.course.stretches.last_mut() {
+                last.counts = false;
+            }
+        }
+        match edge.what {
+            EdgeKind::Wake(id) if self.is_probe(self.edges.task(Some(id))) => {
+                let Some(&(place, entered_ns)) = self.entered.last() else { return };
+                self.out.course.stretches[place..].iter_mut().for_each(|s| s.counts = false);
+                self.under = Some(Under { entered_ns, ..Under::default() });
+            }
+            EdgeKind::Leave { .. } => {
+                if !matches!(edge.what, EdgeKind::Leave { to_user: true }) {
+                    self.entered.pop();
+                } else {
+                    self.entered.clear();
+                }
+            }
+            EdgeKind::PreemptCount(count)
+                if before.preempt.in_interrupt() && !count.in_interrupt() =>
+            {
+                if let Some(under) = self.under.as_mut().filter(|under| under.handled_ns.is_none())
+                {
+                    under.handled_ns = Some(edge.at_ns);
+                }
+            }
+            EdgeKind::Schedule => self.last_schedule_ns = Some(edge.at_ns),
+            EdgeKind::Switch(id) => {
+                let is_own = self.is_probe(self.edges.task(Some(id)));
+                let schedule_ns = self.last_schedule_ns;
+                self.entered.clear();
+                match self.under.as_mut() {
+                    Some(under) if is_own => (under.is_on, under.schedule_ns) = (true, schedule_ns),
+                    Some(under) if under.is_on => self.under = None,
+                    _ => {}
+                }
+            }
+            EdgeKind::UserClock => {
+                let Some(under) = self.under.filter(|under| under.is_on) else { return };
+                self.under = None;
+                let Under {
+                    entered_ns,
+                    handled_ns: Some(handled),
+                    schedule_ns: Some(schedule),
+                    ..
+                } = under
+                else {
+                    return;
+                };
+                if entered_ns <= handled && handled <= schedule {
+                    let way = [handled - entered_ns, schedule - handled, edge.at_ns - schedule];
+                    self.ways.push(way);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sections(&mut self, edge: &Edge, before: State) {
+        let is_idle = self.task().is_some_and(|task| task.pid == 0);
+        let by_entry = matches!(edge.what, EdgeKind::Enter { .. });
+        let id = |id: Option<FunctionId>| id.map(|id| id.0);
+        let functions = [id(edge.function), id(edge.caller).filter(|_| !by_entry)];
+        let owner = owner(self.edges, edge)
+            .filter(|_| !by_entry && !is_idle && !self.state.preempt.in_interrupt());
+        let open = || Some(Open { from_ns: edge.at_ns, owner, functions });
+        match (before.irqs_off, self.state.irqs_off) {
+            (false, true) => self.irqs = open(),
+            (true, false) => {
+                let section = self.irqs.take().map(|open| open.ended(true, edge.at_ns, functions));
+                self.out.sections.extend(section);
+            }
+            _ => {}
+        }
+        match (before.preempt.is_off(), self.state.preempt.is_off()) {
+            (false, true) => self.preempt = open(),
+            (true, false) => {
+                let section =
+                    self.preempt.take().map(|open| open.ended(false, edge.at_ns, functions));
+                self.out.sections.extend(section);
+            }
+            _ => {}
+        }
+    }
+
+    /// A function in which the task could give up the CPU.
+    fn mention(&mut self, edge: &Edge) {
+        let Some(Stretch { irqs_off: false, preempt_off: false, at: At::Kernel, .. }) =
+            self.out.course.stretches.last()
+        else {
+            return;
+        };
+        let is_code = !matches!(edge.what, EdgeKind::Enter { .. } | EdgeKind::Leave { .. });
+        if let Some(function) = owner(self.edges, edge).filter(|_| is_code) {
+            self.out.mentions.push(Mention { at_ns: edge.at_ns, function });
+        }
+    }
+
+    fn end(mut self) -> Seen {
+        self.not_preempted();
+        self.out.course.end_ns = self.out.course.end_ns.max(self.edges.window_ns.end);
+        self.out.sections.sort_by_key(|section| section.from_ns);
+        // Where nothing holds it up, the way from the handler to the scheduler is the shortest.
+        let between = self.ways.iter().map(|way| way[1]).min().unwrap_or(0);
+        self.out.paths = self.ways.iter().map(|way| way[0] + between + way[2]).collect();
+        self.out
+    }
+}
+
+impl Open {
+    fn ended(self, irqs: bool, to_ns: u64, ends: [Option<u32>; 2]) -> Section {
+        let [function, caller] = self.functions;
+        let functions = [function, caller, ends[0], ends[1]];
+        Section { irqs, from_ns: self.from_ns, to_ns, owner: self.owner, functions }
+    }
+}
+
+/// The function that an edge is named after: not the lock, but whose it is.
+fn owner(edges: &Edges, edge: &Edge) -> Option<u32> {
+    const LOCKS: [&str; 8] = [
+        "_raw_",
+        "__raw_",
+        "__local_bh",
+        "local_bh",
+        "preempt_count_",
+        "__cond_resched",
+        "__rcu_read",
+        "rcu_read_",
+    ];
+    let name = edges.function(edge.function)?;
+    let id =
+        if LOCKS.iter().any(|lock| name.starts_with(lock)) { edge.caller } else { edge.function };
+    id.map(|id| id.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use proptest::prelude::*;
+use wakescope_core::explain::{Policy, Task};
+use wakescope_core::scope::edges::{
+    Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+};
+
+use super::super::{At, Course, Wait, waits};
+use super::{Probe, Seen};
+use crate::rules::Rules;
+
+const PROBE: Probe = Probe { prio: 9 };
+
+/// The idle task, two ordinary ones, the probe, and one that is more urgent.
+fn tasks() -> Vec<Task> {
+    let task = |pid, policy, prio| Task { pid, comm: format!("t{pid}"), policy, prio };
+    vec![
+        task(0, Policy::Other, 120),
+        task(1, Policy::Other, 120),
+        task(2, Policy::Other, 120),
+        task(3, Policy::Fifo, 9),
+        task(4, Policy::Fifo, 0),
+    ]
+}
+
+fn edges(list: Vec<(u64, EdgeKind)>) -> Edges {
+    let mut at_ns = 100;
+    let edges = list.into_iter().map(|(since, what)| {
+        at_ns += since;
+        Edge { at_ns, function: Some(FunctionId(0)), caller: Some(FunctionId(1)), what }
+    });
+    let edges: Vec<Edge> = edges.collect();
+    let window_ns = 100..at_ns + 5;
+    let functions = ["f", "schedule"].map(String::from).to_vec();
+    Edges { window_ns, edges, functions, tasks: tasks(), ..Edges::default() }
+}
+
+/// How long one waits that is due then, forwards from edge to edge, under rules that preempt or do not.
+fn oracle(edges: &Edges, preempts: bool, due_ns: u64) -> Option<u64> {
+    let mut state = edges.start;
+    let mut handled = false;
+    let gives_up = |state: State| {
+        let task = edges.task(state.task);
+        let in_handler = state.preempt.in_softirq() || state.preempt.in_interrupt();
+        let is_urgent = task.is_some_and(|t| t.pid == 4);
+        let is_idle = task.is_some_and(|t| t.pid == 0) && !in_handler
+            || state.halted && task.is_none_or(|t| t.pid != 0);
+        !is_urgent
+            && (is_idle
+                || (state.in_user && !task.is_some_and(|t| t.pid == 0 && in_handler))
+                || (preempts && !state.preempt.is_off()))
+    };
+    let mut next = edges.edges.iter().peekable();
+    while let Some(edge) = next.next_if(|edge| edge.at_ns <= due_ns) {
+        state = state.after(edge.what);
+    }
+    for now in due_ns..edges.window_ns.end {
+        while let Some(edge) = next.next_if(|edge| edge.at_ns == now) {
+            state = state.after(edge.what);
+            let looks = matches!(
+                edge.what,
+                EdgeKind::Schedule | EdgeKind::Switch(_) | EdgeKind::Leave { to_user: true }
+            );
+            if handled && looks && edges.task(state.task).is_none_or(|task| task.pid != 4) {
+                return Some(now - due_ns);
+            }
+        }
+        if !state.irqs_off || state.halted {
+            handled = true;
+            if gives_up(state) {
+                return Some(now - due_ns);
+            }
+        }
+    }
+    None
+}
+
+fn kinds() -> impl Strategy<Value = EdgeKind> {
+    prop_oneof![
+        3 => Just(EdgeKind::IrqsOff),
+        3 => Just(EdgeKind::IrqsOn),
+        2 => Just(EdgeKind::PreemptCount(PreemptCount::ON)),
+        2 => Just(EdgeKind::PreemptCount(PreemptCount(0x8000_0001))),
+        1 => Just(EdgeKind::PreemptCount(PreemptCount(0x8000_0100))),
+        1 => Just(EdgeKind::PreemptCount(PreemptCount(0x8001_0000))),
+        1 => Just(EdgeKind::Enter { way: WayIn::Interrupt, from_user: false }),
+        1 => Just(EdgeKind::Enter { way: WayIn::SystemCall, from_user: true }),
+        1 => any::<bool>().prop_map(|to_user| EdgeKind::Leave { to_user }),
+        1 => Just(EdgeKind::Schedule),
+        1 => (0_u32..5).prop_map(|task| EdgeKind::Switch(TaskId(task))),
+        1 => (0_u32..5).prop_map(|task| EdgeKind::Wake(TaskId(task))),
+        1 => Just(EdgeKind::Halt),
+    ]
+}
+
+fn wait_at(parts: &[Wait], due_ns: u64) -> Option<u64> {
+    parts.iter().find(|part| due_ns < part.to_ns)?.at(due_ns)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn waits_are_those_that_one_meets_from_edge_to_edge(
+        list in prop::collection::vec((0_u64..9, kinds()), 1..40)
+    ) {
+        let edges = edges(list);
+        let seen = Seen::of(&edges, PROBE, false);
+        for name in ["none", "full"] {
+            let rules = Rules::named(name).unwrap();
+            let parts = waits(&seen.course, &rules, &[]);
+            for due_ns in edges.window_ns.clone() {
+                let want = oracle(&edges, name == "full", due_ns);
+                prop_assert_eq!(wait_at(&parts, due_ns), want, "{} at {}", name, due_ns);
+            }
+        }
+        prop_assert!(seen.sections.windows(2).all(|pair| pair[0].from_ns <= pair[1].from_ns));
+    }
+}
+
+const ON: EdgeKind = EdgeKind::PreemptCount(PreemptCount::ON);
+const LOCKED: EdgeKind = EdgeKind::PreemptCount(PreemptCount(0x8000_0001));
+const HANDLER: EdgeKind = EdgeKind::PreemptCount(PreemptCount(0x8001_0000));
+const INTERRUPT: EdgeKind = EdgeKind::Enter { way: WayIn::Interrupt, from_user: false };
+
+#[test]
+fn the_probes_own_way_is_what_nothing_held_up() {
+    // An interrupt in a locked section wakes the probe; it runs 50 ns after the section.
+    let seen = Seen::of(
+        &edges(vec![
+            (0, EdgeKind::Switch(TaskId(1))),
+            (10, LOCKED),
+            (10, INTERRUPT),
+            (1, HANDLER),
+            (9, EdgeKind::Wake(TaskId(3))),
+            (10, LOCKED),
+            (5, EdgeKind::Leave { to_user: false }),
+            (0, EdgeKind::IrqsOn),
+            (100, ON),
+            (10, EdgeKind::Schedule),
+            (20, EdgeKind::Switch(TaskId(3))),
+            (30, EdgeKind::UserClock),
+            (50, EdgeKind::Schedule),
+            (5, EdgeKind::Switch(TaskId(1))),
+            (50, EdgeKind::Schedule),
+        ]),
+        PROBE,
+        false,
+    );
+    // 20 in the handler, 50 from the scheduler on; of one wakeup, all in between is its own.
+    assert_eq!(seen.paths, [20 + 115 + 50]);
+    let counted = |course: &Course| {
+        let counts = course.stretches.iter().map(|s| (s.from_ns, s.counts)).collect::<Vec<_>>();
+        counts.into_iter().filter(|(_, counts)| !counts).map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        counted(&seen.course),
+        [120, 121, 130, 275, 305, 355],
+        "the handler, and its own run"
+    );
+    assert_eq!(seen.course.stretches[1].at, At::Kernel);
+    let lengths: Vec<_> = seen.sections.iter().map(|s| (s.irqs, s.to_ns - s.from_ns)).collect();
+    assert_eq!(lengths, [(false, 135), (true, 25)]);
+}
+
+#[test]
+fn a_preempted_task_is_followed_to_where_it_goes_on() {
+    // Task 1 is preempted within a system call, task 2 runs for 100 ns, then 1 goes on for 30 ns.
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (40, EdgeKind::Schedule),
+        (5, EdgeKind::Switch(TaskId(2))),
+        (95, EdgeKind::Schedule),
+        (5, EdgeKind::Switch(TaskId(1))),
+        (30, EdgeKind::Leave { to_user: true }),
+    ]);
+    list.functions.push("preempt_schedule_irq".into());
+    list.edges[1].caller = Some(FunctionId(2));
+    let seen = Seen::of(&list, PROBE, true);
+    let wait = |name: &str, due_ns| {
+        wait_at(&waits(&seen.course, &Rules::named(name).unwrap(), &[]), due_ns)
+    };
+    assert_eq!(wait("none", 130), Some(10 + 30), "without the other task's time");
+    assert_eq!(wait("full", 130), Some(0));
+}

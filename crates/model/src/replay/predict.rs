@@ -1,0 +1,254 @@
+//! What a cell of the lab would have measured under other rules, with what is broken up.
+
+use wakescope_core::percentile::Percentile;
+use wakescope_core::predict::{
+    Break, Latencies, Measured, Path, Predicted, Prediction, Range, Ranking, Reach, SCHEMA, Step,
+};
+use wakescope_core::preemption::Model;
+use wakescope_core::run::Run;
+use wakescope_core::scope::edges::Edges;
+
+use super::edges::{Probe, Seen};
+use super::{Breaks, Figures, Grid, Recorded, Wait, longest};
+use crate::rules::Rules;
+
+/// Phases of the grid that are replayed.
+const PHASES: u32 = 256;
+
+/// Steps of a ranking.
+const STEPS: usize = 3;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Functions by name, and how long each keeps the CPU at most, ns.
+    pub breaks: Vec<(String, u64)>,
+    /// The longest section, ns.
+    pub limit_sections_ns: Option<u64>,
+    /// How long what the ranking proposes keeps the CPU at most, ns.
+    pub every_ns: u64,
+}
+
+/// Why nothing can be predicted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unpredictable {
+    /// The probe is no real-time task.
+    #[error(
+        "the probe's policy is {0}, so the scheduler decides when it runs, which no replay knows"
+    )]
+    Policy(String),
+    /// The model that ran is not known.
+    #[error("it is not known which preemption model the cell ran")]
+    Model,
+    /// No such function was seen.
+    #[error("no section or switch of {0} was seen, so it cannot be broken up")]
+    Function(String),
+    /// There is nothing to replay.
+    #[error("the emulator saw nothing of the time in which the cell measured")]
+    Nothing,
+}
+
+/// The rules of a model.
+fn rules(model: Model) -> Option<Rules> {
+    Rules::named(match model {
+        Model::None => "none",
+        Model::Voluntary => "voluntary",
+        Model::Full => "full",
+        Model::Lazy => "lazy",
+        Model::Rt => "rt",
+        Model::Unknown => return None,
+    })
+}
+
+/// How far the prediction of `model` goes from a recording of `recorded`, in which the kernel was seen to
+/// ask whether somebody else is to run, or not.
+fn reach(recorded: Model, model: Model, asks: bool) -> Reach {
+    use Model::{Full, Lazy, None, Rt, Voluntary};
+    match (recorded, model) {
+        (Rt, Rt) => Reach::Whole,
+        (Rt, _) => Reach::OtherKernel,
+        (_, Rt) => Reach::SpinLocks,
+        (_, Full | Lazy) => Reach::Whole,
+        // Kernels that preempt do not ask, or nobody sees it.
+        (Full | Lazy, None | Voluntary) => Reach::AtMost,
+        (None | Voluntary, None | Voluntary) if !asks => Reach::AtMost,
+        // Only voluntary asks wherever it might sleep, too.
+        (None, Voluntary) => Reach::AtMost,
+        (Voluntary, None) => Reach::AtLeast,
+        _ => Reach::Whole,
+    }
+}
+
+/// Replays what was seen of a cell's run.
+///
+/// # Errors
+/// If nothing can be predicted of it.
+pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Prediction, Unpredictable> {
+    let priority = run.plan.priority.filter(|_| run.plan.policy.has_priority());
+    let prio = match (run.plan.policy.to_string().as_str(), priority) {
+        ("deadline", _) => -1,
+        (_, Some(priority)) => 99 - i32::from(priority),
+        (policy, None) => return Err(Unpredictable::Policy(policy.into())),
+    };
+    let recorded = run.host.preemption.model;
+    let own_rules = rules(recorded).ok_or(Unpredictable::Model)?;
+    if edges.edges.is_empty() {
+        return Err(Unpredictable::Nothing);
+    }
+    let seen = Seen::of(edges, Probe { prio }, own_rules.preempt_enable_schedules);
+    let breaks = breaks(edges, question)?;
+    let replay = Replay::of(&seen, run);
+    let has_breaks = !breaks.functions.is_empty() || breaks.limit_ns.is_some();
+    let models = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
+    let predicted = models.map(|model| {
+        let reach = reach(recorded, model, seen.asks);
+        let rules =
+            rules(model).filter(|_| !matches!(reach, Reach::SpinLocks | Reach::OtherKernel));
+        let latencies = |breaks: &Breaks| rules.and_then(|rules| replay.latencies(&rules, breaks));
+        let as_recorded = latencies(&Breaks::default());
+        let broken = has_breaks.then(|| latencies(&breaks)).flatten();
+        Predicted { model, reach, as_recorded, broken }
+    });
+    let sections_of = |name: &String, every: u64| {
+        let id = edges
+            .functions
+            .iter()
+            .position(|known| known == name)
+            .and_then(|id| u32::try_from(id).ok());
+        let is_own = |section: &&super::Section| section.functions.contains(&id) && id.is_some();
+        let is_longer =
+            |section: &&super::Section| section.to_ns.saturating_sub(section.from_ns) > every;
+        seen.sections.iter().filter(is_own).filter(is_longer).count() as u64
+    };
+    let broken = question.breaks.iter().map(|(function, every_ns)| Break {
+        function: function.clone(),
+        every_ns: *every_ns,
+        sections: sections_of(function, *every_ns),
+    });
+    Ok(Prediction {
+        schema: SCHEMA.into(),
+        recorded,
+        window_ns: edges.window_ns.end.saturating_sub(edges.window_ns.start),
+        interval_ns: run.plan.interval_ns,
+        phases: PHASES,
+        wakeups: replay.wakeups,
+        path: replay.path(),
+        measured: measured(run),
+        breaks: broken.collect(),
+        limit_sections_ns: question.limit_sections_ns,
+        models: predicted.into(),
+        next: Some(replay.ranking(recorded, &own_rules, &breaks, question.every_ns, edges)),
+        ..Prediction::default()
+    })
+}
+
+fn breaks(edges: &Edges, question: &Question) -> Result<Breaks, Unpredictable> {
+    let of = |(name, every_ns): &(String, u64)| {
+        let id = edges.functions.iter().position(|known| known == name);
+        let id = id.and_then(|id| u32::try_from(id).ok());
+        Ok((id.ok_or_else(|| Unpredictable::Function(name.clone()))?, *every_ns))
+    };
+    let functions = question.breaks.iter().map(of).collect::<Result<_, _>>()?;
+    Ok(Breaks { functions, limit_ns: question.limit_sections_ns })
+}
+
+fn measured(run: &Run) -> Measured {
+    let all = run.expiries();
+    let at = |place: usize| all.percentile(Percentile::SHOWN[place]);
+    Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.max_ns }
+}
+
+struct Replay<'a> {
+    recorded: Recorded<'a>,
+    grid: Grid,
+    wakeups: u64,
+    /// Ways of wakeups that nothing held up, ns; one of zero if none was seen.
+    ways: Vec<u64>,
+    has_ways: bool,
+}
+
+impl<'a> Replay<'a> {
+    fn of(seen: &'a Seen, run: &Run) -> Self {
+        let recorded =
+            Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
+        let shortest = seen.paths.iter().min().copied();
+        // From the expiry to the interrupt: what the shortest wakeup took that the cell measured.
+        let delivery =
+            run.expiries().min_ns.zip(shortest).map_or(0, |(all, own)| all.saturating_sub(own));
+        let mut ways: Vec<u64> = seen.paths.iter().map(|path| path + delivery).collect();
+        let has_ways = !ways.is_empty();
+        if ways.is_empty() {
+            ways.push(0);
+        }
+        let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
+        Self { recorded, grid, wakeups: run.expiries().count, ways, has_ways }
+    }
+
+    fn path(&self) -> Option<Path> {
+        let mut ways = self.ways.clone();
+        ways.sort_unstable();
+        let (min_ns, max_ns) = (*ways.first()?, *ways.last()?);
+        let median_ns = ways[ways.len() / 2];
+        self.has_ways.then_some(Path { wakeups: ways.len() as u64, min_ns, median_ns, max_ns })
+    }
+
+    fn median_way(&self) -> u64 {
+        self.path().map_or(0, |path| path.median_ns)
+    }
+
+    fn latencies(&self, rules: &Rules, breaks: &Breaks) -> Option<Latencies> {
+        let parts = self.recorded.waits(rules, breaks);
+        let phases = self.phases(&parts);
+        let figure = |of: &dyn Fn(&[u64]) -> Option<u64>| {
+            let figures = Figures::of(phases.iter().filter_map(|phase| of(phase)).collect())?;
+            let Figures { median_ns, low_ns, high_ns } = figures;
+            Some(Range { median_ns, low_ns, high_ns })
+        };
+        let at =
+            |place: usize| figure(&|sorted: &[u64]| percentile(sorted, Percentile::SHOWN[place]));
+        let max = figure(&|sorted: &[u64]| sorted.last().copied());
+        max?;
+        let longest_ns = longest(&parts).map_or(0, |(_, ns)| ns) + self.median_way();
+        Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
+    }
+
+    /// For each phase of the grid that has about as many wakeups as others: its latencies, sorted.
+    fn phases(&self, parts: &[Wait]) -> Vec<Vec<u64>> {
+        let mut phases = self.grid.waits(parts);
+        let most = phases.iter().map(Vec::len).max().unwrap_or(0);
+        phases.retain(|phase| phase.len() * 2 > most);
+        for phase in &mut phases {
+            for (wait, way) in phase.iter_mut().zip(self.ways.iter().cycle()) {
+                *wait = wait.saturating_add(*way);
+            }
+            phase.sort_unstable();
+        }
+        phases
+    }
+
+    fn ranking(
+        &self,
+        model: Model,
+        rules: &Rules,
+        breaks: &Breaks,
+        every_ns: u64,
+        edges: &Edges,
+    ) -> Ranking {
+        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS);
+        let way = self.median_way();
+        let name = |id: u32| edges.functions.get(id as usize).cloned().unwrap_or_default();
+        let steps = steps.into_iter().map(|step| Step {
+            functions: step.functions.into_iter().map(name).collect(),
+            before_ns: step.before_ns + way,
+            after_ns: step.after_ns + way,
+        });
+        Ranking { model, every_ns, steps: steps.collect() }
+    }
+}
+
+/// The value at `percentile` of values in order, if there are enough.
+fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
+    let count = sorted.len() as u64;
+    let place = usize::try_from(percentile.rank(count)).ok()?.checked_sub(1)?;
+    sorted.get(place).copied().filter(|_| percentile.is_carried_by(count))
+}

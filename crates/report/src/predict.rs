@@ -1,0 +1,317 @@
+//! What a replay predicts, as text.
+
+use std::fmt::Write;
+
+use wakescope_core::predict::{Latencies, Measured, Predicted, Prediction, Range, Ranking, Reach};
+use wakescope_core::units::{SpanNs, counted, grouped};
+
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The widest line of a sentence, in characters.
+const WIDTH: usize = 100;
+
+/// The longest name of a function that is shown.
+const NAME: usize = 80;
+
+/// The prediction as text.
+pub fn text(prediction: &Prediction, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", style.strong(&wrapped(&headline(prediction), WIDTH, "")));
+    let _ = write!(out, "\n{}", table(prediction, style));
+    for note in notes(prediction) {
+        let _ = writeln!(out, " {}", wrapped(&note, WIDTH - 1, "   "));
+    }
+    if let Some(ranking) = &prediction.next {
+        let _ = write!(out, "\n{}", steps(ranking, style));
+    }
+    let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis(prediction), WIDTH - 1, " ")));
+    for limit in LIMITS {
+        let _ = writeln!(out, " {}", style.faint(&wrapped(limit, WIDTH - 1, " ")));
+    }
+    out
+}
+
+/// What no replay knows.
+const LIMITS: [&str; 2] = [
+    "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
+     another order, and batches have other sizes: both are left as they were recorded.",
+    "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not.",
+];
+
+/// `Predicted largest wakeup latency, in virtual time: none 3.90 ms, full 498 µs.`
+fn headline(prediction: &Prediction) -> String {
+    let part = |predicted: &Predicted| {
+        let latencies = predicted.broken.as_ref().or(predicted.as_recorded.as_ref())?;
+        let sign = sign(predicted.reach);
+        Some(format!("{} {sign}{}", predicted.model, SpanNs(latencies.max?.median_ns)))
+    };
+    let parts: Vec<String> = prediction.models.iter().filter_map(part).collect();
+    let broken = if has_breaks(prediction) { " with what is broken up" } else { "" };
+    match parts.is_empty() {
+        true => "Nothing can be predicted from this cell.".into(),
+        false => format!(
+            "Predicted largest wakeup latency{broken}, in virtual time: {}.",
+            parts.join(", ")
+        ),
+    }
+}
+
+fn has_breaks(prediction: &Prediction) -> bool {
+    !prediction.breaks.is_empty() || prediction.limit_sections_ns.is_some()
+}
+
+fn sign(reach: Reach) -> &'static str {
+    match reach {
+        Reach::AtMost => "≤ ",
+        Reach::AtLeast => "≥ ",
+        Reach::Whole | Reach::SpinLocks | Reach::OtherKernel => "",
+    }
+}
+
+fn table(prediction: &Prediction, style: Style) -> String {
+    let head = ["", "p50", "p99", "p99.9", "max", "of any phase"].map(String::from).to_vec();
+    let mut rows = vec![head, measured(prediction.recorded, &prediction.measured)];
+    for predicted in &prediction.models {
+        let name = predicted.model.to_string();
+        match &predicted.as_recorded {
+            None => rows.push(vec![name.clone(), "–".into()]),
+            Some(latencies) => rows.push(row(name.clone(), latencies, predicted.reach)),
+        }
+        if let Some(latencies) = &predicted.broken {
+            rows.push(row(format!("{name}, broken up"), latencies, predicted.reach));
+        }
+    }
+    let laid_out = columns(&rows, true);
+    let mut lines = laid_out.lines();
+    let mut out = String::new();
+    if let Some(head) = lines.next() {
+        let _ = writeln!(out, "{}", style.faint(head));
+    }
+    lines.for_each(|line| out.push_str(&format!("{line}\n")));
+    out
+}
+
+fn measured(model: wakescope_core::preemption::Model, measured: &Measured) -> Vec<String> {
+    let Measured { p50_ns, p99_ns, p999_ns, max_ns } = *measured;
+    let figure = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+    let figures = [p50_ns, p99_ns, p999_ns, max_ns].map(figure);
+    [format!("{model}, measured")].into_iter().chain(figures).collect()
+}
+
+fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
+    let sign = sign(reach);
+    let figure = |range: Option<Range>| match range {
+        None => "–".into(),
+        Some(range) if range.low_ns == range.high_ns => {
+            format!("{sign}{}", SpanNs(range.median_ns))
+        }
+        Some(range) => format!(
+            "{sign}{} ({}–{})",
+            SpanNs(range.median_ns),
+            SpanNs(range.low_ns),
+            SpanNs(range.high_ns)
+        ),
+    };
+    let Latencies { p50, p99, p999, max, longest_ns } = *latencies;
+    let mut cells = vec![name];
+    cells.extend([p50, p99].map(|range| {
+        range.map_or_else(|| "–".into(), |range| format!("{sign}{}", SpanNs(range.median_ns)))
+    }));
+    cells.extend([p999, max].map(figure));
+    cells.push(format!("{sign}{}", SpanNs(longest_ns)));
+    cells
+}
+
+/// Why a model has no figures, or only a bound.
+fn notes(prediction: &Prediction) -> Vec<String> {
+    let note = |predicted: &Predicted| {
+        let model = predicted.model;
+        let why = match predicted.reach {
+            Reach::Whole => return None,
+            Reach::AtMost => {
+                "≤: some of the places where the kernel asks whether somebody else is to run \
+                were not seen, so wakeups may be earlier"
+            }
+            Reach::AtLeast => {
+                "≥: some of the places where the kernel asks whether somebody else is to run \
+                belong to the recorded model only, so wakeups may be later"
+            }
+            Reach::SpinLocks => {
+                "not predicted: RT makes spin locks sleep, and they cannot be told from \
+                other sections; run the RT kernel"
+            }
+            Reach::OtherKernel => {
+                "not predicted: an RT kernel ran, whose locks and handlers are others"
+            }
+        };
+        Some((model, why))
+    };
+    let mut notes: Vec<(Vec<String>, &str)> = Vec::new();
+    for (model, why) in prediction.models.iter().filter_map(note) {
+        match notes.iter_mut().find(|(_, known)| *known == why) {
+            Some((models, _)) => models.push(model.to_string()),
+            None => notes.push((vec![model.to_string()], why)),
+        }
+    }
+    let mut notes: Vec<String> =
+        notes.into_iter().map(|(models, why)| format!("{} {why}.", models.join(", "))).collect();
+    notes.extend(prediction.breaks.iter().map(|broken| {
+        format!(
+            "{} lets go after {}: {} in the replayed time.",
+            clean(&broken.function, NAME),
+            SpanNs(broken.every_ns),
+            counted(broken.sections, "longer section"),
+        )
+    }));
+    if let Some(ns) = prediction.limit_sections_ns {
+        notes.push(format!("No section lasts longer than {}.", SpanNs(ns)));
+    }
+    notes
+}
+
+/// `1  free_pcppages_bulk, handle_softirqs   3.90 ms → 498 µs`
+fn steps(ranking: &Ranking, style: Style) -> String {
+    let Ranking { model, every_ns, steps } = ranking;
+    let title = format!(
+        " what to break up next under {model}, so that it keeps the CPU for {} at most",
+        SpanNs(*every_ns)
+    );
+    let mut out = format!("{}\n", style.strong(&title));
+    if steps.is_empty() {
+        out.push_str(" Nothing: no section that can be broken up makes the latest wakeup.\n");
+    }
+    for (number, step) in (1..).zip(steps) {
+        let names: Vec<String> = step.functions.iter().map(|name| clean(name, NAME)).collect();
+        let line = format!(
+            "{number}  {}: latest {} → {}",
+            names.join(" and "),
+            SpanNs(step.before_ns),
+            SpanNs(step.after_ns)
+        );
+        let _ = writeln!(out, " {}", wrapped(&line, WIDTH - 1, "    "));
+    }
+    out
+}
+
+fn basis(prediction: &Prediction) -> String {
+    let path = match &prediction.path {
+        None => {
+            "Without the way from the interrupt to the probe, of which no wakeup was seen.".into()
+        }
+        Some(path) => format!(
+            "Nothing held up, a wakeup takes {} ({} to {}, {} of the probe's).",
+            SpanNs(path.median_ns),
+            SpanNs(path.min_ns),
+            SpanNs(path.max_ns),
+            counted(path.wakeups, "wakeup"),
+        ),
+    };
+    format!(
+        "{}, {} of virtual time, replayed for {} wakeups every {} in {} phases: median, and in \
+         parentheses without the least and the largest twentieth. {path}",
+        clean(&prediction.label, 200),
+        SpanNs(prediction.window_ns),
+        grouped(prediction.wakeups),
+        SpanNs(prediction.interval_ns),
+        grouped(prediction.phases.into()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::predict::{Break, Path, Step};
+    use wakescope_core::preemption::Model;
+
+    use super::*;
+
+    fn latencies(max_ns: u64) -> Option<Latencies> {
+        let range = |ns| Some(Range { median_ns: ns, low_ns: ns / 2, high_ns: ns * 2 });
+        Some(Latencies {
+            p50: range(5_000),
+            p99: range(9_000),
+            p999: None,
+            max: range(max_ns),
+            longest_ns: max_ns * 3,
+        })
+    }
+
+    fn prediction() -> Prediction {
+        let of = |model, reach, as_recorded| Predicted { model, reach, as_recorded, broken: None };
+        Prediction {
+            label: "6.1-cloud full file-move seed 1".into(),
+            recorded: Model::Full,
+            window_ns: 500_000_000,
+            interval_ns: 500_000,
+            phases: 256,
+            wakeups: 1_000,
+            path: Some(Path { wakeups: 990, min_ns: 3_000, median_ns: 3_500, max_ns: 9_000 }),
+            measured: Measured {
+                p50_ns: Some(3_700),
+                max_ns: Some(498_000),
+                ..Measured::default()
+            },
+            models: vec![
+                of(Model::None, Reach::AtMost, latencies(3_900_000)),
+                of(Model::Full, Reach::Whole, latencies(400_000)),
+                of(Model::Rt, Reach::SpinLocks, None),
+            ],
+            next: Some(Ranking {
+                model: Model::Full,
+                every_ns: 10_000,
+                steps: vec![Step {
+                    functions: vec!["free\u{1b}[1m".into(), "softirqs".into()],
+                    before_ns: 269_000,
+                    after_ns: 61_000,
+                }],
+            }),
+            ..Prediction::default()
+        }
+    }
+
+    #[test]
+    fn a_bound_is_marked_and_what_is_not_predicted_says_why() {
+        let text = text(&prediction(), Style::default());
+        for part in [
+            "in virtual time: none ≤ 3.90 ms, full 400 µs.",
+            "full, measured ",
+            " 3.70 µs ",
+            "≤ 3.90 ms (1.95 ms–7.80 ms)",
+            " none ≤: some of the places where",
+            " RT not predicted: RT makes spin locks sleep",
+            " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
+            "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
+            "batches have other sizes",
+        ] {
+            assert!(
+                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
+                "{part}: {text}"
+            );
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn what_is_broken_up_stands_beside_what_was_recorded() {
+        let mut prediction = prediction();
+        prediction.models.remove(0);
+        prediction.models[0].broken = latencies(90_000);
+        prediction.breaks = vec![Break { function: "free".into(), every_ns: 10_000, sections: 7 }];
+        prediction.limit_sections_ns = Some(500_000);
+        prediction.path = None;
+        let text = text(&prediction, Style::default());
+        for part in [
+            "latency with what is broken up, in virtual time: full 90.0 µs.",
+            "full, broken up",
+            " free lets go after 10.0 µs: 7 longer sections in the replayed time.",
+            " No section lasts longer than 500 µs.",
+            "of which no wakeup was seen",
+        ] {
+            assert!(
+                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
+                "{part}: {text}"
+            );
+        }
+    }
+}
