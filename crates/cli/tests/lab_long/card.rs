@@ -25,7 +25,7 @@ fn a_card_of_the_kernel_is_played_on_and_its_stamps_are_those_of_its_interrupts(
                 samples = 200\nstimulus = \"audio\"\ninterval = \"2900us\"\nshare = \"50%\"\npcm = \"hw:0,0\"\n";
     std::fs::write(&plan, text).unwrap();
     let plan = plan.to_str().expect("a path of UTF-8");
-    let ran = assert_repeats(stock, &["--plan", plan, "--module", "snd_dummy"]);
+    let (ran, _lab) = assert_repeats(stock, &["--plan", plan, "--module", "snd_dummy"]);
     assert_all_ok(&ran);
     for cell in &ran.lab.cells {
         let record = std::path::Path::new(cell.run.as_ref().unwrap()).join("run.json");

@@ -135,9 +135,10 @@ fn a_real_time_kernel_sends_results_of_any_length() {
     assert!(!console.contains("nobody cared"), "{console}");
 }
 
-/// Fails unless two labs, each with an empty cache, have the same bits.
+/// Fails unless two labs, each with an empty cache, have the same bits. What ran in one of them lies in its
+/// folder for as long as the lab is kept.
 #[track_caller]
-fn assert_repeats(stock: &Stock, args: &[&str]) -> Ran {
+fn assert_repeats(stock: &'static Stock, args: &[&str]) -> (Ran, Bench) {
     let benches = ["once", "again"].map(|name| Bench::new(stock, name));
     let [once, again] = benches.each_ref().map(|bench| bench.run(args));
     assert_eq!(once.result(), again.result());
@@ -146,7 +147,8 @@ fn assert_repeats(stock: &Stock, args: &[&str]) -> Ran {
         let [one, other] = benches.each_ref().map(|bench| bench.bits(&cell));
         assert!(one == other, "{cell}: {:?}", differing(&one, &other));
     }
-    once
+    let [bench, _] = benches;
+    (once, bench)
 }
 
 fn differing<'a>(
@@ -161,7 +163,7 @@ fn every_load_repeats_to_the_bit() {
     let Some(stock) = stock("every_load_repeats_to_the_bit", &[]) else { return };
     let loads = "idle,find,launch,file-move,cpu,find+launch";
     let args = ["--kernel", KERNEL, "--preempt", "none", "--load", loads, "--seeds", "2"];
-    let ran = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
+    let (ran, _lab) = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
     assert_all_ok(&ran);
     assert_eq!(ran.lab.cells.len(), 12);
 }
@@ -179,7 +181,7 @@ fn newer_kernels_run_what_they_are_asked_for_and_repeat_to_the_bit() {
         let asked: Vec<String> = models.iter().map(|m| m.to_string().to_lowercase()).collect();
         let asked = asked.join(",");
         let args = ["--kernel", kernel, "--preempt", &asked, "--load", "find", "--seeds", "1"];
-        let ran = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
+        let (ran, _lab) = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
         assert_all_ok(&ran);
         let ran_models: Vec<_> = ran.lab.cells.iter().filter_map(|cell| cell.model).collect();
         assert_eq!(ran_models, models, "{kernel}");
@@ -191,7 +193,7 @@ fn kernels_for_arm64_repeat_to_the_bit() {
     let name = "kernels_for_arm64_repeat_to_the_bit";
     let Some((stock, program)) = arm64(name, &[KERNEL]) else { return };
     let load = ["--kernel", KERNEL, "--load", "idle,find", "--seeds", "2", "--samples", "300"];
-    let ran = assert_repeats(stock, &[&for_arm64(&program)[..], &load].concat());
+    let (ran, _lab) = assert_repeats(stock, &[&for_arm64(&program)[..], &load].concat());
     assert_all_ok(&ran);
     assert_eq!(ran.lab.kernels[0].arch, "arm64");
 }
