@@ -42,7 +42,7 @@ class Lab:
         self.binary, self.folder = str(Path(binary).absolute()), Path(folder)
         # What figures rest on, by name: the emulator and kernels.
         self.seen = {}
-        for name in ("kernels", "qemu", "apt", "locks", "headers", "modules"):
+        for name in ("kernels", "qemu", "apt", "locks", "headers", "modules", "images"):
             shared = users_folder() / name
             shared.mkdir(parents=True, exist_ok=True)
             link = self.folder / name
