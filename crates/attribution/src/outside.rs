@@ -60,7 +60,8 @@ pub fn outside(edges: &Edges, late: &[Late]) -> Vec<Option<Outside>> {
         let Late { due_ns, response_ns } = late[place];
         let first = edges.edges.partition_point(|edge| edge.at_ns <= due_ns);
         let end = edges.edges.partition_point(|edge| edge.at_ns <= response_ns);
-        if due_ns < edges.window_ns.start || first == 0 || end == edges.edges.len() {
+        // Before the first edge the CPU was at what it was when that came.
+        if due_ns < edges.window_ns.start || end == edges.edges.len() {
             continue;
         }
         edges.edges[next..first].iter().for_each(|edge| cpu.apply(edge));

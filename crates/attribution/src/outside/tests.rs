@@ -280,7 +280,7 @@ fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
 #[test]
 fn what_the_edges_do_not_reach_is_not_explained() {
     let told = [&timer(101, "")[..], &way_to_probe(200)].concat();
-    let edges = edges(FIND, &told);
+    let edges = Edges { window_ns: 100..100_000, ..edges(FIND, &told) };
     let late = |due_ns, response_ns| Late { due_ns, response_ns };
     let seen = outside(&edges, &[late(150, 1_200), late(110, 300), late(90, 300)]);
     assert!(matches!(&seen[..], [None, Some(_), None]), "{seen:#?}");
