@@ -131,7 +131,7 @@ fn edges_that_are_not_certain_are_refused() {
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));
-    for (kind, value) in [(14, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256)] {
+    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256)] {
         let words = [start(), records(150, &[&[(0, kind, value)]]), end(1, 0, 0)].concat();
         assert_eq!(refused(&words), ScopeError::Foreign, "{kind} {value}");
     }
