@@ -183,12 +183,15 @@ pub fn scope(
     let seen = read_seen(&seen)?;
     let decoded = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
     let Decoded { scope, looked, edges } = decoded;
-    let (explained, not_compared) = match late.map(|late| late.compare(&looked)) {
+    let distance = late.as_ref().and_then(|late| late.distance(&looked).ok());
+    let distance_ns = distance.map(|(distance_ns, _)| distance_ns);
+    let (explained, not_compared) = match late.as_ref().map(|late| late.compare(&looked)) {
         Some(Ok(explained)) => (Some(explained), None),
         Some(Err(why)) => (None, Some(why)),
         None => (None, None),
     };
-    let latest = edges.as_ref().filter(|_| most > 0).map(|edges| measured.episodes(edges, most));
+    let latest = edges.as_ref().filter(|_| most > 0);
+    let latest = latest.map(|edges| measured.episodes(distance_ns, edges, most));
     let (latest, no_episodes) = match latest.unwrap_or(Ok(Latest::default())) {
         Ok(latest) => (latest, None),
         Err(why) => (Latest::default(), Some(why)),
@@ -275,8 +278,13 @@ impl Measured {
     }
 
     /// Its latest wakeups, explained.
-    fn episodes(&self, edges: &Edges, most: usize) -> Result<Latest, String> {
-        Latest::of(&self.run, self.began_ns, edges, most)
+    fn episodes(
+        &self,
+        distance_ns: Option<u64>,
+        edges: &Edges,
+        most: usize,
+    ) -> Result<Latest, String> {
+        Latest::of(&self.run, self.began_ns, distance_ns, edges, most)
     }
 }
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::explained::Spread;
 use crate::explain::Answer;
 
-/// The latest wakeups of a cell that explained them, compared by their largest share.
+/// The latest wakeups of a cell that explained them, compared by the largest share of what held them up: without
+/// handler, scheduler and tracer, which are in each wakeup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FirstBlame {
     /// Wakeups that were compared.

@@ -4,8 +4,10 @@
 //! sections, one distance leads from the ones to the others: each late task must have read the clock, to the
 //! nanosecond, when the guest says that it ran.
 
+use std::ops::RangeInclusive;
+
 use wakescope_attribution::{Late, Outside, outside};
-use wakescope_core::explain::{Answer, Culprit, Share};
+use wakescope_core::explain::{Answer, Cause, Culprit, Share};
 use wakescope_core::run::{Episode, Run};
 use wakescope_core::scope::edges::{Edge, EdgeKind, Edges};
 use wakescope_core::scope::explained::Spread;
@@ -27,11 +29,18 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// The latest wakeups of a `run` whose first process began then; the `most` latest ones are kept.
+    /// The latest wakeups of a `run` whose first process began then; the `most` latest ones are kept. The
+    /// distance is the `known` one, if there is one.
     ///
     /// # Errors
     /// Why nothing of it is certain.
-    pub(super) fn of(run: &Run, began_ns: u64, edges: &Edges, most: usize) -> Result<Self, String> {
+    pub(super) fn of(
+        run: &Run,
+        began_ns: u64,
+        known: Option<u64>,
+        edges: &Edges,
+        most: usize,
+    ) -> Result<Self, String> {
         if edges.tasks.is_empty() {
             return Err("the kernel has no type information (CONFIG_DEBUG_INFO_BTF), which says \
                         where tasks have their names"
@@ -45,12 +54,9 @@ impl Latest {
         }
         times.sort_unstable();
         times.dedup();
-        let is_reading = |edge: &&Edge| edge.what == EdgeKind::UserClock;
-        let readings: Vec<u64> =
-            edges.edges.iter().filter(is_reading).map(|edge| edge.at_ns).collect();
         let least = edges.process_ns.saturating_sub(began_ns);
-        let possible = least..=least.saturating_add(MORE_ROOM_NS);
-        let distance_ns = distance("the guest", &times, &readings, possible)?;
+        let possible = known.map_or(least..=least.saturating_add(MORE_ROOM_NS), |d| d..=d);
+        let distance_ns = Readings::of(&edges.edges).distance(&times, &possible)?;
         let mut latest: Vec<&Episode> = run.worst.iter().collect();
         latest.sort_by_key(|episode| std::cmp::Reverse(episode.wakeup_latency_ns));
         let late = |episode: &&Episode| Late {
@@ -69,17 +75,54 @@ impl Latest {
     }
 }
 
+/// When programs read the clock, in order.
+struct Readings {
+    all: Vec<u64>,
+    /// Those before which a task had read none since it got the CPU. A probe that was woken first reads when that
+    /// was. It reads the clock again, and from the one reading to the other always takes as long, so by all
+    /// readings two distances can fit.
+    first: Vec<u64>,
+}
+
+impl Readings {
+    fn of(edges: &[Edge]) -> Self {
+        let (mut all, mut first, mut has_read) = (Vec::new(), Vec::new(), true);
+        for edge in edges {
+            match edge.what {
+                EdgeKind::Switch(_) => has_read = false,
+                EdgeKind::UserClock => {
+                    all.push(edge.at_ns);
+                    if !has_read {
+                        first.push(edge.at_ns);
+                    }
+                    has_read = true;
+                }
+                _ => {}
+            }
+        }
+        Self { all, first }
+    }
+
+    /// The only distance at which a task read the clock at each of `times`.
+    fn distance(&self, times: &[u64], possible: &RangeInclusive<u64>) -> Result<u64, String> {
+        let of = |readings: &[u64]| distance("the guest", times, readings, possible.clone());
+        // A probe that was still awake when it was due did not begin to run with a reading.
+        of(&self.first).or_else(|_| of(&self.all))
+    }
+}
+
 /// What explain blamed first, against what was seen; `None` if it explained none.
 fn first_blame(said: &[&Episode], seen: &[Episode]) -> Option<FirstBlame> {
     let mut all = FirstBlame::default();
     let mut longer_ns = Vec::new();
     for (said_of, seen_of) in said.iter().zip(seen) {
-        let (Some(said), Some(seen)) = (said_of.blame.first(), seen_of.blame.first()) else {
+        let first = |blame: &[Share]| blame.iter().find(|share| holds_up(share)).cloned();
+        let (Some(said), Some(seen)) = (first(&said_of.blame), first(&seen_of.blame)) else {
             continue;
         };
         all.wakeups += 1;
         let is_same = said.cause == seen.cause;
-        let is_named = is_same && names(said, seen);
+        let is_named = is_same && names(&said, &seen);
         all.same_cause += u64::from(is_same);
         all.same_culprit += u64::from(is_named);
         if is_same {
@@ -92,15 +135,21 @@ fn first_blame(said: &[&Episode], seen: &[Episode]) -> Option<FirstBlame> {
             all.others.push(OtherBlame {
                 expiry_ns: said_of.expiry_ns,
                 wakeup_latency_ns: said_of.wakeup_latency_ns,
-                said: answer(said),
+                said: answer(&said),
                 said_ns: said.ns,
-                seen: answer(seen),
+                seen: answer(&seen),
                 seen_ns: seen.ns,
             });
         }
     }
     all.longer_ns = Spread::of(longer_ns);
     (all.wakeups > 0).then_some(all)
+}
+
+/// Whether a share is of what held the wakeup up. Handler, scheduler and tracer are in each wakeup, and what of the
+/// first two is the tracer's does not show from outside.
+fn holds_up(share: &Share) -> bool {
+    !matches!(share.cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
 }
 
 /// Whether both blame the same, or explain a function that was seen at a section's beginning.
@@ -137,4 +186,77 @@ fn explained(episode: &Episode, seen: Option<Outside>) -> Result<(Episode, Signa
         ..Episode::default()
     };
     Ok((episode, Signals { expiry_ns, wakeup_latency_ns, slices }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::explain::{Name, Task};
+    use wakescope_core::scope::edges::{State, TaskId};
+
+    use super::*;
+
+    const PROBE: TaskId = TaskId(0);
+    const OTHER: TaskId = TaskId(1);
+
+    /// The probe reads the clock at each of these times, and 40 ns later; in between somebody else runs, and reads
+    /// it as well.
+    fn edges(read: &[u64]) -> Edges {
+        let edge = |at_ns, what| Edge { at_ns, function: None, caller: None, what };
+        let turn = |&at: &u64| {
+            [
+                edge(at - 500, EdgeKind::Switch(PROBE)),
+                edge(at, EdgeKind::UserClock),
+                edge(at + 40, EdgeKind::UserClock),
+                edge(at + 300, EdgeKind::Switch(OTHER)),
+                edge(at + 300 + at % 7, EdgeKind::UserClock),
+            ]
+        };
+        Edges {
+            process_ns: 1_000,
+            window_ns: 2_000..100_000,
+            start: State::default(),
+            edges: read.iter().flat_map(turn).collect(),
+            functions: Vec::new(),
+            tasks: vec![Task::default(), Task::default()],
+        }
+    }
+
+    #[test]
+    fn what_is_in_each_wakeup_is_not_compared() {
+        let share = |cause, name: &str, ns| {
+            let culprit = Culprit::Interrupt(Name { name: name.into() });
+            Share { cause, culprit, ns, ..Share::default() }
+        };
+        let episode = |blame| Episode { wakeup_latency_ns: 9_000, blame, ..Episode::default() };
+        let said = episode(vec![
+            share(Cause::Tracer, "", 4_000),
+            share(Cause::IrqOff, "a", 3_000),
+            share(Cause::Irq, "timer", 2_000),
+        ]);
+        let seen =
+            episode(vec![share(Cause::Irq, "timer", 5_990), share(Cause::IrqOff, "a", 3_010)]);
+        let quick = episode(vec![share(Cause::Scheduler, "", 9_000)]);
+        let got = first_blame(&[&said, &quick], &[seen, quick.clone()]).unwrap();
+        assert_eq!((got.wakeups, got.same_cause, got.same_culprit), (1, 1, 1));
+        assert_eq!(got.longer_ns, Spread::of(vec![-10]));
+        assert!(first_blame(&[&quick], std::slice::from_ref(&quick)).is_none());
+    }
+
+    #[test]
+    fn the_first_reading_of_a_turn_tells_the_distance() {
+        let read = [10_000, 23_456, 60_001];
+        let readings = Readings::of(&edges(&read).edges);
+        let found = |times: &[u64]| readings.distance(times, &(0..=50_000));
+        let times = read.map(|at| at - 3_000);
+        let any = distance("the guest", &times, &readings.all, 0..=50_000).unwrap_err();
+        assert!(any.contains("more than one way"), "{any}");
+        assert_eq!(found(&times), Ok(3_000));
+        // One was awake when it was due, and had read the clock before.
+        let mut awake = times;
+        awake[1] += 40;
+        assert_eq!(found(&awake), Ok(3_000));
+        // What no reading fits is refused.
+        awake[1] += 1;
+        assert!(found(&awake).unwrap_err().contains("only 2 of its 3"));
+    }
 }

@@ -69,11 +69,11 @@ impl Late {
         looks
     }
 
-    /// What was said of them, against what was seen.
+    /// What leads from the tracer's times to those of the plugin, and how many times say so.
     ///
     /// # Errors
     /// Why nothing of it is certain.
-    pub(super) fn compare(&self, looked: &Looked) -> Result<Explained, String> {
+    pub(super) fn distance(&self, looked: &Looked) -> Result<(u64, u64), String> {
         if looked.lost > 0 {
             return Err(format!(
                 "too much happened in them: {} sections and readings of the clock are missing",
@@ -88,8 +88,16 @@ impl Late {
         }
         // The clock stands at `began_ns` at most that long after the first instruction.
         let least = looked.process_ns.saturating_sub(self.began_ns);
-        let distance_ns =
-            distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
+        let found = distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
+        Ok((found, times.len() as u64))
+    }
+
+    /// What was said of them, against what was seen.
+    ///
+    /// # Errors
+    /// Why nothing of it is certain.
+    pub(super) fn compare(&self, looked: &Looked) -> Result<Explained, String> {
+        let (distance_ns, matched_times) = self.distance(looked)?;
         let sections = Kind::ALL.map(|kind| {
             let mut own: Vec<&Section> =
                 looked.sections.iter().filter(|section| section.kind == kind).collect();
@@ -99,7 +107,7 @@ impl Late {
         let mut explained = Explained {
             late: self.count,
             compared: self.wakeups.len() as u64,
-            matched_times: times.len() as u64,
+            matched_times,
             ..Explained::default()
         };
         for (wakeup, known) in &self.wakeups {
