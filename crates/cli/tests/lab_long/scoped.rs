@@ -109,7 +109,8 @@ fn is_of_each_wakeup(cause: Cause) -> bool {
 /// held the wakeup up first is what explain says.
 #[track_caller]
 fn assert_wakeups_are_explained(scope: &Scope, run: &Run) {
-    assert_eq!((scope.episodes.len(), &scope.no_episodes), (20, &None));
+    assert!(!run.worst.is_empty());
+    assert_eq!((scope.episodes.len(), &scope.no_episodes), (run.worst.len(), &None));
     for (seen, said) in scope.episodes.iter().zip(&run.worst) {
         assert_eq!(
             (seen.expiry_ns, seen.wakeup_latency_ns),
@@ -157,7 +158,10 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     assert_wakeups_are_explained(&scope, &Run::from_json(&run).unwrap());
     let trace: Value = serde_json::from_slice(&fs::read(trace[1]).unwrap()).unwrap();
     let late = |event: &&Value| event["name"].as_str().unwrap().starts_with("late by ");
-    assert_eq!(trace["traceEvents"].as_array().unwrap().iter().filter(late).count(), 20);
+    assert_eq!(
+        trace["traceEvents"].as_array().unwrap().iter().filter(late).count(),
+        scope.episodes.len()
+    );
     let explained = scope.explained.unwrap();
     assert!(explained.late >= 20 && explained.compared == explained.late, "{explained:#?}");
     // The timer's interrupt and its end, and the switch.
