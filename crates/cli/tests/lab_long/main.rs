@@ -17,6 +17,7 @@ mod card;
 mod common;
 mod counted;
 mod gpio;
+mod hidden;
 mod injected;
 mod ports;
 mod programs;
