@@ -23,6 +23,8 @@ pub struct Edges {
     /// The time in which edges were written, since the machine was turned on, ns: while the guest measured, and
     /// 10 ms longer.
     pub window_ns: Range<u64>,
+    /// Until when the guest measured, since the machine was turned on, ns: no wakeup is due after that.
+    pub measured_until_ns: u64,
     /// What the CPU was at when the first of them came.
     pub start: State,
     /// In order of time.

@@ -359,8 +359,12 @@ impl<'a> Stream<'a> {
         let drift_ns = self.drift_ns(&window);
         let edges = self.edges.read(edges, tasks, |count| self.ns_at(count), self.kernel)?;
         let until = window.end.saturating_add(EDGES_LONGER);
-        let window = window.start..until;
-        let edges = edges.map(|edges| Edges { process_ns, window_ns: window, ..edges });
+        let edges = edges.map(|edges| Edges {
+            process_ns,
+            window_ns: window.start..until,
+            measured_until_ns: window.end,
+            ..edges
+        });
         let mut longest: Vec<Section> =
             self.sections.iter().map(|counted| self.section(counted)).collect();
         longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));

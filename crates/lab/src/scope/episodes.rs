@@ -214,6 +214,7 @@ mod tests {
         Edges {
             process_ns: 1_000,
             window_ns: 2_000..100_000,
+            measured_until_ns: 90_000,
             start: State::default(),
             edges: read.iter().flat_map(turn).collect(),
             functions: Vec::new(),

@@ -35,8 +35,10 @@ impl Seen {
     pub fn of(edges: &Edges, probe: Probe, preempts: bool) -> Self {
         let mut follower = Follower::new(edges, probe, preempts);
         for edge in &edges.edges {
+            follower.until(edge.at_ns);
             follower.edge(edge);
         }
+        follower.until(edges.window_ns.end);
         follower.end()
     }
 }
@@ -134,7 +136,7 @@ impl<'a> Follower<'a> {
 
     /// A stretch begins.
     fn stretch(&mut self, from_ns: u64, point: Point) {
-        let counts = !self.is_probe(self.task());
+        let counts = !self.is_probe(self.task()) && from_ns < self.edges.measured_until_ns;
         let stretch = Stretch {
             from_ns,
             irqs_off: self.state.irqs_off && !self.state.halted,
@@ -145,6 +147,16 @@ impl<'a> Follower<'a> {
             counts,
         };
         self.out.course.stretches.push(stretch);
+    }
+
+    /// Time passes. Where the guest has measured, a stretch ends: what is due later does not count, for then it
+    /// ends its probe, its tracer and itself.
+    fn until(&mut self, at_ns: u64) {
+        let end_ns = self.edges.measured_until_ns;
+        let last = self.out.course.stretches.last().copied();
+        if last.is_some_and(|last| last.from_ns < end_ns && end_ns < at_ns) {
+            self.stretch(end_ns, Point::None);
+        }
     }
 
     fn edge(&mut self, edge: &Edge) {

@@ -128,7 +128,7 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
     Ok(Prediction {
         schema: SCHEMA.into(),
         recorded,
-        window_ns: edges.window_ns.end.saturating_sub(edges.window_ns.start),
+        window_ns: edges.measured_until_ns.saturating_sub(edges.window_ns.start),
         interval_ns: run.plan.interval_ns,
         phases: PHASES,
         wakeups: replay.wakeups,

@@ -78,6 +78,7 @@ fn edges_are_read_with_their_times_and_names() {
         (edges.start, edges.process_ns, edges.window_ns.clone()),
         (start, 50, 150..10_001_050)
     );
+    assert_eq!(edges.measured_until_ns, 1_050);
     let named = |pid, comm: &str| Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 4 };
     assert_eq!(edges.tasks, [named(7, "find"), named(9, "probe of 16 byte")]);
     let told: Vec<(u64, EdgeKind)> =

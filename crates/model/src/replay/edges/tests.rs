@@ -31,7 +31,8 @@ fn edges(list: Vec<(u64, EdgeKind)>) -> Edges {
     let edges: Vec<Edge> = edges.collect();
     let window_ns = 100..at_ns + 5;
     let functions = ["f", "schedule"].map(String::from).to_vec();
-    Edges { window_ns, edges, functions, tasks: tasks(), ..Edges::default() }
+    let measured_until_ns = window_ns.end;
+    Edges { window_ns, measured_until_ns, edges, functions, tasks: tasks(), ..Edges::default() }
 }
 
 /// How long one waits that is due then, forwards from edge to edge, under rules that preempt or do not.
@@ -181,4 +182,24 @@ fn a_preempted_task_is_followed_to_where_it_goes_on() {
     };
     assert_eq!(wait("none", 130), Some(10 + 30), "without the other task's time");
     assert_eq!(wait("full", 130), Some(0));
+}
+
+#[test]
+fn what_is_due_after_the_guest_has_measured_does_not_count() {
+    // A system call, in which it ends its measurement, and then a long one with preemption off.
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (40, LOCKED),
+        (500, ON),
+        (10, EdgeKind::Leave { to_user: true }),
+    ]);
+    list.measured_until_ns = 120;
+    let seen = Seen::of(&list, PROBE, false);
+    let parts = waits(&seen.course, &Rules::named("full").unwrap(), &[]);
+    let counted: Vec<_> = parts.iter().filter(|part| part.counts).collect();
+    assert_eq!(counted.iter().map(|part| part.to_ns).max(), Some(120), "{parts:?}");
+    assert_eq!(counted.iter().filter_map(|part| part.longest_ns).max(), Some(0), "{parts:?}");
+    // It is followed all the same: what is due before may wait until then.
+    let parts = waits(&seen.course, &Rules::named("none").unwrap(), &[]);
+    assert_eq!(wait_at(&parts, 119), Some(650 - 119), "{parts:?}");
 }
