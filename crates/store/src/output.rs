@@ -68,11 +68,7 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let name = path.file_name().ok_or(Refused::Kind(Kind::Folder))?;
     let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
-    let opened = match folder.create(name, FILE_MODE) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.open_to_write(name),
-        other => other,
-    };
-    let file = match opened {
+    let file = match make_or_open(&folder, name) {
         // As the kernel says that a name is that of a link, or of a FIFO that nobody reads.
         Err(e)
             if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
@@ -87,6 +83,20 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
         Kind::File if is_trusted_owner(found.owner) => Ok(file),
         Kind::File => Err(Refused::ForeignFile(found.owner).into()),
         other => Err(Refused::Kind(other).into()),
+    }
+}
+
+/// Whoever holds a lock may remove its file at any moment, also between the two attempts.
+fn make_or_open(folder: &Folder, name: &OsStr) -> io::Result<File> {
+    loop {
+        match folder.create(name, FILE_MODE) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+        match folder.open_to_write(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
     }
 }
 

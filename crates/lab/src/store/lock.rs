@@ -87,6 +87,22 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
+    /// Each removes the file that others are about to open.
+    #[test]
+    fn who_finds_a_lock_while_it_ends_takes_it_or_finds_it_busy() {
+        let folder = Scratch::for_test("name-lock-shared");
+        let take = || {
+            let attempts = (0..5_000).map(|_| NameLock::take(folder.path(), "a").unwrap());
+            attempts.flatten().count()
+        };
+        let taken: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert!(taken > 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
     #[test]
     fn a_lock_on_a_removed_file_is_none() {
         let folder = Scratch::for_test("name-lock-removed");
