@@ -106,11 +106,11 @@ fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Result
 }
 
 fn refused(ended: &Output, why: &str) -> Result<(), String> {
-    let told = String::from_utf8_lossy(&ended.stderr);
-    if ended.status.code() == Some(2) && told.contains(why) {
+    let message = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.code() == Some(2) && message.contains(why) {
         return Ok(());
     }
-    Err(format!("{} without {why:?}: {told}", ended.status))
+    Err(format!("{}, expected exit code 2 and the message {why:?}: {message}", ended.status))
 }
 
 fn command(line: &str, more: &[&str]) -> Command {

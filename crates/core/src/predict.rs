@@ -119,8 +119,8 @@ pub enum Reach {
     AtMost,
     /// Some of the places that were seen may not be such under this model, so wakeups may be later.
     AtLeast,
-    /// Spin locks cannot be told from other sections, and RT turns them into locks that sleep: nothing is
-    /// predicted.
+    /// Nothing is predicted: RT turns spin locks into locks that sleep, and the recording does not show which
+    /// sections are spin locks.
     SpinLocks,
     /// What ran was an RT kernel, whose locks and handlers are others: nothing is predicted.
     OtherKernel,

@@ -15,8 +15,9 @@ use wakescope_sys::{clock, serial};
 use crate::line::{LineError, PATIENCE, Port, is_passing};
 use crate::stimulus::line::{Bounds, Wire};
 
-/// With one on its way, a second one in a row without an answer could not be told from the first: their levels
-/// differ, but not those of the first and the third.
+/// One edge may be on its way. The levels of successive edges differ, so a late answer cannot be mistaken for that of
+/// the next edge. It could be mistaken for that of the one after, which has the same level: so the sender gives up
+/// after two edges in a row without an answer.
 const OF_EDGES: Bounds = Bounds { most_on_their_way: 1, give_up: 2 };
 
 /// What an answer differs by from what answers nothing that is on its way.

@@ -68,7 +68,7 @@ impl Responder {
         Self::spawn(task, move |shared| answer(&from, &to, shared))
     }
 
-    /// Has a thread answer in the way of `answers`, until it is told to stop.
+    /// Starts a thread that runs `answers` until it is stopped.
     fn spawn(
         task: RespondTask,
         answers: impl FnOnce(&Shared) -> io::Result<()> + Send + 'static,

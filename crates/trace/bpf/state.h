@@ -6,8 +6,8 @@
 #include "shared.h"
 
 /*
- * Whose wakeups are followed: those of the threads that the loader names, of a process, of all threads with a
- * name (in one cgroup, if the loader gives one), of a cgroup, or of a single thread.
+ * The tracer follows the wakeups of these threads: those that the loader names, those of a process, those with a
+ * name (in one cgroup, if the loader gives one), those of a cgroup, or a single one.
  */
 enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3, THREAD = 4 };
 const volatile u32 targets = NAMED;

@@ -80,21 +80,28 @@ fn measure_all() -> Result<(), Failure> {
     let mut sleeper = Command::new("/proc/self/exe").spawn()?;
     fs::create_dir(CGROUP)?;
     fs::write(format!("{CGROUP}/cgroup.procs"), sleeper.id().to_string())?;
-    let all = [Whose::Probe, Whose::Process(sleeper.id()), Whose::Comm, Whose::Cgroup, Whose::All];
+    let all = [
+        FollowedTasks::Probe,
+        FollowedTasks::Process(sleeper.id()),
+        FollowedTasks::Comm,
+        FollowedTasks::Cgroup,
+        FollowedTasks::All,
+    ];
     // What is done for the first time takes longer.
     for (rank, pattern) in PATTERNS.iter().enumerate() {
         pattern.run(rank, None)?;
     }
     for round in 0..ROUNDS {
         patterns(round, "nobody", &PATTERNS, None)?;
-        for whose in &all {
+        for followed in &all {
             // A probe is there only for the tracer that follows it.
-            let measured = if *whose == Whose::Probe { &PATTERNS[..] } else { &PATTERNS[..2] };
-            let name = whose.to_string();
-            let places = match Looking::start(whose)? {
+            let measured =
+                if *followed == FollowedTasks::Probe { &PATTERNS[..] } else { &PATTERNS[..2] };
+            let name = followed.to_string();
+            let places = match Looking::start(followed)? {
                 Looking::Tracing(mut tracer) => {
                     tracer.begin(clock::now())?;
-                    let follows = (*whose == Whose::Probe).then_some(&mut *tracer);
+                    let follows = (*followed == FollowedTasks::Probe).then_some(&mut *tracer);
                     patterns(round, &name, measured, follows)?;
                     places_of(tracer.finish().seen_with)
                 }
@@ -136,7 +143,7 @@ fn places_of(seen_with: Vec<String>) -> BTreeSet<String> {
 
 /// The tasks whose wakeups are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum FollowedTasks {
     /// A probe's, as `explain` does.
     Probe,
     /// Those of a process that sleeps all the time, as `explain --pid` does.
@@ -149,7 +156,7 @@ enum Whose {
     All,
 }
 
-impl std::fmt::Display for Whose {
+impl std::fmt::Display for FollowedTasks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Probe => "probe",
@@ -168,13 +175,13 @@ enum Looking {
 }
 
 impl Looking {
-    fn start(whose: &Whose) -> Result<Self, Failure> {
-        let target = match *whose {
-            Whose::Probe => Target::Probes,
-            Whose::Process(pid) => Target::Process { pid },
-            Whose::Comm => Target::Comm { comm: COMM.into() },
-            Whose::Cgroup => Target::Cgroup { path: CGROUP.into() },
-            Whose::All => {
+    fn start(followed: &FollowedTasks) -> Result<Self, Failure> {
+        let target = match *followed {
+            FollowedTasks::Probe => Target::Probes,
+            FollowedTasks::Process(pid) => Target::Process { pid },
+            FollowedTasks::Comm => Target::Comm { comm: COMM.into() },
+            FollowedTasks::Cgroup => Target::Cgroup { path: CGROUP.into() },
+            FollowedTasks::All => {
                 let limits = Limits { series: 1_024, tasks: 1_024 };
                 let mut watcher = Watcher::start(limits, false)?;
                 // As from the second interval on: to measure each run takes as much again.

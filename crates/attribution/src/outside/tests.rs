@@ -35,7 +35,7 @@ fn leave(to_user: bool) -> EdgeKind {
 }
 
 /// A place: a function, and what called it. Nothing where it is empty.
-type Told<'a> = (u64, EdgeKind, &'a str, &'a str);
+type NamedEdge<'a> = (u64, EdgeKind, &'a str, &'a str);
 
 fn tasks() -> Vec<Task> {
     let task = |pid, comm: &str, policy, prio| Task { pid, comm: comm.into(), policy, prio };
@@ -47,7 +47,7 @@ fn tasks() -> Vec<Task> {
     ]
 }
 
-fn edges(task: TaskId, told: &[Told]) -> Edges {
+fn edges(task: TaskId, named_edges: &[NamedEdge]) -> Edges {
     let mut functions: Vec<String> = Vec::new();
     let mut id = |name: &str| {
         if name.is_empty() {
@@ -59,7 +59,7 @@ fn edges(task: TaskId, told: &[Told]) -> Edges {
         });
         Some(FunctionId(u32::try_from(place).unwrap()))
     };
-    let edges = told.iter().map(|&(at_ns, what, function, caller)| {
+    let edges = named_edges.iter().map(|&(at_ns, what, function, caller)| {
         let (function, caller) = (id(function), id(caller));
         Edge { at_ns, function, caller, what }
     });
@@ -69,7 +69,7 @@ fn edges(task: TaskId, told: &[Told]) -> Edges {
 }
 
 /// From the interrupt's end at `from` to the probe's own reading of the clock 100 ns later.
-fn way_to_probe(from: u64) -> Vec<Told<'static>> {
+fn way_to_probe(from: u64) -> Vec<NamedEdge<'static>> {
     vec![
         (from, count(RESCHED), "irq_exit_rcu", ""),
         (from + 10, count(OFF_RESCHED), "preempt_schedule_irq", ""),
@@ -84,7 +84,7 @@ fn way_to_probe(from: u64) -> Vec<Told<'static>> {
 }
 
 /// The timer's interrupt from `from` on, 99 ns.
-fn timer(from: u64, into: &'static str) -> Vec<Told<'static>> {
+fn timer(from: u64, into: &'static str) -> Vec<NamedEdge<'static>> {
     vec![
         (from, enter(WayIn::Interrupt, into.is_empty()), TIMER, into),
         (from + 19, count(HANDLER), "irq_enter_rcu", ""),
@@ -94,8 +94,8 @@ fn timer(from: u64, into: &'static str) -> Vec<Told<'static>> {
 }
 
 #[track_caller]
-fn check(task: TaskId, told: &[&[Told]], late: (u64, u64), want: Expect) {
-    let edges = edges(task, &told.concat());
+fn check(task: TaskId, named_edges: &[&[NamedEdge]], late: (u64, u64), want: Expect) {
+    let edges = edges(task, &named_edges.concat());
     let late = Late { due_ns: late.0, response_ns: late.1 };
     let [Some(seen)] = &outside(&edges, &[late])[..] else { panic!("it was not followed") };
     assert_sums(late, seen);
@@ -279,8 +279,8 @@ fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
 
 #[test]
 fn what_the_edges_do_not_reach_is_not_explained() {
-    let told = [&timer(101, "")[..], &way_to_probe(200)].concat();
-    let edges = Edges { window_ns: 100..100_000, ..edges(FIND, &told) };
+    let named_edges = [&timer(101, "")[..], &way_to_probe(200)].concat();
+    let edges = Edges { window_ns: 100..100_000, ..edges(FIND, &named_edges) };
     let late = |due_ns, response_ns| Late { due_ns, response_ns };
     let seen = outside(&edges, &[late(150, 1_200), late(110, 300), late(90, 300)]);
     assert!(matches!(&seen[..], [None, Some(_), None]), "{seen:#?}");
@@ -323,11 +323,11 @@ proptest! {
     ) {
         let names = ["", TIMER, "asm_exc_page_fault", "free_bulk"];
         let mut at_ns = 0;
-        let told: Vec<Told> = drawn.into_iter().map(|(since, kind, one, two)| {
+        let named_edges: Vec<NamedEdge> = drawn.into_iter().map(|(since, kind, one, two)| {
             at_ns += since;
             (at_ns, kind, names[one], names[two])
         }).collect();
-        let edges = edges(FIND, &told);
+        let edges = edges(FIND, &named_edges);
         let late: Vec<Late> = late.into_iter()
             .map(|(due_ns, after)| Late { due_ns, response_ns: due_ns + after })
             .collect();

@@ -9,7 +9,7 @@ use wakescope_model::replay::predict::{Question, Unpredictable, predict};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
-use super::scope::look;
+use super::scope::{AgainArgs, look};
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -57,13 +57,8 @@ pub(crate) struct PredictArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The emulator that the cell was run by (default: the fetched one, else the installed one)
-    #[arg(long, value_name = "PROGRAM")]
-    qemu: Option<PathBuf>,
-
-    /// Host time after which the guest is stopped
-    #[arg(long, value_name = "TIME", default_value = "30min")]
-    timeout: SpanNs,
+    #[command(flatten)]
+    again: AgainArgs,
 }
 
 fn parse_positive(text: &str) -> Result<SpanNs, String> {
@@ -99,8 +94,7 @@ const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false, edges: tru
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
     let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
-    let Seen { scope, edges, run, .. } =
-        look(&args.cell, args.qemu.as_deref(), args.timeout, DETAIL)?;
+    let Seen { scope, edges, run, .. } = look(&args.cell, &args.again, DETAIL)?;
     let question = Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),

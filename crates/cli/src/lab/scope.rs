@@ -78,6 +78,13 @@ pub(crate) struct ScopeArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    #[command(flatten)]
+    again: AgainArgs,
+}
+
+/// How a cell is run once more.
+#[derive(clap::Args)]
+pub(super) struct AgainArgs {
     /// The emulator that the cell was run by (default: the fetched one, else the installed one)
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
@@ -110,7 +117,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let edges = episodes > 0;
     let functions = args.functions || format == Format::Page;
     let detail = Detail { above_ns: args.above.0, functions, edges, episodes };
-    let seen = look(&args.cell, args.qemu.as_deref(), args.timeout, detail)?;
+    let seen = look(&args.cell, &args.again, detail)?;
     let Seen { scope: seen, signals, .. } = seen;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
     let style = if args.output.is_none() { output::style() } else { Default::default() };
@@ -127,22 +134,17 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
 }
 
 /// Runs a cell once more and looks into it.
-pub(super) fn look(
-    cell: &Path,
-    qemu: Option<&Path>,
-    timeout: SpanNs,
-    detail: Detail,
-) -> Result<Seen, Failure> {
+pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail) -> Result<Seen, Failure> {
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
     let key = the_one(&key_of(cell), keys)?;
     let mut memo = Memo::open(&cache);
-    let qemu = Qemu::find(Arch::Amd64, qemu, &cache, &mut memo);
+    let qemu = Qemu::find(Arch::Amd64, again.qemu.as_deref(), &cache, &mut memo);
     let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
     let arm64 = Qemu::find(Arch::Arm64, None, &cache, &mut memo).ok();
     let emulators = [qemu].into_iter().chain(arm64).map(Arc::new).collect();
-    let again = Again::new(&cache, emulators, timeout);
+    let again = Again::new(&cache, emulators, again.timeout);
     let mut waiting = Waiting::new()?;
     let mut showing = Showing::new(Waiting::new()?);
     let mut running = |event: Event<'_>, standing: &Standing| {

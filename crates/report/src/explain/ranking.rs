@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 60;
 
 /// A row of the table: a subject, several that have no row of their own, or unexplained time.
 pub(crate) struct Line {
-    /// Whose time it is. Names of tasks come from a record, so they may hold any text.
+    /// The subject that took the time. Names of tasks come from a record, so they may hold any text.
     pub(crate) name: String,
     /// Late wakeups that it delayed; `None` of several subjects, which may share some.
     pub(crate) episodes: Option<u64>,
