@@ -80,6 +80,7 @@ LEAST_INTERVAL_NS, MOST_LISTED = 800_000, 20_000
 # switch, stacks, the probe's own work, and handing the wakeup over come to 60 virtual us.
 AFTERWARDS_NS = 80_000
 
+# All kinds at once share the boot that tells the kernel's model, and take minutes.
 PATIENCE_S = 1_800
 
 
@@ -115,30 +116,30 @@ def possible(kinds, model):
     return [kind for kind in kinds if (kind, model) != ("timers", "rt")]
 
 
-def in_guests(lab, arch, kernel, model, kinds, length, length_ns, seed):
+def in_guests(lab, arch, kernel, model, kinds, length, length_ns, seed, beside=None):
     """The tallies of a kernel's guests, one for each kind."""
     kinds = possible(kinds, model)
-    _result, record = lab.run(*guests_command(arch, kernel, model, kinds, length, length_ns, seed))
+    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, beside=beside)
+    _result, record = lab.run(*command, patience_s=PATIENCE_S)
     runs = [json.loads(Path(cell["run"], "run.json").read_text()) for cell in record["cells"]]
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
 
 
-def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab", part=2):
-    """What a lab is asked for: a guest for each kind of disturbance. Wakeups are late that are late by a
-    `part` of the length."""
+def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab", part=2, beside=None):
+    """What a lab is asked for: a guest for each kind of disturbance, with the load `beside` it if there is
+    to be one. Wakeups are late that are late by a `part` of the length."""
     interval = interval_ns(length_ns)
     samples = int(SECONDS[of] * 1e9 * max(1, length_ns / 2_000_000) / interval)
-    loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
+    loads = ",".join("+".join(filter(None, [f"disturb-{kind}-{length}", beside])) for kind in kinds)
     command = ["--explain", *asked(length_ns, interval, 1_000, part), "--samples", str(samples)]
     command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", f"{seed},"]
     return command
 
 
-def sections(lab, arch, kernel, model, kinds, length, length_ns, seed):
+def sections(lab, arch, kernel, model, kinds, length, length_ns, seed, beside=None):
     """The tallies of sections that the kernel module makes in a kernel's guests, one for each kind."""
     part = scoring.late_part(kinds[0])
-    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections", part)
-    # All kinds at once share the boot that tells the kernel's model, and take minutes.
+    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections", part, beside)
     _result, record = lab.run(*command, "--append", LOGGED, patience_s=PATIENCE_S)
     for kind, cell in zip(kinds, record["cells"]):
         run = json.loads(Path(cell["run"], "run.json").read_text())
@@ -232,8 +233,8 @@ def results(plan):
                     name = guest_name(plan.arch, kernel, model)
                     missing.append(f"- {name}: timers: real-time preemption sees to them in a thread")
                 for length in plan.lengths:
-                    make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length], plan.seed)
-                    attempt(guest_name(plan.arch, kernel, model), length, make)
+                    make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length], plan.seed, plan.beside)
+                    attempt(guest_name(plan.arch, kernel, model, plan.beside), length, make)
             if left_out := scoring.NEED_ANOTHER_CPU.intersection(plan.kinds):
                 missing.append(f"- guests: {', '.join(sorted(left_out))}: they have one CPU")
             of_sections = SECTION_GUESTS if plan.all_guests else plan.guests
@@ -244,9 +245,9 @@ def results(plan):
             groups = [[kind for kind in injected if (kind in scoring.PAIRS) == paired] for paired in (False, True)]
             for (kernel, model), group in itertools.product(of_sections[some], filter(None, groups)):
                 for length in plan.lengths:
-                    make = lambda: sections(lab, plan.arch, kernel, model, group, length, LENGTHS[length], plan.seed)
+                    make = lambda: sections(lab, plan.arch, kernel, model, group, length, LENGTHS[length], plan.seed, plan.beside)
                     what = "pairs of sections" if group[0] in scoring.PAIRS else "sections"
-                    attempt(guest_name(plan.arch, kernel, model), f"{what} {length}", make)
+                    attempt(guest_name(plan.arch, kernel, model, plan.beside), f"{what} {length}", make)
             for length, ns in list(THROTTLED.items())[some] if "throttle" in plan.kinds else ():
                 name = guest_name(plan.arch, *THROTTLED_GUEST[plan.arch])
                 make = lambda: [throttled(lab, plan.arch, length, ns, 10 if plan.quick else THROTTLINGS)]
@@ -266,9 +267,10 @@ def results(plan):
     return found, missing
 
 
-def guest_name(arch, kernel, model):
+def guest_name(arch, kernel, model, beside=None):
     """How a row calls it. Without an architecture it is of the one that most are."""
-    return " ".join([*([arch] if arch != "amd64" else []), kernel, model])
+    name = " ".join([*([arch] if arch != "amd64" else []), kernel, model])
+    return f"{name}, {beside}" if beside else name
 
 
 @contextlib.contextmanager
@@ -319,6 +321,8 @@ def arguments(words=None):
     guests_help = f"as KERNEL/MODEL, nothing for none; default: {' '.join(map('/'.join, GUESTS['amd64']))}"
     parser.add_argument("--guests", type=guest, nargs="*", help=guests_help)
     parser.add_argument("--arch", choices=GUESTS, default="amd64", help="of the guests (default: amd64)")
+    beside_help = "a load that runs in guests beside the disturbance, as in find (default: none); not beside throttle and paused"
+    parser.add_argument("--beside", help=beside_help)
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
     seed_help = "of when loads disturb guests (default: 1); not of throttle and paused"
     parser.add_argument("--seed", type=int, default=1, help=seed_help)

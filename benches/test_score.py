@@ -40,5 +40,18 @@ class Seconds(unittest.TestCase):
             self.assertIn("--seconds must be", message.getvalue())
 
 
+class Beside(unittest.TestCase):
+    def test_another_load_runs_beside_each_disturbance(self):
+        for words, want in [
+            ([], "disturb-irqs-off-300us,disturb-nmi-300us"),
+            (["--beside", "find"], "disturb-irqs-off-300us+find,disturb-nmi-300us+find"),
+        ]:
+            plan = score.arguments(words)
+            kinds = ["irqs-off", "nmi"]
+            command = score.guests_command("amd64", "6.1-cloud", "full", kinds, "300us", 300_000, 1, beside=plan.beside)
+            self.assertEqual(command[command.index("--load") + 1], want)
+            self.assertEqual(score.guest_name("amd64", "6.1-cloud", "full", plan.beside).endswith("full"), not words)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -267,27 +267,49 @@ void test_hardships(void)
 	memory_may_be_exhausted_at_any_allocation();
 }
 
-void test_leaks(void)
-{
-	static char found[1 << 16];
-	const char *leaks = DEBUG "kmemleak";
-	ssize_t length;
-	int fd, i;
+#define LEAKS DEBUG "kmemleak"
 
-	if (access(leaks, F_OK)) {
+/* It reports what is older than five seconds, and what two scans have found. */
+static int scan_for_leaks(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		sleep(6);
+		if (write_to(LEAKS, "scan"))
+			return -1;
+	}
+	return 0;
+}
+
+void forget_leaks(void)
+{
+	if (access(LEAKS, F_OK)) {
 		printf("selftest: skipped: leaks: the kernel has no kmemleak\n");
 		return;
 	}
+	EXPECT(!scan_for_leaks(), "scan");
+	EXPECT(!write_to(LEAKS, "clear"), "clear");
+}
+
+/*
+ * Nothing but the module's use was going on, and code of an unloaded module has
+ * no name in a stack: so whatever is found counts.
+ */
+void test_leaks(void)
+{
+	static char found[1 << 16];
+	ssize_t length;
+	int fd;
+
+	if (access(LEAKS, F_OK))
+		return;
 	EXPECT(!unload() && !load_with("inject=1"), "load");
-	/* It reports what is older than five seconds, and what two scans have found. */
-	for (i = 0; i < 2; i++) {
-		sleep(6);
-		EXPECT(!write_to(leaks, "scan"), "scan");
-	}
-	fd = open(leaks, O_RDONLY | O_CLOEXEC);
+	EXPECT(!scan_for_leaks(), "scan");
+	fd = open(LEAKS, O_RDONLY | O_CLOEXEC);
 	EXPECT(fd >= 0, "open");
 	length = read(fd, found, sizeof(found) - 1);
 	close(fd);
 	printf("selftest: leaks: %zd bytes of report\n", length);
-	EXPECT(length >= 0 && !strstr(found, "wakescope"), "%s", found);
+	EXPECT(!length, "%s", found);
 }

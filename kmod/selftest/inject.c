@@ -123,7 +123,7 @@ static int is_exact(uint32_t kind)
 
 static void the_ring_reports_sections_of_all_kinds(void)
 {
-	const uint64_t length = 200 * US, near = 20 * US;
+	const uint64_t length = slower() * 200 * US, near = slower() * 20 * US;
 	uint32_t kind, i, count = 20, cpu = stay_here();
 
 	for (kind = 1; kind < WAKESCOPE_KINDS; kind++) {

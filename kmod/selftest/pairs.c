@@ -35,7 +35,7 @@ static int is_pair(const struct wakescope_injection *asked)
 static void expect_pair(uint32_t pairing, uint64_t length, const struct wakescope_section *first,
 			const struct wakescope_section *second)
 {
-	const uint64_t near = 20 * US;
+	const uint64_t near = slower() * 20 * US;
 	uint64_t begin = second->begin_ns - first->begin_ns, end = second->end_ns - first->begin_ns;
 	uint64_t ended = first->end_ns - first->begin_ns, from, until, whole = length;
 
@@ -69,7 +69,7 @@ static void expect_pair(uint32_t pairing, uint64_t length, const struct wakescop
 
 static void both_sections_of_a_pair_lie_as_they_are_to(void)
 {
-	const uint64_t length = 240 * US;
+	const uint64_t length = slower() * 240 * US;
 	struct wakescope_injection asked;
 	uint32_t i, count = 10, at;
 

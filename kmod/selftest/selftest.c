@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -35,6 +36,10 @@
 #define DEVICE "/dev/wakescope"
 #define MODULE "/modules/wakescope.ko"
 
+/* Of syslog(2): which messages the console shows, those more urgent than a level. */
+#define CONSOLE_LEVEL 8
+#define NOTICES 5
+
 int failures;
 
 uint64_t now(void)
@@ -43,6 +48,13 @@ uint64_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return time.tv_sec * 1000 * MS + time.tv_nsec;
+}
+
+uint64_t slower(void)
+{
+	const char *asked = getenv("WAKESCOPE_SLOWER");
+
+	return asked ? strtoull(asked, NULL, 10) : 1;
 }
 
 static int start(int fd, uint64_t first, uint64_t period)
@@ -412,6 +424,22 @@ static void only_root_can_open_the_device(void)
 }
 
 /*
+ * Guests boot with `quiet`, which keeps warnings from the console: those of
+ * lockdep, WARN() and the stacks of both. Whoever reads the console looks for
+ * this one, to know that there were no others.
+ */
+static void show_warnings(void)
+{
+	static const char warning[] = "<4>selftest: warnings are shown\n";
+	const ssize_t length = sizeof(warning) - 1;
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	EXPECT(!klogctl(CONSOLE_LEVEL, NULL, NOTICES), "console");
+	EXPECT(fd >= 0 && write(fd, warning, length) == length, "kmsg");
+	close(fd);
+}
+
+/*
  * So many random operations, which is what the kernel's command line says, and
  * otherwise `usual`. On a kernel that checks itself each takes longer.
  */
@@ -450,6 +478,8 @@ int main(void)
 	mount("proc", "/proc", "proc", 0, "");
 	mount("sysfs", "/sys", "sysfs", 0, "");
 	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "");
+	show_warnings();
+	forget_leaks();
 	if (load())
 		printf("selftest: FAILED to load the module (errno %d)\n", errno);
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {

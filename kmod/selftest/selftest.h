@@ -27,6 +27,13 @@ extern int failures;
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t now(void);
 
+/*
+ * How many times slower than usual this kernel is, by its own command line: one
+ * that checks itself takes longer for a turn, and for an interrupt in the middle
+ * of a section.
+ */
+uint64_t slower(void);
+
 /* Loads the module with parameters. */
 int load_with(const char *parameters);
 int load(void);
@@ -41,7 +48,8 @@ void test_other_cpus(void);
 /* Exhausted memory, and CPUs that go. */
 void test_hardships(void);
 
-/* What kmemleak has to say at the end. */
+/* What kmemleak has to say at the beginning is not the module's; at the end it is. */
+void forget_leaks(void);
 void test_leaks(void);
 
 /* So many random operations; with the injector. */

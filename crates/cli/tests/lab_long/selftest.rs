@@ -42,18 +42,47 @@ fn assert_passes(
     let path = |path: &Path| path.to_str().expect("a path of UTF-8").to_string();
     let [image, modules, program] = [path(image), path(&modules), path(program)];
     let what = ["--kernel", &image, "--preempt", "default", "--load", "idle", "--seeds", "1"];
+    // On a busy machine a million operations take longer than guests usually may.
+    let patience = ["--timeout", "4h"];
     let with = ["--modules", &modules, "--module", "wakescope", "--guest-program", &program];
     // It sends no result: all that it has to say is in the log.
-    let ran = bench.run(&[&what[..], &with, how].concat());
+    let ran = bench.run(&[&what[..], &with, &patience, how].concat());
     assert_eq!(ran.cell().status, Status::Failed, "{}", ran.json);
     let [cell] = &bench.cells()[..] else { panic!("{:?}", bench.cells()) };
     let log = bench.bits(cell).remove("console.log").expect("a log");
     let log = String::from_utf8_lossy(&log).into_owned();
     assert!(log.contains("selftest: all passed"), "{image}: {log}");
-    for trouble in ["WARNING", "BUG", "Call Trace", "rcu:", "scheduling while atomic"] {
-        assert!(!log.contains(trouble), "{image}: {trouble}: {log}");
-    }
+    assert!(log.contains("selftest: warnings are shown"), "{image}: {log}");
+    let complaints = complaints(&log);
+    assert!(complaints.is_empty(), "{image}: {complaints:#?}: {log}");
     log
+}
+
+/// What a kernel that has found a fault says of it, in one of its lines.
+const COMPLAINTS: [&str; 8] = [
+    "WARNING",
+    "BUG",
+    "Call Trace",
+    "rcu:",
+    "scheduling while atomic",
+    "possible",
+    "KASAN: ",
+    "ODEBUG",
+];
+
+/// The lines that complain. Of an allocation that was made to fail the kernel shows the stack as well,
+/// a few lines after it has said so.
+fn complaints(log: &str) -> Vec<&str> {
+    let lines: Vec<_> = log.lines().collect();
+    let is_asked_for = |at: usize| {
+        let before = &lines[at.saturating_sub(5)..at];
+        let failed = ["vmalloc error: ", "allocation failure: "];
+        before.iter().any(|line| failed.iter().any(|words| line.contains(words)))
+    };
+    let complains = |line: &str| COMPLAINTS.iter().any(|words| line.contains(words));
+    let all = lines.iter().enumerate().filter(|(_, line)| complains(line));
+    let all = all.filter(|(at, line)| !(line.contains("Call Trace") && is_asked_for(*at)));
+    all.map(|(_, line)| *line).collect()
 }
 
 #[test]
@@ -75,8 +104,9 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
     }
 }
 
-/// Each random operation takes many times as long there.
-const OPERATIONS: &str = "WAKESCOPE_OPERATIONS=50000";
+/// Each random operation takes many times as long there. So does a turn of a section, some 20 us, and an
+/// interrupt takes up to 150.
+const PACE: &str = "WAKESCOPE_OPERATIONS=3000 WAKESCOPE_SLOWER=30";
 
 #[test]
 fn the_kernel_module_survives_its_self_test_on_a_kernel_that_hunts_for_bugs() {
@@ -89,18 +119,15 @@ fn the_kernel_module_survives_its_self_test_on_a_kernel_that_hunts_for_bugs() {
     let Some(stock) = Stock::get(name) else { return };
     let [image, module] = ["bzImage", "modules/kernel/wakescope.ko"].map(|file| folder.join(file));
     let config = folder.join("config");
-    for cpus in CPUS {
-        let bench = Bench::new(stock, "hunting");
-        let program = match self_test(&bench) {
-            Ok(program) => program,
-            Err(why) => return skip(name, &why),
-        };
-        let config = ["--config", config.to_str().unwrap(), "--append", OPERATIONS];
-        let how = [&config[..], cpus].concat();
-        let log = assert_passes(&bench, &program, [&image, &module], &how);
-        // Fault injection and kmemleak are there, and did what they are for.
-        assert!(log.contains("selftest: load: ") && log.contains("selftest: leaks: "), "{log}");
-        assert!(!log.contains("selftest: skipped: exhausted memory"), "{log}");
-        assert!(!log.contains("possible") && !log.contains("KASAN: "), "{log}");
-    }
+    let bench = Bench::new(stock, "hunting");
+    let program = match self_test(&bench) {
+        Ok(program) => program,
+        Err(why) => return skip(name, &why),
+    };
+    // On one CPU: without ACPI a kernel does not find the others of these guests.
+    let how = ["--config", config.to_str().unwrap(), "--append", PACE];
+    let log = assert_passes(&bench, &program, [&image, &module], &how);
+    // Fault injection and kmemleak are there, and did what they are for.
+    assert!(log.contains("selftest: load: ") && log.contains("selftest: leaks: "), "{log}");
+    assert!(!log.contains("selftest: skipped: exhausted memory"), "{log}");
 }
