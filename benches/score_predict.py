@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""How right `wakescope predict` is: each model of a kernel predicted from the cells of the others, beside its own cell.
+
+Prints a Markdown page on stdout and progress on stderr. Runs a cell of the lab for each model that a kernel has, under
+each load; then each cell once more, which is where its predictions come from. All of it is in virtual time. Cells and
+predictions are kept: the same command goes on where it was ended. Kernels that cannot be had are named and left out.
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import figures
+import predicting
+from lab import Lab
+from running import execute, say
+
+KERNELS = ["6.1-cloud", "6.12-cloud", "6.16-cloud", "6.18-cloud", "7.2-cloud", "7.3-cloud"]
+LOADS = ["find", "launch", "file-move"]
+PATIENCE_S = 7_200
+
+
+def cells(plan, lab, kernel, load):
+    """The cells of a kernel under a load by the model that ran, those that measured; and why others did not."""
+    command = lab.command("--kernel", kernel, "--preempt", ",".join(predicting.MODELS), "--load", load)
+    command += ["--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--jobs", "1", "--json"]
+    done = subprocess.run(command, env=lab.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    if not done.stdout.strip():
+        raise SystemExit(f"score_predict: {' '.join(command)}:\n{done.stderr[-2000:]}")
+    record = json.loads(done.stdout)
+    lab.note(record)
+    measured = {cell["asked"]: cell for cell in record["cells"] if cell["status"] == "ok"}
+    # A kernel without a model says so; that is no failure.
+    failed = [f"{cell['asked']}: {cell['reason']}" for cell in record["cells"] if cell["status"] not in ("ok", "ignored")]
+    return measured, failed
+
+
+def sum_of(program):
+    return hashlib.sha256(Path(program).read_bytes()).hexdigest()[:12]
+
+
+def prediction(plan, lab, cell):
+    """What a cell predicts. It is kept for the program that made it: another one may predict otherwise."""
+    key = Path(cell["run"]).name
+    kept = Path(plan.keep, "predictions", f"{key[:16]}.{plan.program}.json")
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        command = [lab.binary, "predict", key, "--json"]
+        said = execute(command, PATIENCE_S, lab.environment(), lab.folder / "complaints").output
+        json.loads(said)
+        partial = kept.with_suffix(".part")
+        partial.write_text(said)
+        partial.rename(kept)
+    return json.loads(kept.read_text())
+
+
+def results(plan, lab):
+    """Predictions by the model that ran, for each kernel and load; and what is missing."""
+    found, missing = [], []
+    for kernel in plan.kernels:
+        for load in plan.loads:
+            say(f"{kernel}, {load}")
+            try:
+                measured, failed = cells(plan, lab, kernel, load)
+            except SystemExit as failure:
+                measured, failed = {}, [str(failure)]
+            by_model = {}
+            for model, cell in {} if plan.cells_only else measured.items():
+                say(f"{kernel}, {load}: from {model}")
+                try:
+                    by_model[model] = prediction(plan, lab, cell)
+                except SystemExit as failure:
+                    failed.append(f"predicted from {model}: {failure}")
+            found.append((kernel, load, by_model))
+            missing += [f"- {kernel}, {load}: {' '.join(why.split())[:300]}" for why in failed]
+    return found, missing
+
+
+def page(plan):
+    with_guests = Path(plan.keep)
+    with_guests.mkdir(parents=True, exist_ok=True)
+    lab = Lab(BINARY, with_guests)
+    found, missing = results(plan, lab)
+    pairs = predicting.pairs(found)
+    if not pairs:
+        return "\n".join(["Nothing was scored.", *missing])
+    seen = "; ".join(f"{name} {version}" if name != "emulator" else version for name, version in sorted(lab.seen.items()))
+    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, seed {plan.seed}; virtual time. {seen}."
+    counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
+    parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.table(pairs)]
+    if missing:
+        parts.append("Not scored:\n\n" + "\n".join(missing))
+    return "\n\n".join(parts)
+
+
+def arguments(words=None):
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--kernels", default=",".join(KERNELS), help=f"of `wakescope lab kernels` (default: {','.join(KERNELS)})")
+    parser.add_argument("--loads", default=",".join(LOADS), help=f"default: {','.join(LOADS)}")
+    parser.add_argument("--samples", type=int, default=2_000, help="wakeups of a cell; p99.9 needs 2,000 (default: 2000)")
+    parser.add_argument("--seed", type=int, default=1, help="of all cells (default: 1)")
+    parser.add_argument("--keep", default="target/score-predict", help="where cells and predictions stay (default: target/score-predict)")
+    parser.add_argument("--cells-only", action="store_true", help="run the cells and predict nothing yet")
+    parser.add_argument("--into", help="put the results into this page, between its marks")
+    plan = parser.parse_args(words)
+    plan.kernels, plan.loads = plan.kernels.split(","), plan.loads.split(",")
+    return plan
+
+
+def main():
+    plan = arguments()
+    # As Ctrl-C does: nothing that runs is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    plan.program = sum_of(BINARY)
+    text = page(plan)
+    print(text, flush=True)
+    if plan.into:
+        path = Path(plan.into)
+        path.write_text(figures.put_between(path.read_text(), "<!-- score: begin -->", "<!-- score: end -->", "\n" + text + "\n"))
+
+
+BINARY = os.environ.get("BINARY", "target/release/wakescope")
+
+if __name__ == "__main__":
+    main()

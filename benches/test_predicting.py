@@ -1,0 +1,174 @@
+"""Tests of the arithmetic of predictions' score, on predictions that are made up."""
+
+import contextlib
+import io
+import json
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import predicting
+import score_predict
+from predicting import Pair
+
+
+def span(low, median, high):
+    return {"low_ns": low, "median_ns": median, "high_ns": high}
+
+
+def latencies(p50=10_000, p99=20_000, p999=30_000, largest=(40_000, 50_000, 60_000), longest=70_000):
+    narrow = {name: None if ns is None else span(ns, ns, ns) for name, ns in (("p50", p50), ("p99", p99), ("p999", p999))}
+    return {**narrow, "max": span(*largest), "longest_ns": longest}
+
+
+def measured(p50=10_000, p99=20_000, p999=30_000, largest=50_000):
+    return {"p50_ns": p50, "p99_ns": p99, "p999_ns": p999, "max_ns": largest}
+
+
+def pair(reach="whole", source="none", target="full", of=None, said=None):
+    return Pair("6.1-cloud", "find", source, target, reach, of or latencies(), said or measured())
+
+
+def prediction(recorded, said, **models):
+    of = [{"model": model, "reach": reach, "as_recorded": figures} for model, (reach, figures) in models.items()]
+    return {"recorded": recorded, "measured": said, "models": of}
+
+
+class Pairs(unittest.TestCase):
+    def test_a_model_is_compared_with_the_cell_that_ran_it(self):
+        rt = ("spin-locks", None)
+        by_model = {
+            "none": prediction("none", measured(largest=1), none=("whole", latencies(p50=1)), full=("whole", latencies(p50=2)), rt=rt),
+            "full": prediction("full", measured(largest=2), none=("at-most", latencies(p50=3)), full=("whole", latencies(p50=4)), rt=rt),
+        }
+        found = predicting.pairs([("6.1-cloud", "find", by_model), ("7.2-cloud", "find", {})])
+        told = [(one.source, one.target, one.reach, one.predicted["p50"]["median_ns"], one.measured["max_ns"]) for one in found]
+        self.assertEqual(
+            told,
+            [("none", "none", "whole", 1, 1), ("none", "full", "whole", 2, 2), ("full", "none", "at-most", 3, 1), ("full", "full", "whole", 4, 2)],
+        )
+
+    def test_what_is_not_predicted_is_no_pair(self):
+        by_model = {"full": prediction("full", measured(), full=("other-kernel", None))}
+        self.assertEqual(predicting.pairs([("6.1-rt", "find", by_model)]), [])
+
+
+class Verdicts(unittest.TestCase):
+    def test_where_the_measured_maximum_lies(self):
+        for reach, ns, want in [
+            ("whole", 40_000, "yes"),
+            ("whole", 60_000, "yes"),
+            ("whole", 39_999, "below"),
+            ("whole", 60_001, "above"),
+            ("whole", 70_000, "above"),
+            ("whole", 70_001, "beyond"),
+            # A bound from above says nothing of how much less it is.
+            ("at-most", 1, "bound holds"),
+            ("at-most", 60_001, "above"),
+            ("at-most", 70_001, "beyond"),
+            ("at-least", 70_001, "bound holds"),
+            ("at-least", 39_999, "below"),
+        ]:
+            with self.subTest(reach=reach, ns=ns):
+                one = pair(reach, said=measured(largest=ns))
+                self.assertEqual((one.verdict(), one.is_met()), (want, want in ("yes", "bound holds")))
+
+    def test_they_are_counted_where_the_model_changes(self):
+        all_pairs = [pair(), pair(said=measured(largest=99_000)), pair(source="full", said=measured(largest=1))]
+        self.assertEqual(predicting.verdicts(all_pairs), {"yes": 1, "bound holds": 0, "below": 0, "above": 0, "beyond": 1})
+
+
+class Errors(unittest.TestCase):
+    def test_of_the_measured_figure(self):
+        one = pair(said=measured(p50=8_000, p99=40_000, p999=None))
+        self.assertEqual([one.error(figure) for figure in predicting.FIGURES], [0.25, -0.5, None, 0.0])
+        self.assertIsNone(pair(of=latencies(p999=None)).error("p999"))
+
+    def test_words(self):
+        for share, want in [(0.254, "+25 %"), (-0.5, "−50 %"), (0, "+0 %"), (1, "×2.00"), (14, "×15.0")]:
+            self.assertEqual(predicting.percent(share), want)
+
+    def test_median_without_sign_and_worst_with_it(self):
+        # Off by +25 %, -50 % and 0.
+        group = [pair(said=measured(p99=p99)) for p99 in (16_000, 40_000, 20_000)]
+        self.assertEqual(predicting.off_by(group, "p99"), "25 %; −50 %")
+        self.assertEqual(predicting.off_by([pair(of=latencies(p999=None))], "p999"), "–")
+
+
+class Tables(unittest.TestCase):
+    def test_a_row(self):
+        self.assertEqual(
+            predicting.row(pair("at-most", "full", "none", said=measured(p999=None, largest=61_000))),
+            [
+                "6.1-cloud, find",
+                "full → none",
+                "≤ 10.0 / 10.0 (+0 %)",
+                "≤ 20.0 / 20.0 (+0 %)",
+                "≤ 30.0 / –",
+                "≤ 50.0 (40.0–60.0)",
+                "61.0 (−18 %)",
+                "**above**",
+            ],
+        )
+        self.assertEqual(predicting.row(pair())[-1], "yes")
+
+    def test_the_summary_has_a_row_for_each_direction(self):
+        all_pairs = [
+            pair(source="none", target="none"),
+            pair(source="full", target="none", said=measured(p999=60_000, largest=200_000)),
+            pair(said=measured(largest=40_000)),
+            pair(),
+        ]
+        lines = predicting.summary(all_pairs).splitlines()
+        self.assertEqual(
+            lines[2:],
+            [
+                "| none → full | 2 | 2 of 2 | 0 %; +0 % | 0 %; +0 % | 12 %; +25 % |",
+                "| full → none | 1 | 0 of 1 | 0 %; +0 % | 50 %; −50 % | 75 %; −75 % |",
+                "| all other models | 3 | 2 of 3 | 0 %; +0 % | 0 %; −50 % | 25 %; −75 % |",
+                "| the same model | 1 | 1 of 1 | 0 %; +0 % | 0 %; +0 % | 0 %; +0 % |",
+            ],
+        )
+
+
+class Runs(unittest.TestCase):
+    """What is run: a lab that is made up."""
+
+    def score(self, folder, record, predicts, words=()):
+        """The results of one kernel and load, and how often something was predicted."""
+        plan = score_predict.arguments(["--kernels", "6.1-cloud", "--loads", "find", "--keep", folder, *words])
+        plan.program = "0123"
+        lab = mock.Mock(binary="wakescope", folder=Path(folder), seen={})
+        lab.command.return_value = ["wakescope"]
+        done = subprocess.CompletedProcess([], 0, json.dumps(record), "")
+        with (
+            mock.patch.object(score_predict.subprocess, "run", return_value=done),
+            mock.patch.object(score_predict, "execute", side_effect=predicts) as ran,
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            return score_predict.results(plan, lab), ran.call_count
+
+    def record(self):
+        cell = lambda asked, status, reason="": {"asked": asked, "status": status, "reason": reason, "run": f"/cells/{asked * 8}"}
+        return {"cells": [cell("none", "ok"), cell("full", "ok"), cell("lazy", "ignored", "another model"), cell("voluntary", "failed", "it hung")]}
+
+    def test_it_goes_on_where_it_was_ended(self):
+        said = lambda model: mock.Mock(output=json.dumps({"recorded": model}))
+        with tempfile.TemporaryDirectory() as folder:
+            (found, missing), count = self.score(folder, self.record(), [said("none"), SystemExit("ended")])
+            self.assertEqual((found, count), ([("6.1-cloud", "find", {"none": {"recorded": "none"}})], 2))
+            self.assertEqual(missing, ["- 6.1-cloud, find: voluntary: it hung", "- 6.1-cloud, find: predicted from full: ended"])
+            (found, missing), count = self.score(folder, self.record(), [said("full")])
+            self.assertEqual(found, [("6.1-cloud", "find", {"none": {"recorded": "none"}, "full": {"recorded": "full"}})])
+            self.assertEqual((count, missing), (1, ["- 6.1-cloud, find: voluntary: it hung"]))
+
+    def test_cells_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (found, _missing), count = self.score(folder, self.record(), [], ["--cells-only"])
+        self.assertEqual((found, count), ([("6.1-cloud", "find", {})], 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
