@@ -21,14 +21,14 @@ from lab import Lab
 from running import execute, say
 
 KERNELS = ["6.1-cloud", "6.12-cloud", "6.16-cloud", "6.18-cloud", "7.2-cloud", "7.3-cloud"]
-LOADS = ["find", "launch", "file-move"]
+LOADS = ["file-move", "find", "launch"]
 PATIENCE_S = 7_200
 
 
 def cells(plan, lab, kernel, load):
     """The cells of a kernel under a load by the model that ran, those that measured; and why others did not."""
     command = lab.command("--kernel", kernel, "--preempt", ",".join(predicting.MODELS), "--load", load)
-    command += ["--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--jobs", "1", "--json"]
+    command += ["--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--interval", plan.interval, "--jobs", "1", "--json"]
     done = subprocess.run(command, env=lab.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
     if not done.stdout.strip():
         raise SystemExit(f"score_predict: {' '.join(command)}:\n{done.stderr[-2000:]}")
@@ -59,26 +59,37 @@ def prediction(plan, lab, cell):
     return json.loads(kept.read_text())
 
 
+def of_kernel(plan, lab, kernel, load):
+    """Predictions of a kernel under a load, by the model that ran; and what failed."""
+    try:
+        measured, failed = cells(plan, lab, kernel, load)
+    except SystemExit as failure:
+        return {}, [str(failure)]
+    by_model = {}
+    for model, cell in measured.items():
+        say(f"{kernel}, {load}: from {model}")
+        try:
+            by_model[model] = prediction(plan, lab, cell)
+        except SystemExit as failure:
+            failed.append(f"predicted from {model}: {failure}")
+    return by_model, failed
+
+
 def results(plan, lab):
-    """Predictions by the model that ran, for each kernel and load; and what is missing."""
-    found, missing = [], []
-    for kernel in plan.kernels:
-        for load in plan.loads:
+    """Predictions by the model that ran, for each kernel and load; and what is missing. Ended, it has what there is."""
+    found, missing = {}, []
+    todo = [(kernel, load) for load in plan.loads for kernel in plan.kernels]
+    try:
+        for kernel, load in todo:
             say(f"{kernel}, {load}")
-            try:
-                measured, failed = cells(plan, lab, kernel, load)
-            except SystemExit as failure:
-                measured, failed = {}, [str(failure)]
-            by_model = {}
-            for model, cell in {} if plan.cells_only else measured.items():
-                say(f"{kernel}, {load}: from {model}")
-                try:
-                    by_model[model] = prediction(plan, lab, cell)
-                except SystemExit as failure:
-                    failed.append(f"predicted from {model}: {failure}")
-            found.append((kernel, load, by_model))
+            found[kernel, load], failed = of_kernel(plan, lab, kernel, load)
             missing += [f"- {kernel}, {load}: {' '.join(why.split())[:300]}" for why in failed]
-    return found, missing
+    except KeyboardInterrupt:
+        say("ended; the same command goes on here")
+        missing += [f"- {kernel}, {load}: ended before" for kernel, load in todo if (kernel, load) not in found]
+    # All loads of a kernel together.
+    in_order = [(kernel, load) for kernel in plan.kernels for load in plan.loads if (kernel, load) in found]
+    return [(kernel, load, found[kernel, load]) for kernel, load in in_order], missing
 
 
 def page(plan):
@@ -90,7 +101,7 @@ def page(plan):
     if not pairs:
         return "\n".join(["Nothing was scored.", *missing])
     seen = "; ".join(f"{name} {version}" if name != "emulator" else version for name, version in sorted(lab.seen.items()))
-    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, seed {plan.seed}; virtual time. {seen}."
+    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, seed {plan.seed}; virtual time. {seen}."
     counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
     parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.table(pairs)]
     if missing:
@@ -103,9 +114,9 @@ def arguments(words=None):
     parser.add_argument("--kernels", default=",".join(KERNELS), help=f"of `wakescope lab kernels` (default: {','.join(KERNELS)})")
     parser.add_argument("--loads", default=",".join(LOADS), help=f"default: {','.join(LOADS)}")
     parser.add_argument("--samples", type=int, default=2_000, help="wakeups of a cell; p99.9 needs 2,000 (default: 2000)")
+    parser.add_argument("--interval", default="500us", help="from one wakeup of a cell to the next, virtual time (default: 500us)")
     parser.add_argument("--seed", type=int, default=1, help="of all cells (default: 1)")
     parser.add_argument("--keep", default="target/score-predict", help="where cells and predictions stay (default: target/score-predict)")
-    parser.add_argument("--cells-only", action="store_true", help="run the cells and predict nothing yet")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args(words)
     plan.kernels, plan.loads = plan.kernels.split(","), plan.loads.split(",")

@@ -144,7 +144,7 @@ class Runs(unittest.TestCase):
         lab.command.return_value = ["wakescope"]
         done = subprocess.CompletedProcess([], 0, json.dumps(record), "")
         with (
-            mock.patch.object(score_predict.subprocess, "run", return_value=done),
+            mock.patch.object(score_predict.subprocess, "run", side_effect=[done, KeyboardInterrupt]),
             mock.patch.object(score_predict, "execute", side_effect=predicts) as ran,
             contextlib.redirect_stderr(io.StringIO()),
         ):
@@ -164,10 +164,14 @@ class Runs(unittest.TestCase):
             self.assertEqual(found, [("6.1-cloud", "find", {"none": {"recorded": "none"}, "full": {"recorded": "full"}})])
             self.assertEqual((count, missing), (1, ["- 6.1-cloud, find: voluntary: it hung"]))
 
-    def test_cells_alone(self):
+    def test_ended_it_tells_what_there_is(self):
+        said = lambda model: mock.Mock(output=json.dumps({"recorded": model}))
+        predicts = [said("none"), said("full")]
         with tempfile.TemporaryDirectory() as folder:
-            (found, _missing), count = self.score(folder, self.record(), [], ["--cells-only"])
-        self.assertEqual((found, count), ([("6.1-cloud", "find", {})], 0))
+            (found, missing), _count = self.score(folder, self.record(), predicts, ["--loads", "find,launch", "--kernels", "6.1-cloud,other"])
+        self.assertEqual([(kernel, load, list(of)) for kernel, load, of in found], [("6.1-cloud", "find", ["none", "full"])])
+        ended = [f"- {which}: ended before" for which in ("other, find", "6.1-cloud, launch", "other, launch")]
+        self.assertEqual(missing, ["- 6.1-cloud, find: voluntary: it hung", *ended])
 
 
 if __name__ == "__main__":

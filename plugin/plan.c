@@ -16,6 +16,7 @@ static struct entry *entries;
 static struct unwind *unwinds;
 static struct look *looks;
 static uint64_t *starts;
+static struct ask *asks;
 
 /* Reads the next part of a file from its beginning on: whoever wrote it left its end to be read next. */
 static bool get(int fd, void *into, size_t length)
@@ -39,17 +40,19 @@ bool read_plan(int fd)
 {
 	if (!get(fd, &plan, sizeof(plan)) || plan.magic != PLAN_MAGIC || plan.format != FORMAT ||
 	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) || plan.starts > (4U << 20) ||
-	    plan.shift > 10)
+	    plan.asks > (1U << 16) || plan.shift > 10)
 		return false;
 	entries = calloc(plan.entries + 1, sizeof(*entries));
 	unwinds = calloc(plan.unwinds + 1, sizeof(*unwinds));
 	looks = calloc(plan.looks + 1, sizeof(*looks));
 	starts = calloc(plan.starts + 1, sizeof(*starts));
-	return entries && unwinds && looks && starts &&
+	asks = calloc(plan.asks + 1, sizeof(*asks));
+	return entries && unwinds && looks && starts && asks &&
 	       get(fd, entries, plan.entries * sizeof(*entries)) &&
 	       get(fd, unwinds, plan.unwinds * sizeof(*unwinds)) &&
 	       get(fd, looks, plan.looks * sizeof(*looks)) &&
-	       get(fd, starts, plan.starts * sizeof(*starts));
+	       get(fd, starts, plan.starts * sizeof(*starts)) &&
+	       get(fd, asks, plan.asks * sizeof(*asks));
 }
 
 /* The code that begins at @address, if it is followed from there on. */
@@ -61,6 +64,22 @@ const struct entry *entry_at(uint64_t address)
 		if (address >= entries[i].start && address < entries[i].end)
 			return &entries[i];
 	return NULL;
+}
+
+/* The place at @address, if the kernel asks there whether somebody else is to run. Asks are in order. */
+const struct ask *ask_at(uint64_t address)
+{
+	uint64_t low = 0, high = plan.asks;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (asks[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < plan.asks && asks[low].address == address ? &asks[low] : NULL;
 }
 
 uint64_t start_of_function(uint64_t address)

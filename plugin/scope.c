@@ -430,6 +430,14 @@ static void at_function(unsigned int cpu, void *data)
 	}
 }
 
+/* Under models that preempt, the instruction there does nothing. */
+static void at_ask(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+
+	put_edge(ASK, place, count_at(place), 0, place->how);
+}
+
 static void at_user_clock(unsigned int cpu, void *data)
 {
 	const struct place *place = data;
@@ -496,7 +504,7 @@ static struct place *new_place(uint64_t address, uint32_t left, enum what what)
 {
 	struct place *place = keep(sizeof(*place));
 
-	*place = (struct place){ address, left, what, UNKNOWN, 0, NULL };
+	*place = (struct place){ address, left, what, UNKNOWN, 0, NULL, 0 };
 	find_unwind(place);
 	return place;
 }
@@ -532,6 +540,19 @@ static bool follow(struct insn *insn, uint32_t left)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_instruction, READS_REGISTERS, place);
 	}
 	return what == CLOCK;
+}
+
+/* Follows a place at which the kernel asks whether somebody else is to run. */
+static void follow_ask(struct insn *insn, uint32_t left)
+{
+	const struct ask *ask = ask_at(qemu_plugin_insn_vaddr(insn));
+	struct place *place;
+
+	if (!ask)
+		return;
+	place = new_place(ask->address, left, NOTHING);
+	place->how = ask->how;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, at_ask, READS_REGISTERS, place);
 }
 
 /* Where an instruction follows one that reads the clock, which is the last of its block. */
@@ -579,6 +600,8 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 	for (i = 0; i < count; i++) {
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
+		if (plan.asks)
+			follow_ask(insn, count - 1 - i);
 		if (follow(insn, count - 1 - i))
 			add_after_clock(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
 	}

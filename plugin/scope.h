@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 5
+#define FORMAT 6
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -38,6 +38,8 @@ struct plan {
 	uint64_t pid, comm, prio, policy;
 	/* The kernel's functions, if it is followed in which of them time goes, and where their code ends. */
 	uint64_t starts, starts_end;
+	/* Where the kernel asks whether somebody else is to run, if edges are written. */
+	uint64_t asks;
 };
 extern struct plan plan;
 
@@ -50,6 +52,11 @@ struct entry {
 	uint64_t value;
 };
 enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_SCHEDULE, TO_ASK };
+
+/* A place at which the kernel asks whether somebody else is to run, and how: a number that is passed on. */
+struct ask {
+	uint64_t address, how;
+};
 
 /* A time of which each section and each reading of the clock is written, ns since the first process. */
 struct look {
@@ -85,6 +92,8 @@ struct place {
 	int64_t offset;
 	/* Where code begins that is followed. */
 	const struct entry *entry;
+	/* Of places that ask: how. */
+	uint32_t how;
 };
 
 /* What would make the result wrong, or a part of it missing: it is written at the end. */
@@ -97,6 +106,7 @@ extern struct told told;
 /* plan.c */
 bool read_plan(int fd);
 const struct entry *entry_at(uint64_t address);
+const struct ask *ask_at(uint64_t address);
 void find_unwind(struct place *place);
 /* Where the function begins that is at @address; 0 outside of the kernel's image. */
 uint64_t start_of_function(uint64_t address);

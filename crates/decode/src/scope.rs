@@ -2,6 +2,7 @@
 //! tables that a plan is made of; and its sections with interrupts or preemption off, of which a
 //! [`wakescope_core::scope::Scope`] is made.
 
+mod asks;
 mod calls;
 mod edges;
 mod kernel;
@@ -20,7 +21,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 5;
+const FORMAT: u64 = 6;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -67,8 +67,10 @@ pub enum At {
 pub enum Point {
     /// Nothing at which the CPU can be given up.
     None,
-    /// The task asks whether somebody else is to run (`cond_resched`).
+    /// The task asks whether somebody else is to run (`cond_resched`), or would under another model.
     Asks,
+    /// The same where it might sleep: a preemption point of the voluntary model only.
+    MightSleep,
     /// The task gives up the CPU by itself, or goes back to its program, or gets the CPU: then the
     /// kernel looks whether somebody else is to run, under all rules.
     Looks,
@@ -199,9 +201,12 @@ impl Backwards<'_> {
         if stretch.point == Point::Resumed {
             self.resumed.insert(stretch.task, self.until_switch);
         }
+        // Asked with preemption off, the kernel goes on.
+        let can_ask = stretch.at != At::Urgent && !stretch.preempt_off;
         let looks = match stretch.point {
             Point::None => false,
-            Point::Asks => self.rules.cond_resched_schedules,
+            Point::Asks => self.rules.cond_resched_schedules && can_ask,
+            Point::MightSleep => self.rules.preemption_points_schedule && can_ask,
             Point::Looks | Point::Resumed => stretch.at != At::Urgent,
             Point::Preempted if self.preempts() => true,
             Point::Preempted => {

@@ -88,7 +88,7 @@ impl<'a> Cpu<'a> {
             EdgeKind::Switch(to) => self.switch(before.task, to),
             // The idle task never turns preemption on.
             EdgeKind::Halt => self.in_scheduler = false,
-            EdgeKind::Wake(_) | EdgeKind::UserClock | EdgeKind::Ask => {}
+            EdgeKind::Wake(_) | EdgeKind::UserClock | EdgeKind::Ask(_) => {}
         }
     }
 

@@ -33,6 +33,9 @@ pub struct Edges {
     pub functions: Vec<String>,
     /// Tasks.
     pub tasks: Vec<Task>,
+    /// Whether each place of the kernel's image was known at which it asks whether somebody else is to run, also
+    /// where the model that ran has it patched away. Modules have places of their own, which are not known.
+    pub knows_asks: bool,
 }
 
 impl Edges {
@@ -95,8 +98,20 @@ pub enum EdgeKind {
     Halt,
     /// A program reads the clock: the reading is this edge's time.
     UserClock,
-    /// The kernel asks whether somebody else is to run (`cond_resched`). Kernels that preempt need not.
-    Ask,
+    /// The kernel comes to a place at which it asks whether somebody else is to run, or would under another model.
+    Ask(AskKind),
+}
+
+/// How the kernel asks whether somebody else is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AskKind {
+    /// In `__cond_resched`, which both others call under models that ask there. It is all that is seen of
+    /// modules, and of kernels that do not list their places.
+    Either,
+    /// By `cond_resched`, under models that do not preempt.
+    CondResched,
+    /// By `might_sleep`, under `voluntary` only.
+    MightResched,
 }
 
 /// A way into the kernel.
@@ -196,7 +211,7 @@ impl State {
             | EdgeKind::Wake(_)
             | EdgeKind::Schedule
             | EdgeKind::UserClock
-            | EdgeKind::Ask => self,
+            | EdgeKind::Ask(_) => self,
         }
     }
 }

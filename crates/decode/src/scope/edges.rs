@@ -8,7 +8,7 @@ use wakescope_core::scope::edges::{
 };
 
 use super::ScopeError;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, ask_kind};
 use crate::kernel::policy_of;
 
 /// The high half of every address in the kernel's image.
@@ -121,7 +121,8 @@ impl Written {
         for (place, number) in known {
             functions[number as usize] = names[place].to_owned();
         }
-        Ok(Some(Edges { start, edges, functions, tasks: self.tasks.clone(), ..Edges::default() }))
+        let (tasks, knows_asks) = (self.tasks.clone(), kernel.has_asks());
+        Ok(Some(Edges { start, edges, functions, tasks, knows_asks, ..Edges::default() }))
     }
 
     fn kind(&self, word: u64) -> Result<EdgeKind, ScopeError> {
@@ -141,7 +142,7 @@ impl Written {
             11 => EdgeKind::Switch(self.task_of(value)?),
             12 => EdgeKind::Halt,
             13 => EdgeKind::UserClock,
-            14 => EdgeKind::Ask,
+            14 => EdgeKind::Ask(ask_kind(value.into()).ok_or(ScopeError::Foreign)?),
             _ => return Err(ScopeError::Foreign),
         })
     }

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use wakescope_core::btf;
 use wakescope_core::budget::Budget;
+use wakescope_core::scope::edges::AskKind;
 
-use super::ScopeError;
 use super::memory::Memory;
 use super::symbols::{self, Symbol};
 use super::unwind::{self, Base, Unwind};
+use super::{ScopeError, asks};
 
 /// Between 6.2 and 6.14 the preempt count is in a struct (`pcpu_hot`), behind a pointer.
 const IN_PCPU_HOT: u64 = 8;
@@ -20,7 +21,7 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/3";
+pub const HEAD: &str = "wakescope.scope-kernel/4";
 
 /// A kernel for x86-64, as it lies in memory.
 #[derive(Debug, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Kernel {
     /// How to find the task that runs; `None` of a kernel without type information (BTF).
     pub(super) tasks: Option<Tasks>,
     pub(super) unwinds: Vec<Unwind>,
+    /// Where it asks whether somebody else is to run, in order; none of a kernel that does not list them.
+    pub(super) asks: Vec<(u64, AskKind)>,
     /// Where functions begin, in order, with their names.
     functions: Vec<(u64, String)>,
 }
@@ -135,7 +138,8 @@ impl Kernel {
                 functions.push((symbol.address, symbol.name.clone()));
             }
         }
-        Ok(Self { preempt_count, followed, tasks, unwinds, functions })
+        let asks = asks::find(&memory, &symbols);
+        Ok(Self { preempt_count, followed, tasks, unwinds, asks, functions })
     }
 
     /// What is kept of it, so that the kernel need not be booted once more to be asked for it.
@@ -149,6 +153,9 @@ impl Kernel {
         }
         for (start, name) in &self.functions {
             let _ = writeln!(text, "f {start:x} {name}");
+        }
+        for (place, kind) in &self.asks {
+            let _ = writeln!(text, "a {place:x} {}", number_of(*kind));
         }
         for Unwind { from, offset, base } in &self.unwinds {
             let _ = writeln!(text, "u {from:x} {offset} {}", base.number());
@@ -167,6 +174,7 @@ impl Kernel {
             followed: vec![],
             tasks: None,
             unwinds: vec![],
+            asks: vec![],
             functions: vec![],
         };
         for line in lines {
@@ -184,6 +192,10 @@ impl Kernel {
                     let (prio, policy) = (number(prio)?, number(policy)?);
                     kernel.tasks = Some(Tasks { current, pid, comm, prio, policy });
                 }
+                ["a", place, kind] => {
+                    let kind = ask_kind(kind.parse().ok()?)?;
+                    kernel.asks.push((hex(place)?, kind));
+                }
                 ["f", start, name] => kernel.functions.push((hex(start)?, name.into())),
                 ["u", from, offset, base] => {
                     let base = Base::of_number(base)?;
@@ -193,12 +205,19 @@ impl Kernel {
                 _ => return None,
             }
         }
-        kernel.functions.is_sorted_by_key(|(start, _)| *start).then_some(kernel)
+        let is_sorted = kernel.functions.is_sorted_by_key(|(start, _)| *start)
+            && kernel.asks.is_sorted_by_key(|(place, _)| *place);
+        (is_sorted && kernel.asks.len() <= asks::MOST).then_some(kernel)
     }
 
     /// Whether calls can be followed back.
     pub fn has_callers(&self) -> bool {
         !self.unwinds.is_empty()
+    }
+
+    /// Whether it is known where the kernel asks whether somebody else is to run.
+    pub(super) fn has_asks(&self) -> bool {
+        !self.asks.is_empty()
     }
 
     /// Whether it can be said which task runs.
@@ -229,6 +248,22 @@ impl Kernel {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|(_, name)| name.as_str())
     }
+}
+
+/// As the plugin numbers it.
+pub(super) fn number_of(kind: AskKind) -> u64 {
+    match kind {
+        AskKind::Either => 0,
+        AskKind::CondResched => 1,
+        AskKind::MightResched => 2,
+    }
+}
+
+/// What the plugin numbers so.
+pub(super) fn ask_kind(number: u64) -> Option<AskKind> {
+    [AskKind::Either, AskKind::CondResched, AskKind::MightResched]
+        .into_iter()
+        .find(|&kind| number_of(kind) == number)
 }
 
 /// How to find the task that runs, as the kernel's own type information says it.

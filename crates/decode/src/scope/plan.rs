@@ -1,7 +1,7 @@
 //! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
-use super::kernel::{Followed, Kernel, MODULES, Tasks};
+use super::kernel::{Followed, Kernel, MODULES, Tasks, number_of};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
 
@@ -62,7 +62,8 @@ impl Plan<'_> {
             edges.into(),
         ];
         let functions = if functions { kernel.starts().collect() } else { Vec::new() };
-        let of_functions = [functions.len() as u64, MODULES];
+        let asks = if edges { kernel.asks.as_slice() } else { &[] };
+        let of_functions = [functions.len() as u64, MODULES, asks.len() as u64];
         let head = head.into_iter().chain(tasks.unwrap_or_default()).chain(of_functions);
         let followed = kernel.followed.iter();
         let followed = followed.flat_map(|code| {
@@ -72,6 +73,8 @@ impl Plan<'_> {
         let words = head.chain(followed).flat_map(u64::to_le_bytes);
         let looks = looks.iter().flat_map(|&(from, to)| [from, to]).flat_map(u64::to_le_bytes);
         let starts = functions.into_iter().flat_map(u64::to_le_bytes);
-        words.chain(unwinds.into_iter().flatten()).chain(looks).chain(starts).collect()
+        let asks = asks.iter().flat_map(|&(place, kind)| [place, number_of(kind)]);
+        let asks = asks.flat_map(u64::to_le_bytes);
+        words.chain(unwinds.into_iter().flatten()).chain(looks).chain(starts).chain(asks).collect()
     }
 }

@@ -6,6 +6,7 @@ use wakescope_testing::fuzz;
 
 use super::{Decoded, Kernel, Looked, Plan, ScopeError, decode};
 
+mod asks;
 mod edges;
 
 const BASE: u64 = 0xffff_ffff_8100_0000;
@@ -31,6 +32,7 @@ const ENTRIES: u64 = BASE + 0x2000;
 const BANNER: u64 = BASE + 0x100;
 const UNWIND: u64 = BASE + 0x4_8000;
 const BTF: u64 = BASE + 0x4_9000;
+const ASKS: u64 = BASE + 0x4_a000;
 const SCHEDULE: u64 = CODE + 0x300;
 const WAKE: u64 = CODE + 0x310;
 const RECEIVE: u64 = CODE + 0x320;
@@ -59,6 +61,10 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
         (ENTRIES + 0x900, "tasm_exc_page_fault"),
         (ENTRIES + 0x920, "tasm_sysvec_timer"),
         (ENTRIES + 0x940, "Tentry_SYSCALL_64"),
+        (ASKS, "d__start_static_call_sites"),
+        (ASKS + asks::TABLE, "d__stop_static_call_sites"),
+        (asks::COND, "D__SCK__cond_resched"),
+        (asks::MIGHT, "D__SCK__might_resched"),
         (UNWIND, "R__start_orc_unwind_ip"),
         (UNWIND + 8, "R__stop_orc_unwind_ip"),
         (UNWIND + 8, "R__start_orc_unwind"),
@@ -80,6 +86,11 @@ fn btf() -> Vec<u8> {
 
 /// The kernel's memory, as the plugin writes it.
 fn memory(form: Form) -> Vec<u8> {
+    written(&image(form))
+}
+
+/// The kernel's image, from its first address on.
+fn image(form: Form) -> Vec<u8> {
     let symbols = symbols(form);
     let mut image = vec![0_u8; 0x5_0000];
     let mut put = |address: u64, bytes: &[u8]| {
@@ -96,11 +107,12 @@ fn memory(form: Form) -> Vec<u8> {
     put(BTF, &btf());
     let table = table(form, &symbols, BASE + 0x1_0004);
     put(BASE + 0x1_0004, &table);
-    written(&image)
+    asks::put(&mut image);
+    image
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 5_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", 6_u64.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -233,14 +245,14 @@ fn a_plan_holds_what_the_plugin_reads() {
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [5, 0x1fb40, 3, 10, 20, 30, 7, 2]);
+    assert_eq!(words[1..9], [6, 0x1fb40, 3, 10, 20, 30, 7, 2]);
     assert_eq!(words[9..13], [CODE, 2, 1, 1]);
     // The pointer to the task, and where its parts are in it.
     assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
     // Functions, and where their code ends.
     let starts = 6_000 + 12;
-    assert_eq!(words[18..20], [starts, 0xffff_ffff_c000_0000]);
-    let followed: Vec<&[u64]> = words[20..48].chunks(4).collect();
+    assert_eq!(words[18..21], [starts, 0xffff_ffff_c000_0000, 3]);
+    let followed: Vec<&[u64]> = words[21..49].chunks(4).collect();
     let one = |start, what, value| [start, start + 1, what, value];
     assert_eq!(followed[0], [ENTRIES, ENTRIES + 0x900, 0, 0]);
     assert_eq!(followed[1], one(ENTRIES + 0x900, 1, 0));
@@ -248,9 +260,15 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(followed[3], one(ENTRIES + 0x940, 2, 0));
     assert_eq!(followed[4..], [one(SCHEDULE, 5, 0), one(WAKE, 4, 0), one(RECEIVE, 3, 3)]);
     // Distance, offset, base.
-    assert_eq!(words[48..50], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
-    assert_eq!(words[50..56], [40, 50, 60, 70, BASE, CODE]);
-    assert_eq!(words.len() as u64, 54 + starts);
+    assert_eq!(words[49..51], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[51..57], [40, 50, 60, 70, BASE, CODE]);
+    // Places that ask, and how, at the end: only for edges.
+    let asks = &words[words.len() - 6..];
+    assert_eq!(asks, [CODE + 0x130, 1, CODE + 0x150, 1, CODE + 0x220, 2]);
+    assert_eq!(words.len() as u64, 55 + starts + 6);
+    let without = Plan { edges: false, ..plan }.bytes();
+    assert_eq!(without.len(), bytes.len() - 48);
+    assert_eq!(&without[160..168], [0; 8]);
 }
 
 fn record(kind: u64, words: &[u64]) -> Vec<u64> {
@@ -264,7 +282,7 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 5, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), 6, 0, 100, 1_000];
     // Where sections began and ended; count, total, shortest, longest, when; followed, their total; number.
     let site = |ends: [u64; 5], sums: [u64; 8], buckets: &[u64]| {
         record(4, &[&ends[..], &sums, buckets].concat())

@@ -219,6 +219,7 @@ mod tests {
             edges: read.iter().flat_map(turn).collect(),
             functions: Vec::new(),
             tasks: vec![Task::default(), Task::default()],
+            knows_asks: true,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wakescope_core::explain::Task;
-use wakescope_core::scope::edges::{Edge, EdgeKind, Edges, FunctionId, State, WayIn};
+use wakescope_core::scope::edges::{AskKind, Edge, EdgeKind, Edges, FunctionId, State, WayIn};
 
 use super::{At, Course, Mention, Point, Section, Stretch};
 
@@ -28,6 +28,8 @@ pub struct Seen {
     pub paths: Vec<u64>,
     /// Whether the kernel was seen to ask whether somebody else is to run.
     pub asks: bool,
+    /// Whether all places are known where it does under any model.
+    pub knows_asks: bool,
 }
 
 impl Seen {
@@ -69,6 +71,8 @@ struct Follower<'a> {
     /// The last stretch at whose beginning a task was preempted, until that is certain.
     preempting: Option<usize>,
     preempted: BTreeSet<u32>,
+    /// How the kernel asked last, since the scheduler was entered.
+    asked: Option<AskKind>,
     under: Option<Under>,
     last_schedule_ns: Option<u64>,
 }
@@ -87,13 +91,14 @@ impl<'a> Follower<'a> {
             probe,
             preempts,
             state: edges.start,
-            out: Seen::default(),
+            out: Seen { knows_asks: edges.knows_asks, ..Seen::default() },
             ways: Vec::new(),
             irqs: None,
             preempt: None,
             entered: Vec::new(),
             preempting: None,
             preempted: BTreeSet::new(),
+            asked: None,
             under: None,
             last_schedule_ns: None,
         };
@@ -186,14 +191,26 @@ impl<'a> Follower<'a> {
     fn point(&mut self, edge: &Edge) -> Point {
         match edge.what {
             EdgeKind::Leave { to_user: true } => Point::Looks,
-            EdgeKind::Ask => {
+            // It was seen where that was called, but for a module.
+            EdgeKind::Ask(AskKind::Either) if self.out.knows_asks && edge.caller.is_some() => {
+                Point::None
+            }
+            EdgeKind::Ask(kind) => {
+                self.asked = Some(kind);
+                if kind == AskKind::MightResched {
+                    return Point::MightSleep;
+                }
                 self.out.asks = true;
                 Point::Asks
             }
             EdgeKind::Schedule => {
                 self.not_preempted();
                 let caller = self.edges.function(edge.caller).unwrap_or_default();
-                match self.preempts && caller.starts_with("preempt_schedule") {
+                let is_preempted = caller.starts_with("preempt_schedule");
+                // Only voluntary gives up the CPU where the kernel might sleep.
+                let is_voluntary = self.asked.take() == Some(AskKind::MightResched)
+                    && (is_preempted || caller == "__cond_resched");
+                match self.preempts && is_preempted || !self.preempts && is_voluntary {
                     true => Point::Preempted,
                     false => Point::Looks,
                 }

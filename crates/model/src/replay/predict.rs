@@ -60,18 +60,18 @@ fn rules(model: Model) -> Option<Rules> {
     })
 }
 
-/// How far the prediction of `model` goes from a recording of `recorded`, in which the kernel was seen to
-/// ask whether somebody else is to run, or not.
-fn reach(recorded: Model, model: Model, asks: bool) -> Reach {
+/// How far the prediction of `model` goes from what was seen of a kernel that ran `recorded`.
+fn reach(recorded: Model, model: Model, seen: &Seen) -> Reach {
     use Model::{Full, Lazy, None, Rt, Voluntary};
     match (recorded, model) {
         (Rt, Rt) => Reach::Whole,
         (Rt, _) => Reach::OtherKernel,
         (_, Rt) => Reach::SpinLocks,
         (_, Full | Lazy) => Reach::Whole,
+        _ if seen.knows_asks => Reach::Whole,
         // Kernels that preempt do not ask, or nobody sees it.
         (Full | Lazy, None | Voluntary) => Reach::AtMost,
-        (None | Voluntary, None | Voluntary) if !asks => Reach::AtMost,
+        (None | Voluntary, None | Voluntary) if !seen.asks => Reach::AtMost,
         // Only voluntary asks wherever it might sleep, too.
         (None, Voluntary) => Reach::AtMost,
         (Voluntary, None) => Reach::AtLeast,
@@ -101,7 +101,7 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
     let has_breaks = !breaks.functions.is_empty() || breaks.limit_ns.is_some();
     let models = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
     let predicted = models.map(|model| {
-        let reach = reach(recorded, model, seen.asks);
+        let reach = reach(recorded, model, &seen);
         let rules =
             rules(model).filter(|_| !matches!(reach, Reach::SpinLocks | Reach::OtherKernel));
         let latencies = |breaks: &Breaks| rules.and_then(|rules| replay.latencies(&rules, breaks));
@@ -251,4 +251,37 @@ fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
     let count = sorted.len() as u64;
     let place = usize::try_from(percentile.rank(count)).ok()?.checked_sub(1)?;
     sorted.get(place).copied().filter(|_| percentile.is_carried_by(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_prediction_goes() {
+        use Model::{Full, Lazy, None, Rt, Voluntary};
+        use Reach::{AtLeast, AtMost, OtherKernel, SpinLocks, Whole};
+        let reach = |recorded, model, knows_asks, asks| {
+            reach(recorded, model, &Seen { asks, knows_asks, ..Seen::default() })
+        };
+        for (recorded, model, known, asked, unasked) in [
+            (Full, None, Whole, AtMost, AtMost),
+            (Lazy, Voluntary, Whole, AtMost, AtMost),
+            (None, Voluntary, Whole, AtMost, AtMost),
+            (Voluntary, None, Whole, AtLeast, AtMost),
+            (None, None, Whole, Whole, AtMost),
+            (None, Full, Whole, Whole, Whole),
+            (Full, Lazy, Whole, Whole, Whole),
+            (None, Rt, SpinLocks, SpinLocks, SpinLocks),
+            (Rt, None, OtherKernel, OtherKernel, OtherKernel),
+            (Rt, Rt, Whole, Whole, Whole),
+        ] {
+            let got = [
+                reach(recorded, model, true, false),
+                reach(recorded, model, false, true),
+                reach(recorded, model, false, false),
+            ];
+            assert_eq!(got, [known, asked, unasked], "{recorded} to {model}");
+        }
+    }
 }

@@ -18,9 +18,11 @@ fn oracle(course: &Course, rules: &Rules, cuts: &[Cut], due_ns: u64) -> Option<u
         let place = of(now)?;
         let stretch = course.stretches[place];
         let has_arrived = now > due_ns || has_jumped;
+        let can_ask = !stretch.preempt_off && stretch.at != At::Urgent;
         if has_arrived && now == stretch.from_ns && !has_jumped && is_handled {
             match stretch.point {
-                Point::Asks if rules.cond_resched_schedules => return Some(waited),
+                Point::Asks if can_ask && !preempts => return Some(waited),
+                Point::MightSleep if can_ask && rules.name == "voluntary" => return Some(waited),
                 Point::Looks | Point::Resumed if stretch.at != At::Urgent => return Some(waited),
                 Point::Preempted if preempts => return Some(waited),
                 Point::Preempted => {
@@ -57,7 +59,8 @@ fn oracle(course: &Course, rules: &Rules, cuts: &[Cut], due_ns: u64) -> Option<u
 fn stretches() -> impl Strategy<Value = Vec<(u64, Stretch)>> {
     let at = prop_oneof![6 => Just(At::Kernel), 1 => Just(At::User), 1 => Just(At::Idle), 1 => Just(At::Urgent)];
     let point = prop_oneof![
-        6 => Just(Point::None), 1 => Just(Point::Asks), 1 => Just(Point::Looks),
+        6 => Just(Point::None), 1 => Just(Point::Asks), 1 => Just(Point::MightSleep),
+        1 => Just(Point::Looks),
         1 => Just(Point::Preempted), 1 => Just(Point::Resumed)
     ];
     let one = (1_u64..12, any::<bool>(), any::<bool>(), at, 0_u32..3, point, any::<bool>());

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wakescope_core::explain::{Policy, Task};
-use wakescope_core::scope::edges::{EdgeKind, Edges, PreemptCount, State, TaskId, WayIn};
+use wakescope_core::scope::edges::{AskKind, EdgeKind, Edges, PreemptCount, State, TaskId, WayIn};
 use wakescope_testing::fuzz;
 
 use super::{CALLER, Decoded, ENTRIES, Form, LOCK, UNLOCK, WELL, decode, memory, record, stream};
@@ -58,14 +58,23 @@ fn read(words: &[u64]) -> Result<Option<Edges>, ScopeError> {
 fn whole() -> Vec<u64> {
     let batches: [&[Drawn]; 2] = [
         &[(0, 1, 0), (40, 2, 0), (5, 3, 0x8000_0101), (1, 8, 3)],
-        &[(0, 9, 2), (7, 10, 0), (9, 11, 2), (1, 7, 1), (0, 13, 0)],
+        &[
+            (0, 9, 2),
+            (7, 10, 0),
+            (9, 11, 2),
+            (1, 7, 1),
+            (0, 13, 0),
+            (1, 14, 0),
+            (1, 14, 1),
+            (1, 14, 2),
+        ],
     ];
     [
         task(7, b"find\0..........."),
         record(9, &[150, 1, 0x8000_0000, 0, 1]),
         task(9, b"probe of 16 byte"),
         records(150, &batches),
-        end(9, 0, 2),
+        end(12, 0, 2),
     ]
     .concat()
 }
@@ -78,7 +87,7 @@ fn edges_are_read_with_their_times_and_names() {
         (edges.start, edges.process_ns, edges.window_ns.clone()),
         (start, 50, 150..10_001_050)
     );
-    assert_eq!(edges.measured_until_ns, 1_050);
+    assert_eq!((edges.measured_until_ns, edges.knows_asks), (1_050, true));
     let named = |pid, comm: &str| Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 4 };
     assert_eq!(edges.tasks, [named(7, "find"), named(9, "probe of 16 byte")]);
     let told: Vec<(u64, EdgeKind)> =
@@ -94,6 +103,9 @@ fn edges_are_read_with_their_times_and_names() {
         (1_709, EdgeKind::Switch(TaskId(1))),
         (1_710, EdgeKind::Leave { to_user: true }),
         (1_710, EdgeKind::UserClock),
+        (1_711, EdgeKind::Ask(AskKind::Either)),
+        (1_712, EdgeKind::Ask(AskKind::CondResched)),
+        (1_713, EdgeKind::Ask(AskKind::MightResched)),
     ];
     assert_eq!(told, want);
     let first = &edges.edges[0];
@@ -101,8 +113,7 @@ fn edges_are_read_with_their_times_and_names() {
         [first.function, first.caller].map(|id| edges.function(id)),
         [Some("lock"), Some("lock")]
     );
-    let last = edges.edges.last().unwrap();
-    assert_eq!(edges.function(last.function), None);
+    assert_eq!(edges.function(edges.edges[8].function), None, "of a program");
     // What an interrupt came into is the very place, and not what was called.
     let entered = [150, 4, (ENTRIES & 0xffff_ffff) | UNLOCK << 32];
     let words = [record(9, &[150, 0, 0, 0, 0]), record(10, &entered), end(1, 0, 0)].concat();
@@ -132,7 +143,7 @@ fn edges_that_are_not_certain_are_refused() {
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));
-    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256)] {
+    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 3)] {
         let words = [start(), records(150, &[&[(0, kind, value)]]), end(1, 0, 0)].concat();
         assert_eq!(refused(&words), ScopeError::Foreign, "{kind} {value}");
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use wakescope_core::explain::{Policy, Task};
 use wakescope_core::scope::edges::{
-    Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+    AskKind, Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
 
 use super::super::{At, Course, Wait, waits};
@@ -35,8 +35,9 @@ fn edges(list: Vec<(u64, EdgeKind)>) -> Edges {
     Edges { window_ns, measured_until_ns, edges, functions, tasks: tasks(), ..Edges::default() }
 }
 
-/// How long one waits that is due then, forwards from edge to edge, under rules that preempt or do not.
-fn oracle(edges: &Edges, preempts: bool, due_ns: u64) -> Option<u64> {
+/// How long one waits that is due then, forwards from edge to edge, under the rules of this name.
+fn oracle(edges: &Edges, name: &str, due_ns: u64) -> Option<u64> {
+    let preempts = name == "full";
     let mut state = edges.start;
     let mut handled = false;
     let gives_up = |state: State| {
@@ -61,6 +62,12 @@ fn oracle(edges: &Edges, preempts: bool, due_ns: u64) -> Option<u64> {
                 edge.what,
                 EdgeKind::Schedule | EdgeKind::Switch(_) | EdgeKind::Leave { to_user: true }
             );
+            let asks = match edge.what {
+                EdgeKind::Ask(AskKind::CondResched) => !preempts,
+                EdgeKind::Ask(AskKind::MightResched) => name == "voluntary",
+                _ => false,
+            };
+            let looks = looks || (asks && !state.preempt.is_off());
             if handled && looks && edges.task(state.task).is_none_or(|task| task.pid != 4) {
                 return Some(now - due_ns);
             }
@@ -90,6 +97,8 @@ fn kinds() -> impl Strategy<Value = EdgeKind> {
         1 => (0_u32..5).prop_map(|task| EdgeKind::Switch(TaskId(task))),
         1 => (0_u32..5).prop_map(|task| EdgeKind::Wake(TaskId(task))),
         1 => Just(EdgeKind::Halt),
+        1 => Just(EdgeKind::Ask(AskKind::CondResched)),
+        1 => Just(EdgeKind::Ask(AskKind::MightResched)),
     ]
 }
 
@@ -106,11 +115,11 @@ proptest! {
     ) {
         let edges = edges(list);
         let seen = Seen::of(&edges, PROBE, false);
-        for name in ["none", "full"] {
+        for name in ["none", "voluntary", "full"] {
             let rules = Rules::named(name).unwrap();
             let parts = waits(&seen.course, &rules, &[]);
             for due_ns in edges.window_ns.clone() {
-                let want = oracle(&edges, name == "full", due_ns);
+                let want = oracle(&edges, name, due_ns);
                 prop_assert_eq!(wait_at(&parts, due_ns), want, "{} at {}", name, due_ns);
             }
         }
@@ -202,4 +211,60 @@ fn what_is_due_after_the_guest_has_measured_does_not_count() {
     // It is followed all the same: what is due before may wait until then.
     let parts = waits(&seen.course, &Rules::named("none").unwrap(), &[]);
     assert_eq!(wait_at(&parts, 119), Some(650 - 119), "{parts:?}");
+}
+
+#[test]
+fn the_kernel_asks_at_its_places_and_where_modules_call() {
+    let ask = |kind| EdgeKind::Ask(kind);
+    // A system call: might_sleep, cond_resched in the image, and what only its function was seen of.
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (10, ask(AskKind::MightResched)),
+        (10, ask(AskKind::CondResched)),
+        (10, ask(AskKind::Either)),
+        (10, EdgeKind::Leave { to_user: true }),
+    ]);
+    let asks = |list: &Edges, name: &str| {
+        let seen = Seen::of(list, PROBE, false);
+        let rules = Rules::named(name).unwrap();
+        [100, 110, 120].map(|due_ns| wait_at(&waits(&seen.course, &rules, &[]), due_ns).unwrap())
+    };
+    // Where the places are not known, the function is all there is.
+    assert_eq!(asks(&list, "none"), [20, 10, 10]);
+    list.knows_asks = true;
+    assert_eq!(asks(&list, "none"), [20, 10, 20], "it was called from a place that was seen");
+    assert_eq!(asks(&list, "voluntary"), [10, 10, 20]);
+    list.edges[3].caller = None;
+    assert_eq!(asks(&list, "none"), [20, 10, 10], "a module called it");
+    // With preemption off nobody is let in.
+    list.start.preempt = PreemptCount(0x8000_0001);
+    assert_eq!(asks(&list, "voluntary"), [40, 30, 20]);
+}
+
+#[test]
+fn what_only_voluntary_gives_up_none_goes_on_with() {
+    // Task 1 gives up the CPU where it might sleep; task 2 has it for 100 ns, then 1 goes on for 30 ns.
+    let given_up = |asked, caller: &str| {
+        let mut list = edges(vec![
+            (0, EdgeKind::Switch(TaskId(1))),
+            (35, EdgeKind::Ask(asked)),
+            (5, EdgeKind::Schedule),
+            (5, EdgeKind::Switch(TaskId(2))),
+            (95, EdgeKind::Schedule),
+            (5, EdgeKind::Switch(TaskId(1))),
+            (30, EdgeKind::Leave { to_user: true }),
+        ]);
+        list.knows_asks = true;
+        list.functions.push(caller.into());
+        list.edges[2].caller = Some(FunctionId(2));
+        let seen = Seen::of(&list, PROBE, false);
+        ["none", "voluntary"].map(|name| {
+            wait_at(&waits(&seen.course, &Rules::named(name).unwrap(), &[]), 130).unwrap()
+        })
+    };
+    assert_eq!(given_up(AskKind::MightResched, "__cond_resched"), [10 + 30, 5]);
+    assert_eq!(given_up(AskKind::MightResched, "preempt_schedule_common"), [10 + 30, 5]);
+    assert_eq!(given_up(AskKind::CondResched, "__cond_resched"), [5, 5]);
+    // It slept by itself.
+    assert_eq!(given_up(AskKind::MightResched, "schedule"), [10, 5]);
 }
