@@ -65,6 +65,45 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 	batch[used++] = (place->address & 0xffffffff) | caller << 32;
 }
 
+/* The first instruction of a function that is followed, before its block is counted. */
+void at_function(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+	uint64_t count = count_now();
+
+	if (!are_edges_written(count))
+		return;
+	switch (place->entry->way) {
+	case TO_SOFTIRQ:
+		put_edge(SOFTIRQ, place, count, word_at(reg(RSP)), place->entry->value);
+		break;
+	case TO_WAKE:
+		put_edge(WAKE, place, count, word_at(reg(RSP)), number_of_task(reg(RDI)));
+		break;
+	case TO_SCHEDULE:
+		put_edge(SCHEDULE, place, count, word_at(reg(RSP)), 0);
+		break;
+	case TO_ASK:
+		put_edge(ASK, place, count, word_at(reg(RSP)), 0);
+		break;
+	}
+}
+
+/* Under models that preempt, the instruction there does nothing. */
+void at_ask(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+
+	put_edge(ASK, place, count_at(place), 0, place->how);
+}
+
+void at_user_clock(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+
+	put_edge(USER_CLOCK, place, count_at(place), 0, 0);
+}
+
 /* Tasks */
 
 /* At most so many are known at a time; of the others each mention is a new one. */

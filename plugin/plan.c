@@ -39,8 +39,8 @@ static bool get(int fd, void *into, size_t length)
 bool read_plan(int fd)
 {
 	if (!get(fd, &plan, sizeof(plan)) || plan.magic != PLAN_MAGIC || plan.format != FORMAT ||
-	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) || plan.starts > (4U << 20) ||
-	    plan.asks > (1U << 16) || plan.shift > 10)
+	    plan.entries > 4096 || plan.unwinds > (16U << 20) || plan.looks > (1U << 20) ||
+	    plan.starts > (4U << 20) || plan.asks > (1U << 16) || plan.shift > 10)
 		return false;
 	entries = calloc(plan.entries + 1, sizeof(*entries));
 	unwinds = calloc(plan.unwinds + 1, sizeof(*unwinds));

@@ -175,8 +175,13 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 	      uint32_t value);
 void put_edges(void);
 uint32_t number_of_task(uint64_t task);
+void at_function(unsigned int cpu, void *data);
+void at_ask(unsigned int cpu, void *data);
+void at_user_clock(unsigned int cpu, void *data);
 
 /* instructions.c */
+/* The longest instruction of this architecture, in bytes. */
+#define LONGEST 15
 struct jump {
 	/* The address, or 0. */
 	uint64_t to;
@@ -186,12 +191,14 @@ struct jump {
 enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address);
 struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 
-/* scope.c: whether a section that begins there is one of those that count. */
-bool is_in_window(uint64_t count);
-/* Whether edges are written then: a little longer, for wakeups that were due at its end. */
-bool are_edges_written(uint64_t count);
-/* What the CPU is at. */
-struct state state_now(void);
+/* blocks.c: instructions, counted by the block. */
+uint64_t count_now(void);
+uint64_t count_at(const struct place *place);
+void correct_count(void);
+bool goes_on_in(const struct block *block, uint64_t address);
+void at_remainder(unsigned int cpu, void *data);
+struct block *new_block(struct tb *tb, uint64_t address, size_t count);
+void count_block(struct tb *tb, const struct block *block);
 /* The block that runs, if one does. */
 const struct block *running_block(void);
 /* Where the function begins that a block is of, and whether the block does, too. */
@@ -199,7 +206,46 @@ uint64_t function_of(const struct block *block);
 bool is_first_of(const struct block *block);
 /* Has blocks call back when they begin if a section is followed. */
 void call_back_if_followed(void);
+void forget_block(void);
+void make_counters(void);
+void find_counters(unsigned int cpu);
+
+/* clock.c: the guest's time. */
+struct first_process {
+	bool has_begun;
+	/* When: instructions, and the guest's time. */
+	uint64_t count, ns;
+};
+extern struct first_process first_process;
+/* Whether a section that begins there is one of those that count. */
+bool is_in_window(uint64_t count);
+/* Whether edges are written then: a little longer, for wakeups that were due at its end. */
+bool are_edges_written(uint64_t count);
 /* Whether everything is written of a time between these two. */
 bool is_in_look(uint64_t begin, uint64_t end);
+void at_clock(const struct place *place);
+void after_clock(unsigned int cpu, void *data);
+void at_process(unsigned int cpu, void *data);
+
+/* state.c: what the CPU is at. */
+struct state state_now(void);
+void at_instruction(unsigned int cpu, void *data);
+void at_entry(unsigned int cpu, void *data);
+void at_popf(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+void check_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+
+/* kept.c: memory for what translated code refers to. */
+void *keep(size_t size);
+void forget_kept(void);
+
+/* translate.c: which code gets a callback. */
+void translate(plugin_id id, struct tb *tb);
+void translate_for_memory(plugin_id id, struct tb *tb);
+void at_flush(plugin_id id);
+
+/* scope.c: ends the emulator. */
+void give_up(const char *why) __attribute__((noreturn));
 
 #endif /* WAKESCOPE_SCOPE_H */

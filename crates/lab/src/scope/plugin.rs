@@ -13,17 +13,22 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 15] = [
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
+    ("blocks.c", include_str!("../../../../plugin/blocks.c")),
+    ("clock.c", include_str!("../../../../plugin/clock.c")),
     ("edges.c", include_str!("../../../../plugin/edges.c")),
-    ("scope.c", include_str!("../../../../plugin/scope.c")),
     ("functions.c", include_str!("../../../../plugin/functions.c")),
     ("guest.c", include_str!("../../../../plugin/guest.c")),
     ("instructions.c", include_str!("../../../../plugin/instructions.c")),
+    ("kept.c", include_str!("../../../../plugin/kept.c")),
     ("output.c", include_str!("../../../../plugin/output.c")),
     ("plan.c", include_str!("../../../../plugin/plan.c")),
+    ("scope.c", include_str!("../../../../plugin/scope.c")),
     ("sections.c", include_str!("../../../../plugin/sections.c")),
+    ("state.c", include_str!("../../../../plugin/state.c")),
+    ("translate.c", include_str!("../../../../plugin/translate.c")),
 ];
 
 /// Compilers, by the names that they have on most machines.
@@ -120,6 +125,18 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
 mod tests {
     use super::*;
     use crate::testing::Folder;
+
+    #[test]
+    fn every_file_of_the_plugin_is_part_of_the_program() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin");
+        let entries = fs::read_dir(folder).unwrap();
+        let mut files: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        files.sort_unstable();
+        let mut known = SOURCES.map(|(name, _)| name.to_owned());
+        known.sort_unstable();
+        assert_eq!(files, known);
+    }
 
     #[test]
     fn the_plugin_is_built_once_by_the_compiler_of_this_machine() {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The guest's time, of the instructions that were counted, and which times matter.
+ *
+ * An instruction takes 2^shift ns, and while the CPU is halted the clock goes on
+ * without instructions. How much was skipped shows when the guest next reads its
+ * clock: ns = (instructions << shift) + skipped.
+ */
+#include "scope.h"
+
+struct first_process first_process;
+
+static uint64_t skipped;
+static bool has_time;
+/* The reading whose value the next instruction sees. */
+static uint64_t clock_count;
+static bool clock_read;
+
+static uint64_t ns_at(uint64_t count)
+{
+	return (count << plan.shift) + skipped;
+}
+
+/* Whether the first process had begun to run then. */
+static bool has_begun_at(uint64_t count)
+{
+	return first_process.has_begun && count >= first_process.count;
+}
+
+bool is_in_window(uint64_t count)
+{
+	uint64_t since = ns_at(count) - first_process.ns;
+
+	return has_begun_at(count) && since >= plan.from && since < plan.to;
+}
+
+/*
+ * Nobody reads the clock at the very first instruction of the first process, so a
+ * plan's times are early by up to this.
+ */
+#define EDGES_LONGER 10000000
+
+bool are_edges_written(uint64_t count)
+{
+	uint64_t since = ns_at(count) - first_process.ns;
+
+	return plan.edges && has_begun_at(count) && since >= plan.from &&
+	       since < plan.to + EDGES_LONGER;
+}
+
+/* Time is behind until the clock is first read after idle time, which looks have room for. */
+bool is_in_look(uint64_t begin, uint64_t end)
+{
+	uint64_t from = ns_at(begin) - first_process.ns, to = ns_at(end) - first_process.ns;
+
+	return has_begun_at(begin) && is_looked_at(from, to);
+}
+
+/* An instruction that reads the clock, of the kernel. */
+void at_clock(const struct place *place)
+{
+	clock_count = count_at(place);
+	clock_read = true;
+}
+
+/* The instruction after one that read the clock: its value is in RAX and RDX now. */
+void after_clock(unsigned int cpu, void *data)
+{
+	uint64_t now, before = skipped;
+
+	if (!clock_read)
+		return;
+	clock_read = false;
+	now = reg(RDX) << 32 | (reg(RAX) & 0xffffffff);
+	skipped = now - (clock_count << plan.shift);
+	if (!has_time || skipped != before) {
+		const uint64_t words[] = { clock_count, now };
+
+		put_time(TIME, words, 2);
+	}
+	has_time = true;
+	if (is_in_look(clock_count, clock_count))
+		put_looked(READING, &now, 1);
+}
+
+void at_process(unsigned int cpu, void *data)
+{
+	if (first_process.has_begun)
+		return;
+	first_process.has_begun = true;
+	first_process.count = count_now();
+	first_process.ns = ns_at(first_process.count);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Which code gets a callback, when the emulator translates it.
+ *
+ * Only instructions that change something get one: those that turn interrupts on or
+ * off, those that write the preempt count, the first of each entry into the kernel,
+ * and those that halt or read the clock. All other code is only counted.
+ */
+#include "scope.h"
+
+static bool was_in_kernel;
+
+/* All translated code is thrown away: other code will have the addresses of what was kept for it. */
+void at_flush(plugin_id id)
+{
+	forget_kept();
+	forget_block();
+	forget_blocks();
+}
+
+static struct place *new_place(uint64_t address, uint32_t left, enum what what)
+{
+	struct place *place = keep(sizeof(*place));
+
+	*place = (struct place){ address, left, what, UNKNOWN, 0, NULL, 0 };
+	find_unwind(place);
+	return place;
+}
+
+/* Follows an instruction of the kernel if it changes anything. Returns whether it reads the clock. */
+static bool follow(struct insn *insn, uint32_t left)
+{
+	uint8_t bytes[LONGEST + 2] = { 0 };
+	uint64_t address = qemu_plugin_insn_vaddr(insn);
+	size_t size = qemu_plugin_insn_data(insn, bytes, LONGEST);
+	enum what what = meaning_of(bytes, size, address);
+	struct place *place;
+
+	if (what == NOTHING)
+		return false;
+	place = new_place(address, left, what);
+	switch (what) {
+	case PREEMPT_COUNT:
+		qemu_plugin_register_vcpu_mem_cb(insn, check_preempt_count, NO_REGISTERS, LOADS,
+						 NULL);
+		qemu_plugin_register_vcpu_mem_cb(insn, at_preempt_count, READS_REGISTERS, STORES,
+						 place);
+		break;
+	case CURRENT_TASK:
+		if (plan.edges || plan.functions)
+			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
+							 STORES, place);
+		break;
+	case POPF:
+		qemu_plugin_register_vcpu_mem_cb(insn, at_popf, READS_REGISTERS, LOADS, place);
+		break;
+	default:
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_instruction, READS_REGISTERS, place);
+	}
+	return what == CLOCK;
+}
+
+/* Follows a place at which the kernel asks whether somebody else is to run. */
+static void follow_ask(struct insn *insn, uint32_t left)
+{
+	const struct ask *ask = ask_at(qemu_plugin_insn_vaddr(insn));
+	struct place *place;
+
+	if (!ask)
+		return;
+	place = new_place(ask->address, left, NOTHING);
+	place->how = ask->how;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, at_ask, READS_REGISTERS, place);
+}
+
+/* Where an instruction follows one that reads the clock, which is the last of its block. */
+#define CLOCKS 256
+static uint64_t after_clocks[CLOCKS];
+
+static void add_after_clock(uint64_t address)
+{
+	static unsigned int used;
+	unsigned int at = address % CLOCKS;
+
+	while (after_clocks[at] && after_clocks[at] != address)
+		at = (at + 1) % CLOCKS;
+	/* Half of the table stays empty, so that every search ends soon. */
+	if (after_clocks[at] || used == CLOCKS / 2)
+		return;
+	after_clocks[at] = address;
+	used++;
+}
+
+static bool is_after_clock(uint64_t address)
+{
+	unsigned int at = address % CLOCKS;
+
+	while (after_clocks[at] && after_clocks[at] != address)
+		at = (at + 1) % CLOCKS;
+	return after_clocks[at];
+}
+
+static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
+{
+	const struct entry *entry = entry_at(address);
+	size_t i;
+
+	if (entry && (entry->way <= BY_SYSTEM_CALL || plan.edges)) {
+		struct place *place = new_place(address, 0, ENTRY);
+
+		place->entry = entry;
+		qemu_plugin_register_vcpu_tb_exec_cb(
+			tb, entry->way <= BY_SYSTEM_CALL ? at_entry : at_function, READS_REGISTERS,
+			place);
+	}
+	if (is_after_clock(address))
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, after_clock, READS_REGISTERS, NULL);
+	for (i = 0; i < count; i++) {
+		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		if (plan.asks)
+			follow_ask(insn, count - 1 - i);
+		if (follow(insn, count - 1 - i))
+			add_after_clock(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
+	}
+}
+
+/* Programs read the clock without the kernel. */
+static void translate_user(struct tb *tb, size_t count)
+{
+	uint8_t bytes[LONGEST + 2] = { 0 };
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		size_t size = qemu_plugin_insn_data(insn, bytes, LONGEST);
+
+		if (bytes[0] == 0x0f && meaning_of(bytes, size, address) == CLOCK)
+			qemu_plugin_register_vcpu_insn_exec_cb(
+				insn, at_user_clock, READS_REGISTERS,
+				new_place(address, count - 1 - i, CLOCK));
+	}
+}
+
+void translate(plugin_id id, struct tb *tb)
+{
+	uint64_t address = qemu_plugin_tb_vaddr(tb);
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	struct block *block = new_block(tb, address, count);
+
+	if (address >> 63) {
+		was_in_kernel = true;
+		translate_kernel(tb, address, count);
+	} else if (was_in_kernel && !first_process.has_begun) {
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_process, NO_REGISTERS, NULL);
+	}
+	if (!(address >> 63) && plan.edges)
+		translate_user(tb, count);
+	if (goes_on_in(running_block(), address)) {
+		struct place *place = new_place(address, 0, REMAINDER);
+
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_remainder, NO_REGISTERS, place);
+	}
+	count_block(tb, block);
+}
+
+/* Without a plan: the kernel's memory */
+
+static void at_first_process(unsigned int cpu, void *data)
+{
+	_exit(write_memory() ? 0 : 1);
+}
+
+void translate_for_memory(plugin_id id, struct tb *tb)
+{
+	if (qemu_plugin_tb_vaddr(tb) >> 63)
+		was_in_kernel = true;
+	else if (was_in_kernel)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_first_process, READS_REGISTERS, NULL);
+}
