@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-service pictures test-sections test-hunting test-module fuzz check bench results page-free score score-rtla score-predict oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-service pictures test-sections test-hunting test-module fuzz check bench results page-free score score-rtla score-predict score-scope oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -53,6 +53,8 @@ help:
 	@echo 'make score-rtla the same of rtla, on sections of the kernel module in a guest with the timerlat tracer'
 	@echo 'make score-predict'
 	@echo '                how right predict is: models predicted from cells of others, on six kernels; takes an hour'
+	@echo 'make score-scope'
+	@echo '                how often explain blames first what the emulator saw from outside of a guest'
 	@echo 'make oracle     how often the blame of explain is true, on simulated kernels'
 	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
 	@echo 'make install    what make build made, man pages and completions, under PREFIX='$(call quoted,$(PREFIX))
@@ -174,6 +176,9 @@ score-rtla: build
 # Cells and predictions stay in target/score-predict: it goes on where it was ended.
 score-predict: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score_predict.py $(SCORE_ARGS)
+
+score-scope: build
+	BINARY=$(WAKESCOPE) python3 -B benches/score_scope.py $(SCORE_ARGS)
 
 # Scenarios under each model, 500 wakeups each: 340 are a million wakeups.
 ORACLE_ARGS = 340

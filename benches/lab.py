@@ -42,7 +42,11 @@ class Lab:
         self.binary, self.folder = str(Path(binary).absolute()), Path(folder)
         # What figures rest on, by name: the emulator and kernels.
         self.seen = {}
-        for name in ("kernels", "qemu", "apt", "locks", "headers", "modules", "images"):
+        self.share("kernels", "qemu", "apt", "locks", "headers", "modules", "images")
+
+    def share(self, *names):
+        """Takes what the user has of these."""
+        for name in names:
             shared = users_folder() / name
             shared.mkdir(parents=True, exist_ok=True)
             link = self.folder / name

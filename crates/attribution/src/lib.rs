@@ -46,7 +46,7 @@ pub use bound::{Premises, bound};
 pub use components::components;
 pub use known::{Machine, calibrate};
 pub use net_of_steal::without_stolen;
-pub use outside::{Late, Outside, outside};
+pub use outside::{Late, Outside, SectionEnd, outside};
 pub use rank::{Part, rank};
 pub use ranking::{rank_by, rank_stored_by};
 pub use rule::Rule;

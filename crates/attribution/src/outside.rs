@@ -13,7 +13,7 @@ mod tests;
 use std::cmp::Reverse;
 
 use wakescope_core::explain::{
-    Cause, Components, Context, Mode, Share, Step, Task, Wakeup, WokenBy,
+    Cause, Components, Context, Culprit, Frame, Mode, Share, Step, Task, Wakeup, WokenBy,
 };
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::scope::signals::Slice;
@@ -46,6 +46,19 @@ pub struct Outside {
     pub timeline: Vec<Step>,
     /// What the CPU was at meanwhile, from the time on when it was due.
     pub slices: Vec<Slice>,
+    /// Where sections that held it up ended, in order of time.
+    pub ends: Vec<SectionEnd>,
+}
+
+/// Where a section ended that is blamed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SectionEnd {
+    /// The cause of its share.
+    pub cause: Cause,
+    /// The culprit of its share, which is where it began.
+    pub culprit: Culprit,
+    /// Where it ended, and what called that.
+    pub frames: Vec<Frame>,
 }
 
 /// Explains each of `late`, in their order. `None` of one that the edges do not reach from beginning to end,
@@ -93,7 +106,7 @@ fn explain(before: &Cpu, cut: &Cut) -> Option<Outside> {
     blame.sort_by_key(|share| (share.cause == Cause::Unexplained, Reverse(share.ns)));
     let slices = signals::slices(before, cut, &followed.shares);
     let (components, timeline) = (components(&wakeup.marks), timeline(&wakeup));
-    Some(Outside { components, blame, timeline, slices })
+    Some(Outside { components, blame, timeline, slices, ends: followed.ends })
 }
 
 /// Whether both are the same but for their lengths.

@@ -29,6 +29,7 @@ use crate::watch::{Step, Watch};
 mod distance;
 mod episodes;
 mod explained;
+mod first_blame;
 pub(crate) mod plugin;
 
 pub use wakescope_decode::scope::ScopeError;

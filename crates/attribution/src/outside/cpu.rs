@@ -113,6 +113,17 @@ impl<'a> Cpu<'a> {
         scope::Place { function: name(function), caller: name(caller) }
     }
 
+    /// Where a section with interrupts or preemption off ends, if this edge, which comes next, ends one.
+    pub(super) fn end_of_section(&self, edge: &Edge) -> Option<Vec<Frame>> {
+        let ends = match edge.what {
+            EdgeKind::IrqsOn => self.state.irqs_off,
+            EdgeKind::PreemptCount(count) => self.state.preempt.is_off() && !count.is_off(),
+            _ => false,
+        };
+        let place = Place { function: edge.function, caller: edge.caller };
+        ends.then(|| self.stack(Some(place)))
+    }
+
     /// A stack of a place and its caller, so far as their names are known.
     pub(super) fn stack(&self, place: Option<Place>) -> Vec<Frame> {
         let Some(Place { function, caller }) = place else { return Vec::new() };

@@ -7,7 +7,7 @@ use wakescope_core::scope::edges::{EdgeKind, WayIn};
 
 use super::cpu::{Cpu, Entered};
 use super::cut::Cut;
-use super::{Late, at, woken_by};
+use super::{Late, SectionEnd, at, woken_by};
 use crate::function::{culprit, who_had_interrupts_off};
 use crate::softirq::softirq_name;
 
@@ -19,6 +19,7 @@ pub(super) struct Followed {
     pub(super) page_faults: u64,
     /// In order of time.
     pub(super) shares: Vec<Share>,
+    pub(super) ends: Vec<SectionEnd>,
 }
 
 /// The wakeup's own points, as the edges show them.
@@ -53,9 +54,9 @@ impl Followed {
             switch_in: own.switch_in_ns.map(at),
             response: at(response_ns),
         };
-        let shares = own.shares(before, cut, &task);
+        let (shares, ends) = own.shares(before, cut, &task);
         let (woken_by, page_faults) = (own.woken_by, own.page_faults);
-        Some(Self { task, woken_by, marks, page_faults, shares })
+        Some(Self { task, woken_by, marks, page_faults, shares, ends })
     }
 }
 
@@ -109,10 +110,10 @@ impl Own {
         own
     }
 
-    /// A share for each stretch from one edge to the next.
-    fn shares(&self, before: &Cpu, cut: &Cut, task: &Task) -> Vec<Share> {
+    /// A share for each stretch from one edge to the next, and where sections that are among them ended.
+    fn shares(&self, before: &Cpu, cut: &Cut, task: &Task) -> (Vec<Share>, Vec<SectionEnd>) {
         let mut cpu = before.clone();
-        let mut shares = Vec::new();
+        let (mut shares, mut ends) = (Vec::new(), Vec::new());
         let mut from_ns = cut.late.due_ns;
         let mut put = |from_ns: u64, to_ns: u64, cpu: &Cpu| {
             if to_ns > from_ns {
@@ -122,11 +123,15 @@ impl Own {
         for edge in cut.within {
             // The interrupt comes at its own time, which no stretch reaches across.
             put(from_ns, edge.at_ns, &cpu);
+            if let Some(frames) = cpu.end_of_section(edge).filter(|_| edge.at_ns > from_ns) {
+                let Share { cause, culprit, .. } = self.blame(from_ns, &cpu, task);
+                ends.push(SectionEnd { cause, culprit, frames });
+            }
             from_ns = edge.at_ns;
             cpu.apply(edge);
         }
         put(from_ns, cut.late.response_ns, &cpu);
-        shares
+        (shares, ends)
     }
 
     /// What the CPU is at from a time on.

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wakescope_core::explain::{Culprit, Policy, Task};
+use wakescope_core::explain::{Cause, Culprit, Policy, Task};
 use wakescope_core::scope::edges::{
     Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
@@ -124,6 +124,23 @@ fn assert_sums(late: Late, seen: &Outside) {
     let lateness = late.response_ns - late.due_ns;
     assert_eq!(seen.blame.iter().map(|share| share.ns).sum::<u64>(), lateness, "{seen:#?}");
     assert_eq!(seen.components.total_ns(), lateness, "{seen:#?}");
+}
+
+#[test]
+fn where_a_section_ended_is_kept_with_what_is_blamed() {
+    let section = [
+        (10, EdgeKind::IrqsOff, "_raw_spin_lock_irqsave", "free_bulk"),
+        (400, EdgeKind::IrqsOn, "_raw_spin_unlock_irqrestore", "free_list"),
+    ];
+    let all = [&section[..], &timer(401, "free_list"), &way_to_probe(500)].concat();
+    let [Some(seen)] = &outside(&edges(FIND, &all), &[Late { due_ns: 100, response_ns: 600 }])[..]
+    else {
+        panic!("it was not followed")
+    };
+    let end = seen.ends.iter().find(|end| end.cause == Cause::IrqOff).unwrap();
+    let names: Vec<&str> = end.frames.iter().map(|frame| frame.name()).collect();
+    assert_eq!(names, ["_raw_spin_unlock_irqrestore", "free_list"]);
+    assert_eq!(end.culprit.name(), "free_bulk");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Cause, Components, Share};
 use wakescope_core::run::Episode;
 use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
-use wakescope_core::scope::first_blame::{FirstBlame, OtherBlame};
+use wakescope_core::scope::first_blame::{BlamedOnCause, FirstBlame, OtherBlame};
 use wakescope_core::scope::flame::{Call, Flame};
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
@@ -90,6 +90,13 @@ fn full() -> Scope {
             same_cause: 19,
             same_culprit: 18,
             longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),
+            causes: vec![BlamedOnCause {
+                cause: Cause::IrqOff,
+                wakeups: 20,
+                same_cause: 19,
+                same_culprit: 18,
+                longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),
+            }],
             others: vec![OtherBlame::default()],
         }),
         ..Scope::default()
@@ -124,7 +131,8 @@ fn a_scope_with_nothing_fits_the_schema() {
     explained.kinds[0].longest_beside_ns = None;
     explained.kinds[0].longer_ns = None;
     (scope.flames[0].calls[0].function, scope.flames[0].calls[0].caller) = (None, None);
-    scope.first_blame.as_mut().unwrap().longer_ns = None;
+    let first_blame = scope.first_blame.as_mut().unwrap();
+    (first_blame.longer_ns, first_blame.causes[0].longer_ns) = (None, None);
     (explained.shares[0].function, explained.shares[0].section) = (None, None);
     assert_documented(&scope);
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::explained::Spread;
-use crate::explain::Answer;
+use crate::explain::{Answer, Cause};
 
 /// The latest wakeups of a cell that explained them, compared by the largest share of what held them up: without
 /// handler, scheduler and tracer, which are in each wakeup.
@@ -14,13 +14,31 @@ pub struct FirstBlame {
     /// Of these, blamed on the same cause first.
     pub same_cause: u64,
     /// Of those with the same cause, on the same culprit; of sections, on a function that the emulator saw at
-    /// their beginning or calling it.
+    /// one of their ends or calling that.
     pub same_culprit: u64,
     /// By how much explain's share is longer than all that the emulator saw of the same cause, of those with
     /// the same cause, ns; below zero if shorter.
     pub longer_ns: Option<Spread>,
+    /// The same by the cause that explain blamed first, the most frequent one first.
+    #[serde(default)]
+    pub causes: Vec<BlamedOnCause>,
     /// Those with another cause or culprit.
     pub others: Vec<OtherBlame>,
+}
+
+/// Wakeups that explain blamed on one cause first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlamedOnCause {
+    /// The cause.
+    pub cause: Cause,
+    /// How many wakeups.
+    pub wakeups: u64,
+    /// Of these, those of which the emulator saw most of the same cause.
+    pub same_cause: u64,
+    /// Of those with the same cause, with the same culprit.
+    pub same_culprit: u64,
+    /// By how much explain's share is longer, of those with the same cause, ns; below zero if shorter.
+    pub longer_ns: Option<Spread>,
 }
 
 /// A wakeup that was blamed on something else.

@@ -6,16 +6,15 @@
 
 use std::ops::RangeInclusive;
 
-use wakescope_attribution::{Late, Outside, outside};
-use wakescope_core::explain::{Answer, Cause, Culprit, Share};
+use wakescope_attribution::{Late, Outside, SectionEnd, outside};
 use wakescope_core::run::{Episode, Run};
 use wakescope_core::scope::edges::{Edge, EdgeKind, Edges};
-use wakescope_core::scope::explained::Spread;
-use wakescope_core::scope::first_blame::{FirstBlame, OtherBlame};
+use wakescope_core::scope::first_blame::FirstBlame;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::grouped;
 
 use super::distance::{MORE_ROOM_NS, distance};
+use super::first_blame::first_blame;
 
 /// What was seen of the latest wakeups.
 #[derive(Debug, Default)]
@@ -66,9 +65,14 @@ impl Latest {
         let late: Vec<Late> = latest.iter().map(late).collect();
         let seen = latest.iter().zip(outside(edges, &late));
         let seen = seen.map(|(episode, seen)| explained(episode, seen));
-        let (mut episodes, mut signals): (Vec<Episode>, Vec<Signals>) =
-            seen.collect::<Result<Vec<_>, String>>()?.into_iter().unzip();
-        let first_blame = first_blame(&latest, &episodes);
+        let (mut episodes, mut signals, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for seen in seen {
+            let (episode, of_episode, its_ends) = seen?;
+            episodes.push(episode);
+            signals.push(of_episode);
+            ends.push(its_ends);
+        }
+        let first_blame = first_blame(&latest, &episodes, &ends, run.host.preemption.model);
         episodes.truncate(most);
         signals.truncate(most);
         Ok(Self { episodes, signals, first_blame })
@@ -111,64 +115,14 @@ impl Readings {
     }
 }
 
-/// What explain blamed first, against what was seen; `None` if it explained none.
-fn first_blame(said: &[&Episode], seen: &[Episode]) -> Option<FirstBlame> {
-    let mut all = FirstBlame::default();
-    let mut longer_ns = Vec::new();
-    for (said_of, seen_of) in said.iter().zip(seen) {
-        let first = |blame: &[Share]| blame.iter().find(|share| holds_up(share)).cloned();
-        let (Some(said), Some(seen)) = (first(&said_of.blame), first(&seen_of.blame)) else {
-            continue;
-        };
-        all.wakeups += 1;
-        let is_same = said.cause == seen.cause;
-        let is_named = is_same && names(&said, &seen);
-        all.same_cause += u64::from(is_same);
-        all.same_culprit += u64::from(is_named);
-        if is_same {
-            let of_cause = seen_of.blame.iter().filter(|share| share.cause == said.cause);
-            let seen_ns: u64 = of_cause.map(|share| share.ns).sum();
-            let [one, other] = [said.ns, seen_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
-            longer_ns.push(one - other);
-        }
-        if !is_named {
-            all.others.push(OtherBlame {
-                expiry_ns: said_of.expiry_ns,
-                wakeup_latency_ns: said_of.wakeup_latency_ns,
-                said: answer(&said),
-                said_ns: said.ns,
-                seen: answer(&seen),
-                seen_ns: seen.ns,
-            });
-        }
-    }
-    all.longer_ns = Spread::of(longer_ns);
-    (all.wakeups > 0).then_some(all)
-}
-
-/// Whether a share is of what held the wakeup up. Handler, scheduler and tracer are in each wakeup, and what of the
-/// first two is the tracer's does not show from outside.
-fn holds_up(share: &Share) -> bool {
-    !matches!(share.cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
-}
-
-/// Whether both blame the same, or explain a function that was seen at a section's beginning.
-fn names(said: &Share, seen: &Share) -> bool {
-    let is_frame = |name: &str| seen.frames.iter().any(|frame| frame.name() == name);
-    let is_same = said.culprit.without_pid() == seen.culprit.without_pid();
-    is_same || matches!(&said.culprit, Culprit::Function(function) if is_frame(&function.name))
-}
-
-fn answer(share: &Share) -> Answer {
-    let Share { cause, culprit, phase, from_cpu, .. } = share.clone();
-    Answer { cause, culprit, phase, from_cpu }
-}
-
 /// An episode with what was seen of it, whose parts add up to its lateness.
-fn explained(episode: &Episode, seen: Option<Outside>) -> Result<(Episode, Signals), String> {
+fn explained(
+    episode: &Episode,
+    seen: Option<Outside>,
+) -> Result<(Episode, Signals, Vec<SectionEnd>), String> {
     let late =
         || format!("the wakeup that was due {} ns after the start", grouped(episode.expiry_ns));
-    let Outside { components, blame, timeline, slices } =
+    let Outside { components, blame, timeline, slices, ends } =
         seen.ok_or_else(|| format!("{} was not seen from beginning to end", late()))?;
     let sums = [components.total_ns(), blame.iter().map(|share| share.ns).sum()];
     if sums != [episode.wakeup_latency_ns; 2] {
@@ -185,12 +139,12 @@ fn explained(episode: &Episode, seen: Option<Outside>) -> Result<(Episode, Signa
         timeline,
         ..Episode::default()
     };
-    Ok((episode, Signals { expiry_ns, wakeup_latency_ns, slices }))
+    Ok((episode, Signals { expiry_ns, wakeup_latency_ns, slices }, ends))
 }
 
 #[cfg(test)]
 mod tests {
-    use wakescope_core::explain::{Name, Task};
+    use wakescope_core::explain::Task;
     use wakescope_core::scope::edges::{State, TaskId};
 
     use super::*;
@@ -221,27 +175,6 @@ mod tests {
             tasks: vec![Task::default(), Task::default()],
             knows_asks: true,
         }
-    }
-
-    #[test]
-    fn what_is_in_each_wakeup_is_not_compared() {
-        let share = |cause, name: &str, ns| {
-            let culprit = Culprit::Interrupt(Name { name: name.into() });
-            Share { cause, culprit, ns, ..Share::default() }
-        };
-        let episode = |blame| Episode { wakeup_latency_ns: 9_000, blame, ..Episode::default() };
-        let said = episode(vec![
-            share(Cause::Tracer, "", 4_000),
-            share(Cause::IrqOff, "a", 3_000),
-            share(Cause::Irq, "timer", 2_000),
-        ]);
-        let seen =
-            episode(vec![share(Cause::Irq, "timer", 5_990), share(Cause::IrqOff, "a", 3_010)]);
-        let quick = episode(vec![share(Cause::Scheduler, "", 9_000)]);
-        let got = first_blame(&[&said, &quick], &[seen, quick.clone()]).unwrap();
-        assert_eq!((got.wakeups, got.same_cause, got.same_culprit), (1, 1, 1));
-        assert_eq!(got.longer_ns, Spread::of(vec![-10]));
-        assert!(first_blame(&[&quick], std::slice::from_ref(&quick)).is_none());
     }
 
     #[test]

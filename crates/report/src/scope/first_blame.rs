@@ -16,7 +16,7 @@ const NAMED: usize = 6;
 
 /// A sentence on how many are the same, and a line for each that is not.
 pub(super) fn text(first: &FirstBlame, style: Style) -> String {
-    let FirstBlame { wakeups, same_cause, same_culprit, longer_ns, others } = first;
+    let FirstBlame { wakeups, same_cause, same_culprit, longer_ns, others, .. } = first;
     let title =
         format!(" explain against what was seen: {} compared", counted(*wakeups, "latest wakeup"));
     let mut out = format!("{}\n", style.strong(&title));
@@ -80,6 +80,7 @@ mod tests {
             same_cause: 13,
             same_culprit: 13,
             longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),
+            causes: Vec::new(),
             others: vec![other; 7],
         };
         let text = text(&first, Style::default());

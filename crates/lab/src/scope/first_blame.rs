@@ -1,0 +1,207 @@
+//! What explain blamed first for the latest wakeups, against what the emulator saw of them.
+
+use std::collections::BTreeMap;
+
+use wakescope_attribution::SectionEnd;
+use wakescope_core::explain::{Answer, Cause, Culprit, Share};
+use wakescope_core::preemption::Model;
+use wakescope_core::run::Episode;
+use wakescope_core::scope::explained::Spread;
+use wakescope_core::scope::first_blame::{BlamedOnCause, FirstBlame, OtherBlame};
+
+/// What explain `said` of wakeups first, against what was `seen` of each, and where the sections of each ended,
+/// in a kernel of this `model`; `None` if it explained none.
+pub(super) fn first_blame(
+    said: &[&Episode],
+    seen: &[Episode],
+    ends: &[Vec<SectionEnd>],
+    model: Model,
+) -> Option<FirstBlame> {
+    let mut all = FirstBlame::default();
+    let mut causes: BTreeMap<Cause, (BlamedOnCause, Vec<i64>)> = BTreeMap::new();
+    for ((said_of, seen_of), ends) in said.iter().zip(seen).zip(ends) {
+        let first = |blame: &[Share]| blame.iter().find(|share| holds_up(share)).cloned();
+        let seen_of = in_terms_of_explain(&seen_of.blame, ends, model);
+        let (Some(said), Some(seen)) = (first(&said_of.blame), first(&seen_of)) else {
+            continue;
+        };
+        let is_same = said.cause == seen.cause;
+        let is_named = is_same && names(&said, &seen);
+        let (of_cause, longer_ns) = causes.entry(said.cause).or_default();
+        of_cause.wakeups += 1;
+        of_cause.same_cause += u64::from(is_same);
+        of_cause.same_culprit += u64::from(is_named);
+        if is_same {
+            let of_cause = seen_of.iter().filter(|share| share.cause == said.cause);
+            let seen_ns: u64 = of_cause.map(|share| share.ns).sum();
+            let [one, other] = [said.ns, seen_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+            longer_ns.push(one - other);
+        }
+        if !is_named {
+            all.others.push(OtherBlame {
+                expiry_ns: said_of.expiry_ns,
+                wakeup_latency_ns: said_of.wakeup_latency_ns,
+                said: answer(&said),
+                said_ns: said.ns,
+                seen: answer(&seen),
+                seen_ns: seen.ns,
+            });
+        }
+    }
+    let mut longer_ns = Vec::new();
+    for (cause, (of_cause, mut longer_of_cause)) in causes {
+        all.wakeups += of_cause.wakeups;
+        all.same_cause += of_cause.same_cause;
+        all.same_culprit += of_cause.same_culprit;
+        let spread = Spread::of(longer_of_cause.clone());
+        all.causes.push(BlamedOnCause { cause, longer_ns: spread, ..of_cause });
+        longer_ns.append(&mut longer_of_cause);
+    }
+    all.causes.sort_by_key(|of_cause| std::cmp::Reverse(of_cause.wakeups));
+    all.longer_ns = Spread::of(longer_ns);
+    (all.wakeups > 0).then_some(all)
+}
+
+/// Whether a share is of what held the wakeup up. Handler, scheduler and tracer are in each wakeup, and what of the
+/// first two is the tracer's does not show from outside.
+fn holds_up(share: &Share) -> bool {
+    !matches!(share.cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
+}
+
+/// What was seen, the largest share first, with the functions at the ends of sections among their frames.
+///
+/// Under `none` and `voluntary` explain does not tell sections with preemption off from other code without a point
+/// of preemption: there both delay a task by the same, so they are one share.
+fn in_terms_of_explain(seen: &[Share], ends: &[SectionEnd], model: Model) -> Vec<Share> {
+    let is_one = matches!(model, Model::None | Model::Voluntary);
+    let is_part = |share: &Share| {
+        is_one && matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint)
+    };
+    let mut shares: Vec<Share> = seen.to_vec();
+    for share in &mut shares {
+        let is_its = |end: &&SectionEnd| end.cause == share.cause && end.culprit == share.culprit;
+        share.frames.extend(ends.iter().filter(is_its).flat_map(|end| end.frames.clone()));
+    }
+    // They come in order of their lengths, so the longest part gives its name.
+    let (parts, mut shares): (Vec<Share>, Vec<Share>) = shares.into_iter().partition(is_part);
+    if let Some(first) = parts.first() {
+        let ns = parts.iter().map(|part| part.ns).sum();
+        let frames = parts.iter().flat_map(|part| part.frames.clone()).collect();
+        shares.push(Share { cause: Cause::NoPreemptionPoint, ns, frames, ..first.clone() });
+    }
+    shares.sort_by_key(|share| (share.cause == Cause::Unexplained, std::cmp::Reverse(share.ns)));
+    shares
+}
+
+/// Whether both blame the same, or explain a function that was seen at an end of a section.
+fn names(said: &Share, seen: &Share) -> bool {
+    let is_frame = |name: &str| seen.frames.iter().any(|frame| frame.name() == name);
+    let is_same = said.culprit.without_pid() == seen.culprit.without_pid();
+    is_same || matches!(&said.culprit, Culprit::Function(function) if is_frame(&function.name))
+}
+
+fn answer(share: &Share) -> Answer {
+    let Share { cause, culprit, phase, from_cpu, .. } = share.clone();
+    Answer { cause, culprit, phase, from_cpu }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::explain::{Frame, Function, Name};
+
+    use super::*;
+
+    fn share(cause: Cause, name: &str, ns: u64) -> Share {
+        let culprit = Culprit::Interrupt(Name { name: name.into() });
+        Share { cause, culprit, ns, ..Share::default() }
+    }
+
+    fn episode(blame: &[Share]) -> Episode {
+        Episode { wakeup_latency_ns: 9_000, blame: blame.to_vec(), ..Episode::default() }
+    }
+
+    /// Without ends of sections, in a kernel with full preemption.
+    fn compared(said: &[&Episode], seen: &[Episode]) -> Option<FirstBlame> {
+        first_blame(said, seen, &vec![Vec::new(); seen.len()], Model::Full)
+    }
+
+    fn in_function(cause: Cause, name: &str, ns: u64) -> Share {
+        let function = Function { name: name.into(), module: None };
+        Share { cause, culprit: Culprit::Function(function), ns, ..Share::default() }
+    }
+
+    #[test]
+    fn a_function_at_the_end_of_the_section_is_its_culprit_too() {
+        let said = episode(&[in_function(Cause::IrqOff, "free_list", 100)]);
+        let seen = episode(&[in_function(Cause::IrqOff, "free_bulk", 110)]);
+        let end = |culprit: &Share| SectionEnd {
+            cause: Cause::IrqOff,
+            culprit: culprit.culprit.clone(),
+            frames: vec![Frame::in_function("free_list", 0)],
+        };
+        for (end, want) in
+            [(end(&seen.blame[0]), 1), (end(&in_function(Cause::IrqOff, "other", 0)), 0)]
+        {
+            let ends = [vec![end]];
+            let seen = std::slice::from_ref(&seen);
+            let got = first_blame(&[&said], seen, &ends, Model::Full).unwrap();
+            assert_eq!((got.same_cause, got.same_culprit), (1, want));
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_preempted_sections_are_part_of_what_has_no_preemption_point() {
+        let said = episode(&[in_function(Cause::NoPreemptionPoint, "truncate", 100)]);
+        let seen = episode(&[
+            in_function(Cause::PreemptOff, "free_list", 60),
+            in_function(Cause::IrqOff, "other", 50),
+            Share {
+                frames: vec![Frame::in_function("truncate", 0)],
+                ..in_function(Cause::NoPreemptionPoint, "truncate", 30)
+            },
+        ]);
+        let of = |model| {
+            let seen = std::slice::from_ref(&seen);
+            first_blame(&[&said], seen, &[Vec::new()], model).unwrap()
+        };
+        for model in [Model::None, Model::Voluntary] {
+            let got = of(model);
+            assert_eq!((got.same_cause, got.same_culprit), (1, 1), "{got:#?}");
+            assert_eq!(got.longer_ns, Spread::of(vec![10]));
+        }
+        let got = of(Model::Full);
+        assert_eq!((got.same_cause, got.others[0].seen.cause), (0, Cause::PreemptOff));
+    }
+
+    #[test]
+    fn what_is_in_each_wakeup_is_not_compared() {
+        let said = episode(&[
+            share(Cause::Tracer, "", 4_000),
+            share(Cause::IrqOff, "a", 3_000),
+            share(Cause::Irq, "timer", 2_000),
+        ]);
+        let seen = episode(&[share(Cause::Irq, "timer", 5_990), share(Cause::IrqOff, "a", 3_010)]);
+        let quick = episode(&[share(Cause::Scheduler, "", 9_000)]);
+        let got = compared(&[&said, &quick], &[seen, quick.clone()]).unwrap();
+        assert_eq!((got.wakeups, got.same_cause, got.same_culprit), (1, 1, 1));
+        assert_eq!(got.longer_ns, Spread::of(vec![-10]));
+        assert!(compared(&[&quick], std::slice::from_ref(&quick)).is_none());
+    }
+
+    #[test]
+    fn what_differs_is_counted_by_the_cause_that_explain_blamed() {
+        let irqs = |name, ns| episode(&[share(Cause::IrqOff, name, ns)]);
+        let preempt = |name, ns| episode(&[share(Cause::PreemptOff, name, ns)]);
+        let said = [irqs("a", 100), irqs("a", 110), irqs("b", 120), preempt("c", 130)];
+        let seen = [irqs("a", 90), preempt("a", 110), irqs("c", 125), preempt("c", 100)];
+        let got = compared(&said.each_ref(), &seen).unwrap();
+        let counts = |of: &BlamedOnCause| (of.cause, of.wakeups, of.same_cause, of.same_culprit);
+        let causes: Vec<_> = got.causes.iter().map(counts).collect();
+        assert_eq!(causes, [(Cause::IrqOff, 3, 2, 1), (Cause::PreemptOff, 1, 1, 1)]);
+        assert_eq!(got.causes[0].longer_ns, Spread::of(vec![10, -5]));
+        assert_eq!(got.causes[1].longer_ns, Spread::of(vec![30]));
+        assert_eq!((got.wakeups, got.same_cause, got.same_culprit), (4, 3, 2));
+        assert_eq!(got.longer_ns, Spread::of(vec![-5, 10, 30]));
+        assert_eq!(got.others.len(), 2);
+    }
+}
