@@ -114,7 +114,6 @@ void *qemu_plugin_scoreboard_find(struct scoreboard *score, unsigned int cpu);
 struct array *qemu_plugin_get_registers(void);
 int qemu_plugin_read_register(struct register_handle *handle, struct byte_array *into);
 bool qemu_plugin_read_memory_vaddr(uint64_t address, struct byte_array *into, size_t length);
-void qemu_plugin_outs(const char *text);
 
 struct byte_array *g_byte_array_new(void);
 struct byte_array *g_byte_array_set_size(struct byte_array *array, unsigned int length);
@@ -125,6 +124,7 @@ int memcmp(const void *a, const void *b, size_t length);
 int strcmp(const char *a, const char *b);
 long pread(int fd, void *into, size_t length, long offset);
 long write(int fd, const void *from, size_t length);
+#define STDERR 2
 void _exit(int status) __attribute__((noreturn));
 
 #endif /* WAKESCOPE_QEMU_H */

@@ -15,10 +15,14 @@
 
 struct told told;
 
+/* QEMU shows what a plugin says by its own means only if it is asked to (-d plugin). */
 void give_up(const char *why)
 {
-	qemu_plugin_outs(why);
-	_exit(1);
+	size_t length = 0;
+
+	while (why[length])
+		length++;
+	_exit(write(STDERR, why, length) < 0 ? 2 : 1);
 }
 
 static void at_exit(plugin_id id, void *data)
@@ -69,20 +73,17 @@ EXPORT int qemu_plugin_install(plugin_id id, const struct machine_info *info, in
 		out_fd = out >= 0 ? out : out_fd;
 		plan_fd = in >= 0 ? in : plan_fd;
 	}
-	if (strcmp(info->target, "x86_64") || !info->is_system || info->cpus.most != 1) {
-		qemu_plugin_outs("scope: the machine is not x86-64 with one CPU\n");
-		return 1;
-	}
+	if (strcmp(info->target, "x86_64") || !info->is_system || info->cpus.most != 1)
+		give_up("scope: the machine is not x86-64 with one CPU\n");
 	write_to(out_fd);
 	if (plan_fd < 0) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translate_for_memory);
 		return 0;
 	}
-	if (!make_room_for_sections() || !read_plan(plan_fd) ||
-	    (plan.functions && !make_room_for_times())) {
-		qemu_plugin_outs("scope: there is no plan to read\n");
-		return 1;
-	}
+	if (!read_plan(plan_fd))
+		give_up("scope: the plan cannot be read\n");
+	if (!make_room_for_sections() || (plan.functions && !make_room_for_times()))
+		give_up("scope: there is no memory left\n");
 	make_counters();
 	{
 		const uint64_t head[] = { SCOPE_MAGIC, FORMAT, plan.shift, plan.from, plan.to };

@@ -169,7 +169,9 @@ void translate(plugin_id id, struct tb *tb)
 
 static void at_first_process(unsigned int cpu, void *data)
 {
-	_exit(write_memory() ? 0 : 1);
+	if (!write_memory())
+		give_up("scope: the kernel's memory cannot be written to the disk\n");
+	_exit(0);
 }
 
 void translate_for_memory(plugin_id id, struct tb *tb)

@@ -119,8 +119,8 @@ impl Cache {
     }
 
     /// Fails unless nobody but root and this user can change what is executed and believed in it:
-    /// kernels, emulators, package lists, guests, built kernels, modules with what they are built
-    /// with, and known checksums, and every folder above them. Nothing is made, and a cache that is
+    /// kernels, emulators with their plugins, package lists, guests, built kernels, modules with what
+    /// they are built with, what is known of kernels, and known checksums, and every folder above them. Nothing is made, and a cache that is
     /// not there is fine.
     ///
     /// Cells are looked at one by one when they are used.
@@ -130,7 +130,7 @@ impl Cache {
         }
         for name in [
             "kernels", "qemu", "guests", "images", "built", "modules", "headers", "apt", "states",
-            SUMS,
+            "plugins", "maps", SUMS,
         ] {
             check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
         }

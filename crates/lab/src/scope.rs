@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use wakescope_core::run::Run;
 use wakescope_core::scope::Scope;
@@ -23,7 +24,10 @@ use crate::kernel::Arch;
 use crate::machine::boot::Observer;
 use crate::machine::power::End;
 use crate::qemu::Version;
-use crate::store::{CellStore, Ending, Key, Lookup, Recipe, Scratch, StoreError, StoredCell};
+use crate::store::{
+    CellStore, Ending, Failed, FailureKind, Key, Lookup, Recipe, Scratch, StoreError, StoredCell,
+};
+use crate::sum;
 use crate::watch::{Step, Watch};
 
 mod distance;
@@ -32,7 +36,7 @@ mod explained;
 mod first_blame;
 pub(crate) mod plugin;
 
-pub use wakescope_decode::scope::ScopeError;
+pub use wakescope_decode::scope::{KERNEL_HEAD, ScopeError};
 
 use episodes::Latest;
 use explained::Late;
@@ -75,9 +79,12 @@ pub enum ScopeFailure {
         /// What it said, a line each.
         complaints: Vec<String>,
     },
-    /// The kernel's memory did not come.
-    #[error("the guest could not be looked into: {0}")]
-    Boot(String),
+    /// The emulator did not run the guest with the plugin.
+    #[error("the guest could not be run with the emulator's plugin: {0}")]
+    Emulation(String),
+    /// The guest was ended, because it took too long.
+    #[error("{0}")]
+    TimeUp(String),
     /// What the plugin wrote is of no use.
     #[error("what the emulator's plugin wrote cannot be used: {0}")]
     Seen(ScopeError),
@@ -152,7 +159,13 @@ pub fn scope(
     let late = measured.late(&cell);
     let plugin = plugin::build(cache, watch)?;
     let scratch = store.scratch()?;
-    let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch)?;
+    // Without room a guest cannot be looked into, whatever the emulator says of it.
+    let for_want_of_room = |failure| match failure {
+        ScopeFailure::Emulation(_) if store.check_room().is_err() => store.full().into(),
+        other => other,
+    };
+    let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch);
+    let kernel = kernel.map_err(for_want_of_room)?;
     let looks = late.as_ref().map(Late::looks).unwrap_or_default();
     let Measured { from_ns, to_ns, .. } = measured;
     let Detail { above_ns, functions, edges, episodes: most } = detail;
@@ -161,7 +174,7 @@ pub fn scope(
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
-    let runner = Observed { emulation: Emulation::default(), observer };
+    let runner = Observed::with(observer);
     let prepare = |cell: &StoredCell| again.job(cell);
     let done = verify(std::slice::from_ref(key), 1, store, &prepare, &runner, running)?;
     match done.end {
@@ -173,9 +186,8 @@ pub fn scope(
     match done.cells.into_iter().next().map(|cell| cell.repeated) {
         Some(Repeated::Same) => {}
         Some(Repeated::Differs(difference)) => return Err(ScopeFailure::Differs(difference)),
-        Some(Repeated::CannotRun(why) | Repeated::Damaged(why)) => {
-            return Err(ScopeFailure::Cell(why));
-        }
+        Some(Repeated::CannotRun(why)) => return Err(for_want_of_room(runner.failure(why))),
+        Some(Repeated::Damaged(why)) => return Err(ScopeFailure::Cell(why)),
         Some(Repeated::FailedAgain) => return Err(ScopeFailure::Cell("it failed".into())),
         Some(Repeated::NotRun) | None => {
             return Err(ScopeFailure::Cell("it was not run".into()));
@@ -208,11 +220,32 @@ pub fn scope(
 struct Observed {
     emulation: Emulation,
     observer: Observer,
+    /// Why the guest that was run last has no result.
+    failed: Mutex<Option<Failed>>,
+}
+
+impl Observed {
+    fn with(observer: Observer) -> Self {
+        Self { emulation: Emulation::default(), observer, failed: Mutex::default() }
+    }
+
+    /// The failure of a cell that could not be run, for this reason.
+    fn failure(&self, why: String) -> ScopeFailure {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match failed.as_ref().map(|failed| failed.kind) {
+            Some(FailureKind::Emulator) => ScopeFailure::Emulation(why),
+            Some(FailureKind::HostTimeLimit) => ScopeFailure::TimeUp(why),
+            _ => ScopeFailure::Cell(why),
+        }
+    }
 }
 
 impl Runner<Work> for Observed {
     fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
-        self.emulation.observe(job, folder, Some(&self.observer), cancel)
+        let ending = self.emulation.observe(job, folder, Some(&self.observer), cancel);
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        *failed = ending.failed().cloned();
+        ending
     }
 }
 
@@ -299,9 +332,7 @@ fn kernel(
     watch: &mut dyn Watch,
 ) -> Result<Kernel, ScopeFailure> {
     let place = cache.maps().join(cell.recipe.part("kernel").unwrap_or_default());
-    let kept = read_bounded(&place, LARGEST_MAP).ok();
-    let kept = kept.and_then(|bytes| String::from_utf8(bytes).ok());
-    if let Some(kernel) = kept.and_then(|text| Kernel::unpack(&text)) {
+    if let Some(kernel) = kept(&place) {
         return Ok(kernel);
     }
     let seen = scratch.path().join("memory");
@@ -311,12 +342,27 @@ fn kernel(
     match end {
         End::Restarted => {}
         End::Cancelled => return Err(ScopeFailure::Stopped),
-        other => return Err(ScopeFailure::Boot(other.to_string())),
+        end @ End::TimeUp(_) => return Err(ScopeFailure::TimeUp(end.to_string())),
+        other => return Err(ScopeFailure::Emulation(other.to_string())),
     }
     let kernel = Kernel::read(&read_seen(&seen)?).map_err(ScopeFailure::Seen)?;
     let _ = fs::remove_file(&seen);
-    Cache::write(&place, kernel.pack().as_bytes())?;
+    Cache::write(&place, summed(&kernel.pack()).as_bytes())?;
     Ok(kernel)
+}
+
+/// What stands before the checksum of what is kept of a kernel, in its last line.
+const SUM: &str = "sha256 ";
+
+fn summed(text: &str) -> String {
+    format!("{text}{SUM}{}\n", sum::of_bytes(text.as_bytes()))
+}
+
+/// What is kept of a kernel, unless the file was damaged: a name could be another one.
+fn kept(place: &Path) -> Option<Kernel> {
+    let text = String::from_utf8(read_bounded(place, LARGEST_MAP).ok()?).ok()?;
+    let (own, _) = text.rsplit_once(SUM)?;
+    (summed(own) == text).then(|| Kernel::unpack(own))?
 }
 
 /// Boots the guest of `work` until the observer ends it, or the user does.
@@ -348,7 +394,8 @@ fn read_seen(path: &Path) -> Result<Vec<u8>, ScopeFailure> {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::store::{Failed, FailureKind, Ingredients};
+    use crate::store::Ingredients;
+    use crate::testing::Folder;
 
     /// A recipe of a machine like the lab's, with this word for each of these of its own.
     fn recipe(change: (&str, &str)) -> Recipe {
@@ -363,6 +410,23 @@ mod tests {
             arguments: &arguments,
             command_line: &cmdline.replacen(change.0, change.1, 1),
         })
+    }
+
+    #[test]
+    fn what_is_kept_of_a_kernel_is_not_believed_if_it_was_damaged() {
+        let folder = Folder::new("kept-kernel");
+        let place = folder.path().join("kernel");
+        let text = format!("{KERNEL_HEAD}\n0\nf ffffffff81000000 lock\nend\n");
+        let read = |text: &str| {
+            fs::write(&place, text).unwrap();
+            kept(&place)
+        };
+        let whole = summed(&text);
+        assert_eq!(read(&whole), Kernel::unpack(&text));
+        assert!(read(&whole).is_some());
+        for damaged in [&whole.replace("lock", "look"), &text, &whole[..whole.len() - 1]] {
+            assert_eq!(read(damaged), None, "{damaged}");
+        }
     }
 
     #[test]

@@ -217,11 +217,14 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
             .iter()
             .fold(failure, |failure, line| failure.because(clean(line, 200)))
             .try_this("install another compiler: gcc 8 or clang 8 and newer are known to work"),
-        ScopeFailure::Boot(_) => failure
-            .because(
-                "the emulator boots the guest with a plugin, which some builds of QEMU cannot load",
-            )
+        ScopeFailure::Emulation(_) => failure
+            .because("some builds of QEMU cannot load plugins, and newer ones may need another")
             .try_this("let the lab fetch its own: wakescope lab fetch qemu, and run the lab again"),
+        ScopeFailure::TimeUp(_) => failure.try_this("give it more time: --timeout 2h"),
+        ScopeFailure::Seen(ScopeError::NoSymbols | ScopeError::Lacks(_)) => failure
+            .because("symbols say where the kernel's ways in and its preempt count are")
+            .try_this("build the kernel with CONFIG_KALLSYMS=y and CONFIG_KALLSYMS_ALL=y")
+            .try_this("what the cell itself measured needs none of them, and stays valid"),
         ScopeFailure::Seen(ScopeError::EdgesLost(_)) => failure
             .try_this("see its sections alone: --episodes 0")
             .try_this("or run the lab with fewer wakeups: --samples N"),
@@ -253,11 +256,17 @@ mod tests {
             (ScopeFailure::Kaslr, "nokaslr", "--append kaslr"),
             (ScopeFailure::NoCompiler, "no C compiler", "apt install gcc"),
             (
-                ScopeFailure::Boot("it ended".into()),
+                ScopeFailure::Emulation("it ended".into()),
                 "some builds of QEMU cannot load",
                 "fetch qemu",
             ),
-            (ScopeFailure::Seen(ScopeError::NoSymbols), "CONFIG_KALLSYMS", "another kernel"),
+            (ScopeFailure::TimeUp("it did not end".into()), "did not end", "--timeout"),
+            (ScopeFailure::Seen(ScopeError::NoSymbols), "no symbols", "CONFIG_KALLSYMS_ALL=y"),
+            (
+                ScopeFailure::Seen(ScopeError::Lacks("__preempt_count")),
+                "__preempt_count",
+                "CONFIG_KALLSYMS_ALL=y",
+            ),
             (ScopeFailure::Seen(ScopeError::Cut), "cut short", "disk is full"),
             (ScopeFailure::Seen(ScopeError::EdgesLost(5)), "5 changes", "--episodes 0"),
         ] {

@@ -44,6 +44,8 @@ impl Trap {
             "kernels/amd64/6.1.0-9-cloud/image",
             "guests/guest.cpio",
             "apt/kernels-amd64/apt.conf",
+            "plugins/0123456789abcdef/scope.so",
+            "maps/0123",
             "sums.json",
         ] {
             let path = trap.cache.join(file);
@@ -143,6 +145,8 @@ fn a_cache_of_another_user_is_refused_by_every_command() {
         ".cache/wakescope/kernels/amd64/6.1.0-9-cloud/image",
         ".cache/wakescope/guests/guest.cpio",
         ".cache/wakescope/apt/kernels-amd64/apt.conf",
+        ".cache/wakescope/plugins/0123456789abcdef/scope.so",
+        ".cache/wakescope/maps/0123",
         ".cache/wakescope/sums.json",
         ".cache/wakescope/cells",
         ".cache/wakescope/locks",

@@ -19,6 +19,7 @@ mod confined;
 mod disk;
 mod hostile;
 mod inputs;
+mod scope;
 mod signals;
 mod written;
 

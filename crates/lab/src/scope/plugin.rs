@@ -50,6 +50,9 @@ const FLAGS: [&str; 9] = [
 
 const FILE: &str = "scope.so";
 
+/// The checksum of that file. A disk can damage it, and what the emulator then loads is not known.
+const FILE_SUM: &str = "scope.sum";
+
 /// Characters of the name of its folder.
 const KEY_LENGTH: usize = 16;
 
@@ -81,18 +84,25 @@ pub(crate) fn is_plugin(name: &str, folder: &Path) -> bool {
     let is_named = name.len() == KEY_LENGTH && name.bytes().all(|b| b.is_ascii_hexdigit());
     let is_own = |path: &Path| {
         let ending = path.extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| ["c", "h"].contains(&ending)) || path.ends_with(FILE)
+        let is_source = ending.is_some_and(|ending| ["c", "h"].contains(&ending));
+        is_source || path.ends_with(FILE) || path.ends_with(FILE_SUM)
     };
     let mut entries = fs::read_dir(folder).into_iter().flatten();
     let only_own = entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.path())));
     is_named && only_own && folder.join(FILE).is_file()
 }
 
+/// Whether the plugin in `place` is what was built.
+fn is_whole(place: &Path) -> bool {
+    let sum = sum::of_file(&place.join(FILE)).ok();
+    sum.is_some() && fs::read_to_string(place.join(FILE_SUM)).ok() == sum
+}
+
 /// Where the plugin is: in the cache, built now unless the same compiler has built it before.
 pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, ScopeFailure> {
     let (compiler, place) = place(cache, watch)?;
     let path = place.join(FILE);
-    if path.is_file() {
+    if is_whole(&place) {
         return Ok(path);
     }
     let stage = cache.stage(&place)?;
@@ -110,6 +120,9 @@ pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, Sco
         let complaints = lines.split_off(lines.len().saturating_sub(LINES));
         return Err(ScopeFailure::Compiler { compiler, complaints });
     }
+    let sum = sum::of_file(&stage.path().join(FILE)).map_err(CacheError::io("read", &path))?;
+    let file = stage.path().join(FILE_SUM);
+    write_new(&file, sum.as_bytes()).map_err(CacheError::io("write", &file))?;
     stage.commit()?;
     Ok(path)
 }
@@ -154,10 +167,15 @@ mod tests {
         // It names what the emulator is to call, and no library.
         let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
         assert!(has("qemu_plugin_install") && has("qemu_plugin_version") && !has("libc.so"));
-        std::fs::write(&path, "kept").unwrap();
-        assert_eq!(build(&cache, &mut Unwatched).unwrap(), path);
-        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
         let folder = path.parent().unwrap();
+        let notes = folder.join("scope.c");
+        std::fs::write(&notes, "kept").unwrap();
+        assert_eq!(build(&cache, &mut Unwatched).unwrap(), path);
+        assert_eq!(std::fs::read(&notes).unwrap(), b"kept");
+        // What was damaged is built anew.
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert_eq!(build(&cache, &mut Unwatched).unwrap(), path);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
         assert_eq!(current(&cache).as_deref(), Some(folder));
         let name = folder.file_name().unwrap().to_str().unwrap();
         assert!(is_plugin(name, folder) && !is_plugin("plugin", folder));

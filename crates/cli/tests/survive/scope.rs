@@ -1,0 +1,266 @@
+//! `wakescope scope` of cells that cannot be looked into. No guest is booted: the emulator is a script, and so
+//! is the compiler that its plugin is built with.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use wakescope_core::run::Run;
+use wakescope_lab::cache::Cache;
+use wakescope_lab::kernel::Arch;
+use wakescope_lab::machine::Machine;
+use wakescope_lab::parcel::{Item, pack};
+use wakescope_lab::qemu::Qemu;
+use wakescope_lab::scope::KERNEL_HEAD;
+use wakescope_lab::store::{CellStore, Claim, Ending, Ingredients, Label, Meta, Recipe};
+use wakescope_lab::sum::{Memo, of_bytes};
+
+use crate::common::bench::{Disk, Ended, Running, Test};
+use crate::common::made_up_kernel::{End, MadeUp};
+use crate::common::measured::names;
+
+/// Finds the descriptors that the emulator is given: of results, and of what the plugin writes. All have one
+/// digit, for no other files are open.
+const DESCRIPTORS: &str = r#"
+for word in "$@"; do
+    case $word in
+    file,id=results,path=/dev/fdset/*) results=${word#*/fdset/}; results=${results%%,*} ;;
+    file=/proc/self/fd/*,out=*)
+        seen=${word#*,out=}; seen=${seen%%,*}
+        case $word in *,plan=*) has_plan=yes ;; *) has_plan= ;; esac ;;
+    esac
+done
+"#;
+
+/// The number of the plugin's format, as it stands in its header.
+fn format() -> u8 {
+    let header = include_str!("../../../../plugin/scope.h");
+    let line = header.lines().find_map(|line| line.strip_prefix("#define FORMAT "));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// A stored cell whose kernel, guest, emulator and compiler are made up.
+struct MadeUpCell {
+    test: Test,
+    cache: PathBuf,
+    qemu: PathBuf,
+    /// A folder of programs that are found.
+    path: PathBuf,
+    kernel: PathBuf,
+    key: String,
+}
+
+fn write_script(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Renamed, so that nobody has it open for writing when it is executed.
+    let unfinished = path.with_extension("unfinished");
+    fs::write(&unfinished, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(unfinished, path).unwrap();
+}
+
+impl MadeUpCell {
+    /// `body` is run in place of a guest. It has `$DIR`, the test's folder, `$results` and `$seen`, descriptors,
+    /// and `$has_plan`. In each word of the emulator's arguments and of the kernel's command line, `change` is made.
+    fn new(name: &str, body: &str, change: (&str, &str)) -> Self {
+        let test = Test::new(name);
+        let dir = test.dir.display();
+        let (cache, path) = (test.dir.join("cache"), test.dir.join("bin"));
+        let qemu = test.dir.join("emulator/qemu-system-x86_64");
+        write_script(
+            &qemu,
+            &format!(
+                "DIR='{dir}'\ncase \" $* \" in *' -kernel '*) ;; *) echo 'QEMU emulator version 10.0.0'; exit ;; \
+                 esac\n{DESCRIPTORS}\n{body}"
+            ),
+        );
+        write_script(&path.join("cc"), "[ \"$1\" = --version ] || echo plugin >scope.so");
+        // Compilers are started through these.
+        for tool in ["/usr/bin/env", "/bin/sh"] {
+            symlink(tool, path.join(Path::new(tool).file_name().unwrap())).unwrap();
+        }
+        let kernel = MadeUp::new(End::Hang).write(&test.dir, "kernel");
+        fs::create_dir_all(cache.join("guests")).unwrap();
+        fs::write(cache.join("guests/guest.cpio"), "guest").unwrap();
+        let mut cell = Self { test, cache, qemu, path, kernel, key: String::new() };
+        cell.store(change);
+        cell
+    }
+
+    /// Stores the cell, and what its guest sent.
+    fn store(&mut self, change: (&str, &str)) {
+        let cache = Cache::at(&self.cache);
+        let store = CellStore::open(&cache.cells()).unwrap();
+        let mut memo = Memo::open(&cache);
+        let qemu = Qemu::find(Arch::Amd64, Some(&self.qemu), &cache, &mut memo).unwrap();
+        let machine = Machine::new(Arch::Amd64);
+        let arguments: Vec<String> =
+            machine.arguments().iter().map(|word| word.replace(change.0, change.1)).collect();
+        let cmdline =
+            machine.cmdline(Some("full"), "", "lab-guest").replacen(change.0, change.1, 1);
+        let recipe = Recipe::new(&Ingredients {
+            kernel_sha256: &self.kernel_sum(),
+            guest_sha256: &of_bytes(b"guest"),
+            emulator: &format!("{} {}", qemu.banner, qemu.sha256),
+            arguments: &arguments,
+            command_line: &cmdline,
+        });
+        let Claim::Free(slot) = store.begin(&recipe).unwrap() else { panic!("it is there") };
+        self.key = recipe.key().to_string();
+        let schema = wakescope_core::run::SCHEMA.into();
+        let id = self.key[..16].into();
+        let run = Run { schema, id, origin_ns: 5_000, ..Run::default() };
+        let facts = r#"{"error":null,"time_up":false,"began_ns":1,"ended_ns":2}"#;
+        let files = [("guest.json", facts.into()), ("run.json", run.to_json())];
+        for (name, text) in files.iter().chain([&("console.log", String::new())]) {
+            fs::write(slot.folder().join(name), text).unwrap();
+        }
+        let kernel = self.kernel.display().to_string();
+        let label = Label { kernel, load: "find".into(), ..Label::default() };
+        slot.commit(Ending::Measured, &Meta { label, ..Meta::default() }).unwrap();
+        let items: Vec<Item> =
+            files.iter().map(|(name, text)| Item::new(name, text.as_str())).collect();
+        fs::write(self.test.dir.join("parcel"), pack(&items)).unwrap();
+    }
+
+    fn kernel_sum(&self) -> String {
+        of_bytes(&fs::read(&self.kernel).unwrap())
+    }
+
+    /// What is known of its kernel need not be asked for.
+    fn know_kernel(self) -> Self {
+        let maps = self.cache.join("maps");
+        fs::create_dir(&maps).unwrap();
+        let text = format!("{KERNEL_HEAD}\n0\nend\n");
+        let sum = of_bytes(text.as_bytes());
+        fs::write(maps.join(self.kernel_sum()), format!("{text}sha256 {sum}\n")).unwrap();
+        self
+    }
+
+    fn scope(&self, args: &[&str]) -> Ended {
+        let mut command = self.test.command(&[&["scope", &self.key], args].concat());
+        command.args(["--qemu", self.qemu.to_str().unwrap()]).env("PATH", &self.path);
+        command.env("WAKESCOPE_CACHE", &self.cache).env_remove("WAKESCOPE_QEMU");
+        Running::start(&mut command).output()
+    }
+
+    /// Fails unless it is refused with these words, and neither an emulator nor a file is left.
+    #[track_caller]
+    fn assert_refused(&self, args: &[&str], words: &[&str]) {
+        let ended = self.scope(args);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        for word in words.iter().chain(&["→"]) {
+            assert!(ended.stderr.contains(word), "{word:?} is not in {}", ended.stderr);
+        }
+        let left: Vec<String> = names(&self.cache.join("cells"))
+            .into_iter()
+            .filter(|name| *name != self.key && !name.ends_with(".lock"))
+            .collect();
+        assert_eq!(left, [""; 0]);
+        let unfinished = |name: &String| name.starts_with('.');
+        assert!(!names(&self.cache.join("plugins")).iter().any(unfinished));
+        assert_eq!(self.emulators(), [""; 0]);
+    }
+
+    fn emulators(&self) -> Vec<String> {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let commands = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        let texts = commands.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "));
+        let mark = self.qemu.display().to_string();
+        texts.filter(|text| text.contains(&mark) && text.contains(" -kernel ")).collect()
+    }
+}
+
+/// A word that no argument has.
+const UNCHANGED: (&str, &str) = ("\n", "");
+
+#[test]
+fn cells_of_other_machines_are_refused_by_name() {
+    for (change, words) in [
+        (("nokaslr", "kaslr"), ["booted without nokaslr", "--append kaslr"]),
+        (("1", "2"), ["2 CPUs", "--experimental-smp"]),
+    ] {
+        let cell = MadeUpCell::new("scope-machine", "exit 1", change);
+        cell.assert_refused(&[], &words);
+        assert!(!cell.cache.join("plugins").exists(), "a plugin was built for nothing");
+    }
+}
+
+#[test]
+fn a_plugin_that_cannot_be_built_is_refused() {
+    let cell = MadeUpCell::new("scope-compiler", "exit 1", UNCHANGED);
+    write_script(&cell.path.join("cc"), "echo 'stdint.h: No such file' >&2; exit 1");
+    cell.assert_refused(&[], &["cannot build", "stdint.h: No such file", "another compiler"]);
+    fs::remove_file(cell.path.join("cc")).unwrap();
+    cell.assert_refused(&[], &["no C compiler", "apt install gcc"]);
+}
+
+#[test]
+fn an_emulator_that_cannot_load_the_plugin_is_named_with_its_reason() {
+    let body = "echo 'qemu: plugin requires API version 9' >&2; exit 1";
+    let words = ["the emulator refused", "requires API version 9", "wakescope lab fetch qemu"];
+    let cell = MadeUpCell::new("scope-plugin", body, UNCHANGED);
+    // As it asks the kernel for its symbols, and as it runs the cell.
+    cell.assert_refused(&[], &words);
+    cell.know_kernel().assert_refused(&[], &words);
+}
+
+#[test]
+fn kernels_without_symbols_and_memory_that_is_cut_are_refused() {
+    let format = format();
+    for (end, words) in [
+        (r"\0\0\0\0\0\0\0\0", ["no symbols", "CONFIG_KALLSYMS_ALL=y"]),
+        (r"\0\0\0", ["cut short", "make room"]),
+    ] {
+        let body = format!(r"printf 'kememory\{format:o}\0\0\0\0\0\0\0{end}' >&$seen");
+        MadeUpCell::new("scope-memory", &body, UNCHANGED).assert_refused(&[], &words);
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_or_of_another_result_is_refused() {
+    let format = format();
+    let head = format!(r"printf 'akescope\{format:o}\0\0\0\0\0\0\0");
+    let zeros = r"\0\0\0\0\0\0\0\0".repeat(3);
+    let stream = format!("{head}{zeros}' >&$seen");
+    let whole = r#"cat "$DIR/parcel" >&$results"#;
+    for (body, words) in [
+        (format!("{stream}; {whole}"), ["cut short", "make room"]),
+        (format!(": >&$seen; {whole}"), ["not what the plugin writes", "another kernel"]),
+        (stream, ["not the stored one", "lab verify"]),
+    ] {
+        let cell = MadeUpCell::new("scope-stream", &format!("PATH=/bin; {body}"), UNCHANGED);
+        cell.know_kernel().assert_refused(&[], &words);
+    }
+}
+
+#[test]
+fn a_guest_that_does_not_end_is_ended() {
+    let cell = MadeUpCell::new("scope-endless", "PATH=/bin; exec sleep 1000", UNCHANGED);
+    cell.assert_refused(&["--timeout", "100ms"], &["did not end within 100 ms", "--timeout"]);
+    let cell = cell.know_kernel();
+    cell.assert_refused(&["--timeout", "100ms"], &["did not end within 100 ms", "--timeout"]);
+}
+
+#[test]
+fn a_full_disk_is_said_to_be_full() {
+    // As the plugin does when it cannot write.
+    let body = "PATH=/bin; head -c 16000000 /dev/zero >&$seen; exit 1";
+    for knows_kernel in [false, true] {
+        let cell = MadeUpCell::new("scope-full", body, UNCHANGED);
+        let cell = if knows_kernel { cell.know_kernel() } else { cell };
+        let cells = cell.cache.join("cells");
+        let kept = cell.test.dir.join("kept");
+        fs::rename(&cells, &kept).unwrap();
+        fs::create_dir(&cells).unwrap();
+        let name = "a_full_disk_is_said_to_be_full";
+        let Some(_disk) = Disk::mount(&cells, "size=8m", name) else { return };
+        let copied = std::process::Command::new("/bin/cp")
+            .arg("-r")
+            .arg(kept.join(&cell.key))
+            .arg(&cells)
+            .status();
+        assert!(copied.unwrap().success());
+        cell.assert_refused(&[], &["no space left"]);
+    }
+}
