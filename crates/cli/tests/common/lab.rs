@@ -258,9 +258,13 @@ impl Bench {
         all
     }
 
-    /// Takes from `other` what its guests told about their kernels: that is no result, but takes
-    /// longer than most.
-    pub(crate) fn take_checks(&self, other: &Self) {
+    /// Takes from `other` what its guests told about their kernels, and the machines that it saved: these are no
+    /// results, but take longer than most.
+    pub(crate) fn take_kernels(&self, other: &Self) {
+        let states = other.cache.join("states");
+        if states.exists() {
+            symlink(states, self.cache.join("states")).unwrap();
+        }
         for name in other.cells() {
             let from = other.cache.join("cells").join(&name);
             if from.join("check.json").exists() {

@@ -14,7 +14,7 @@ use crate::common::lab::{Bench, KERNEL, first_lab};
 fn the_clock_of_a_guest_wakes_its_probe() {
     let Some((stock, pool, _)) = first_lab("the_clock_of_a_guest_wakes_its_probe") else { return };
     let bench = Bench::new(stock, "rtc");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let what = [
         "--kernel",
         KERNEL,

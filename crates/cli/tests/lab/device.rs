@@ -19,7 +19,7 @@ fn the_kernels_own_stamps_divide_each_wakeup_of_its_device() {
         return skip(name, &why);
     }
     let bench = Bench::new(stock, "device");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
     let how = ["--stimulus", "device", "--samples", "200", "--explain", "--above", "1us"];
     let ran = bench.run(&[&what[..], &how].concat());

@@ -20,7 +20,7 @@ fn a_task_of_a_higher_priority_is_found() {
         culprit: "disturb-fifo",
     };
     let bench = Bench::new(stock, "disturbed");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     fifo.assert_found(&bench, 5);
 }
 

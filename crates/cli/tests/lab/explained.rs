@@ -23,7 +23,7 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let name = "a_bound_stands_beside_the_latest_wakeup";
     let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "bound");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let ran = run(&bench, &["--bound"]);
     assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
     let bound = ran.cell().bound.as_ref().expect("it was asked for");
@@ -58,7 +58,7 @@ fn wakeups_by_another_thread_are_explained_in_a_guest() {
     let name = "wakeups_by_another_thread_are_explained_in_a_guest";
     let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "futex");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let what = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--samples", "200"];
     let how = ["--preempt", "full", "--stimulus", "futex", "--explain", "--above", "5us"];
     let ran = bench.run(&[&what[..], &how].concat());

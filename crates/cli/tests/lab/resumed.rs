@@ -25,7 +25,7 @@ fn what_is_finished_is_kept_and_the_rest_resumed() {
     let name = "what_is_finished_is_kept_and_the_rest_resumed";
     let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "resumed");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let running = bench.start(&THREE);
     eventually("a cell is finished", || !bench.measurements().is_empty());
     kill("INT", &[running.pid()]);
@@ -49,7 +49,7 @@ fn two_labs_that_share_a_cache_run_each_cell_once() {
     let name = "two_labs_that_share_a_cache_run_each_cell_once";
     let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "shared");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let (one, other) = (bench.start(&THREE), bench.start(&THREE));
     let (one, other) = (Ran::of(one.output()), Ran::of(other.output()));
     for ran in [&one, &other] {

@@ -292,7 +292,7 @@ fn cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu() {
     }
     let Some((stock, pool, first)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "hogs");
-    bench.take_checks(&pool);
+    bench.take_kernels(&pool);
     let Some(hogs) = Hogs::start() else {
         return skip(name, "SCHED_FIFO is not permitted");
     };
