@@ -34,9 +34,11 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
 }
 
 /// What no replay knows.
-const LIMITS: [&str; 2] = [
+const LIMITS: [&str; 3] = [
     "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
      another order, and batches have other sizes: both are left as they were recorded.",
+    "The ranges are those of phases of this one course. Another boot or seed has other longest sections, \
+     so its largest latency can lie outside: compare cells of several seeds.",
     "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not.",
 ];
 
@@ -283,6 +285,7 @@ mod tests {
             " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
             "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
             "batches have other sizes",
+            "Another boot or seed has other longest sections",
         ] {
             assert!(
                 text.replace("\n   ", " ").replace("\n ", " ").contains(part),
