@@ -7,7 +7,6 @@ mod clocks;
 mod common;
 mod confined;
 mod confinement;
-mod device;
 mod disturbed;
 mod equipment;
 mod explained;

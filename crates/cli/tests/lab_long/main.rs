@@ -12,10 +12,12 @@ use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 
+mod busy;
 mod card;
 #[path = "../common/mod.rs"]
 mod common;
 mod counted;
+mod device;
 mod gpio;
 mod hidden;
 mod injected;

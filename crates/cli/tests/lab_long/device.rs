@@ -9,17 +9,16 @@ use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 
 use crate::common::bench::skip;
-use crate::common::lab::{Bench, KERNEL, first_lab};
+use crate::common::lab::{Bench, KERNEL};
 
 #[test]
 fn the_kernels_own_stamps_divide_each_wakeup_of_its_device() {
     let name = "the_kernels_own_stamps_divide_each_wakeup_of_its_device";
-    let Some((stock, pool, _)) = first_lab(name) else { return };
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     if let Err(why) = stock.build_module(KERNEL) {
         return skip(name, &why);
     }
     let bench = Bench::new(stock, "device");
-    bench.take_kernels(&pool);
     let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
     let how = ["--stimulus", "device", "--samples", "200", "--explain", "--above", "1us"];
     let ran = bench.run(&[&what[..], &how].concat());
