@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use wakescope_core::explain::{Cause, Share};
+use wakescope_core::explain::Cause;
 use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::run::Run;
 use wakescope_core::scope::{Row, Scope};
@@ -100,11 +100,6 @@ fn assert_time_is_in_functions(scope: &Scope) {
     assert!((spent.total_ns / 2..spent.total_ns * 3 / 4).contains(&most.ns), "{spent:?}");
 }
 
-/// Handler, scheduler and tracer: what of the first two is the tracer's does not show from outside.
-fn is_of_each_wakeup(cause: Cause) -> bool {
-    matches!(cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
-}
-
 /// The latest wakeups of a cell with explain, as the emulator saw them: every nanosecond has a cause, and what
 /// held the wakeup up first is what explain says.
 #[track_caller]
@@ -120,13 +115,11 @@ fn assert_wakeups_are_explained(scope: &Scope, run: &Run) {
         assert_eq!(all, seen.wakeup_latency_ns, "{seen:#?}");
         assert_eq!(seen.components.unwrap().total_ns(), seen.wakeup_latency_ns, "{seen:#?}");
         assert!(seen.blame.iter().all(|share| share.cause != Cause::Unexplained), "{seen:#?}");
-        let first =
-            |blame: &[Share]| blame.iter().find(|share| !is_of_each_wakeup(share.cause)).cloned();
-        let [first_seen, first_said] =
-            [&seen.blame, &said.blame].map(|blame| first(blame).unwrap());
-        assert_eq!(first_seen.cause, first_said.cause, "{seen:#?}\n{said:#?}");
         assert!(!seen.timeline.is_empty(), "{seen:#?}");
     }
+    let first = scope.first_blame.as_ref().unwrap();
+    let all = run.worst.len() as u64;
+    assert_eq!((first.wakeups, first.same_cause), (all, all), "{first:#?}");
 }
 
 /// The first blame of explain is a section's or something else's as the emulator saw it, and lengths differ by
