@@ -243,7 +243,7 @@ fn the_kernel_asks_at_its_places_and_where_modules_call() {
 
 #[test]
 fn what_only_voluntary_gives_up_none_goes_on_with() {
-    // Task 1 gives up the CPU where it might sleep; task 2 has it for 100 ns, then 1 goes on for 30 ns.
+    // A task gives up the CPU where it might sleep; another has it for 100 ns, then the first goes on for 30 ns.
     let given_up = |asked, caller: &str| {
         let mut list = edges(vec![
             (0, EdgeKind::Switch(TaskId(1))),
