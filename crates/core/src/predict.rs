@@ -33,6 +33,10 @@ pub struct Prediction {
     pub path: Option<Path>,
     /// What the cell measured.
     pub measured: Measured,
+    /// Where the replay of the model that ran does not come to what was measured: what it says of other models, and
+    /// of sections broken up, can be off by as much.
+    #[serde(default)]
+    pub not_repeated: Vec<NotRepeated>,
     /// Functions that were broken, as asked for.
     #[serde(default)]
     pub breaks: Vec<Break>,
@@ -82,6 +86,44 @@ pub struct Measured {
     pub p999_ns: Option<u64>,
     /// The latest.
     pub max_ns: Option<u64>,
+}
+
+/// A measured figure that lies outside of what a replay of the same model says, by more than
+/// [`NotRepeated::NEAR_PERCENT`] of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRepeated {
+    /// Which: `p99`, `p99.9` or `max`. Medians often lie beside a jump of the distribution, and are not compared.
+    pub figure: String,
+    /// What was measured, ns.
+    pub measured_ns: u64,
+    /// The replayed figure: less in one phase of twenty, ns.
+    pub low_ns: u64,
+    /// The replayed figure: more in one phase of twenty, ns.
+    pub high_ns: u64,
+}
+
+impl NotRepeated {
+    /// How far outside a measured figure may lie, in percent: by chance one in ten lies outside at all, for the
+    /// range leaves out a tenth of the phases.
+    pub const NEAR_PERCENT: u64 = 10;
+
+    /// All figures of which that is so.
+    pub fn of(measured: &Measured, replayed: &Latencies) -> Vec<Self> {
+        let figures = [
+            ("p99", measured.p99_ns, replayed.p99),
+            ("p99.9", measured.p999_ns, replayed.p999),
+            ("max", measured.max_ns, replayed.max),
+        ];
+        let outside = |(figure, measured_ns, range): (&str, Option<u64>, Option<Range>)| {
+            let (measured_ns, Range { low_ns, high_ns, .. }) = (measured_ns?, range?);
+            let is_above = |one: u64, other: u64| {
+                u128::from(one) * 100 > u128::from(other) * u128::from(100 + Self::NEAR_PERCENT)
+            };
+            let is_outside = is_above(measured_ns, high_ns) || is_above(low_ns, measured_ns);
+            is_outside.then(|| Self { figure: figure.into(), measured_ns, low_ns, high_ns })
+        };
+        figures.into_iter().filter_map(outside).collect()
+    }
 }
 
 /// A function that is broken up.
@@ -172,4 +214,34 @@ pub struct Step {
     pub before_ns: u64,
     /// The latest wakeup with it, ns.
     pub after_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_replay_of_the_same_model_does_not_repeat() {
+        let range = Some(Range { median_ns: 150, low_ns: 100, high_ns: 200 });
+        let replayed = Latencies { p99: range, p999: range, max: range, ..Latencies::default() };
+        for (measured_ns, want) in [
+            (None, false),
+            (Some(0), true),
+            (Some(90), true),
+            (Some(91), false),
+            (Some(150), false),
+            (Some(220), false),
+            (Some(221), true),
+            (Some(u64::MAX), true),
+        ] {
+            let measured =
+                Measured { p50_ns: Some(1), p99_ns: Some(150), p999_ns: None, max_ns: measured_ns };
+            let got = NotRepeated::of(&measured, &replayed);
+            let figures: Vec<&str> = got.iter().map(|one| &one.figure[..]).collect();
+            assert_eq!(figures, if want { vec!["max"] } else { vec![] }, "{measured_ns:?}");
+        }
+        let measured = Measured { p99_ns: Some(9), p999_ns: Some(9), ..Measured::default() };
+        assert_eq!(NotRepeated::of(&measured, &replayed).len(), 2);
+        assert_eq!(NotRepeated::of(&measured, &Latencies::default()), []);
+    }
 }

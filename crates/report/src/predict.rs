@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use wakescope_core::predict::{Latencies, Measured, Predicted, Prediction, Range, Ranking, Reach};
+use wakescope_core::predict::{
+    Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
+};
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::findings::wrapped;
@@ -20,8 +22,11 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.strong(&wrapped(&headline(prediction), WIDTH, "")));
     let _ = write!(out, "\n{}", table(prediction, style));
+    if let Some(warning) = not_repeated(prediction) {
+        let _ = writeln!(out, " {}", style.strong(&wrapped(&warning, WIDTH - 3, "   ")));
+    }
     for note in notes(prediction) {
-        let _ = writeln!(out, " {}", wrapped(&note, WIDTH - 1, "   "));
+        let _ = writeln!(out, " {}", wrapped(&note, WIDTH - 3, "   "));
     }
     if let Some(ranking) = &prediction.next {
         let _ = write!(out, "\n{}", steps(ranking, style));
@@ -126,6 +131,24 @@ fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
     cells
 }
 
+/// `The replay does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs, but 12.7 µs was measured. …`
+fn not_repeated(prediction: &Prediction) -> Option<String> {
+    let part = |one: &NotRepeated| {
+        let [low, high, measured] = [one.low_ns, one.high_ns, one.measured_ns].map(SpanNs);
+        format!("{} is {low}–{high}, but {measured} was measured", clean(&one.figure, NAME))
+    };
+    let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "The replay does not repeat what was measured: under {}, which ran, {}. Loops that look by themselves \
+             whether somebody waits are not seen, and some work begins in step with the wakeups of a cell. Figures \
+             of other models, and of what is broken up, can be off by as much.",
+            prediction.recorded,
+            parts.join("; ")
+        )
+    })
+}
+
 /// Why a model has no figures, or only a bound.
 fn notes(prediction: &Prediction) -> Vec<String> {
     let note = |predicted: &Predicted| {
@@ -192,7 +215,7 @@ fn steps(ranking: &Ranking, style: Style) -> String {
             SpanNs(step.before_ns),
             SpanNs(step.after_ns)
         );
-        let _ = writeln!(out, " {}", wrapped(&line, WIDTH - 1, "    "));
+        let _ = writeln!(out, " {}", wrapped(&line, WIDTH - 4, "    "));
     }
     out
 }
@@ -292,6 +315,23 @@ mod tests {
                 "{part}: {text}"
             );
         }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn what_the_replay_does_not_repeat_is_said_before_all_else() {
+        let mut prediction = prediction();
+        assert_eq!(not_repeated(&prediction), None);
+        prediction.not_repeated = vec![NotRepeated {
+            figure: "max".into(),
+            measured_ns: 12_700,
+            low_ns: 16_900,
+            high_ns: 66_100,
+        }];
+        let text = text(&prediction, Style::default());
+        let warning =
+            "does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs, but";
+        assert!(text.replace("\n   ", " ").contains(warning), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use wakescope_core::predict::{
-    Break, Latencies, Measured, Path, Predicted, Prediction, Range, Ranking, Reach, SCHEMA, Step,
+    Break, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking, Reach,
+    SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
 
@@ -31,6 +32,12 @@ fn full() -> Prediction {
         wakeups: 1_000,
         path: Some(Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 }),
         measured: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(3), max_ns: Some(4) },
+        not_repeated: vec![NotRepeated {
+            figure: "max".into(),
+            measured_ns: 4,
+            low_ns: 5,
+            high_ns: 9,
+        }],
         breaks: vec![break_of("free_pages")],
         limit_sections_ns: Some(500_000),
         models: vec![

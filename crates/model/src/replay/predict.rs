@@ -2,7 +2,8 @@
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{
-    Break, Latencies, Measured, Path, Predicted, Prediction, Range, Ranking, Reach, SCHEMA, Step,
+    Break, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking, Reach,
+    SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
@@ -125,6 +126,11 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
         every_ns: *every_ns,
         sections: sections_of(function, *every_ns),
     });
+    let measured = measured(run);
+    let of_recorded = predicted.iter().find(|of| of.model == recorded);
+    let of_recorded = of_recorded.and_then(|of| of.as_recorded);
+    let not_repeated =
+        of_recorded.map_or_else(Vec::new, |replayed| NotRepeated::of(&measured, &replayed));
     Ok(Prediction {
         schema: SCHEMA.into(),
         recorded,
@@ -133,7 +139,8 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
         phases: PHASES,
         wakeups: replay.wakeups,
         path: replay.path(),
-        measured: measured(run),
+        measured,
+        not_repeated,
         breaks: broken.collect(),
         limit_sections_ns: question.limit_sections_ns,
         models: predicted.into(),
