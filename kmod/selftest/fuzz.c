@@ -5,10 +5,16 @@
  *
  * The seed is in the log. Nothing waits for longer than a section: reads do not
  * block, and requests that make sense are short.
+ *
+ * With several CPUs as many threads operate on the same files at once: one closes
+ * what another uses, and unloads the module while another opens a device. CPUs go
+ * and come back meanwhile.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,9 +28,15 @@
 
 #define SEED 20260000ULL
 #define FILES 24
+#define THREADS_MAX 8
 #define US 1000ULL
 
-static uint64_t state;
+/* Open files, which all threads use; -1 is none. */
+static int files[FILES];
+/* Nobody may touch it. */
+static void *closed;
+
+static __thread uint64_t state;
 
 static uint64_t chance(void)
 {
@@ -58,7 +70,7 @@ static uint64_t number(uint64_t usual)
 }
 
 /* One that would make long sections, or very many, is made small. */
-static void inject_any(int fd, void *closed)
+static void inject_any(int fd)
 {
 	struct wakescope_injection asked = {
 		.version = below(32) ? WAKESCOPE_INJECT_VERSION : chance(),
@@ -91,7 +103,7 @@ static void inject_any(int fd, void *closed)
 	ioctl(fd, WAKESCOPE_IOC_INJECT, below(64) ? &asked : closed);
 }
 
-static void start_any(int fd, void *closed)
+static void start_any(int fd)
 {
 	struct wakescope_grid grid = { below(4) ? 0 : number(100 * US), number(MS) };
 
@@ -124,53 +136,72 @@ static void fork_any(int fd)
 		waitpid(child, NULL, 0);
 }
 
-static void operate(int *fd, void *closed)
+/* Another thread may have opened a file there meanwhile. */
+static void open_any(int *place)
 {
-	struct wakescope_wakeup wakeup[2];
-	struct pollfd entry = { .fd = *fd, .events = below(2) ? POLLIN : (short)chance() };
 	static const char *const devices[] = { "/dev/wakescope", "/dev/wakescope-inject" };
+	int access = below(4) ? O_RDONLY : O_RDWR, none = -1;
+	int fd = open(devices[below(2)], access | O_NONBLOCK | O_CLOEXEC);
 
-	if (*fd < 0) {
-		*fd = open(devices[below(2)], (below(4) ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && !__atomic_compare_exchange_n(place, &none, fd, 0, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE))
+		close(fd);
+}
+
+static void close_any(int *place)
+{
+	int fd = __atomic_exchange_n(place, -1, __ATOMIC_ACQ_REL);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+static void operate(int *place)
+{
+	int fd = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	struct wakescope_wakeup wakeup[2];
+	struct pollfd entry = { .fd = fd, .events = below(2) ? POLLIN : (short)chance() };
+
+	if (fd < 0) {
+		open_any(place);
 		return;
 	}
 	switch (below(24)) {
 	case 0:
-		close(*fd);
-		*fd = -1;
+		close_any(place);
 		break;
 	case 1 ... 6:
-		inject_any(*fd, closed);
+		inject_any(fd);
 		break;
 	case 7 ... 10:
-		start_any(*fd, closed);
+		start_any(fd);
 		break;
 	case 11:
-		ioctl(*fd, WAKESCOPE_IOC_STOP);
+		ioctl(fd, WAKESCOPE_IOC_STOP);
 		break;
 	case 12 ... 16:
-		if (read(*fd, below(16) ? (void *)wakeup : closed, below(sizeof(wakeup))) > 0)
+		if (read(fd, below(16) ? (void *)wakeup : closed, below(sizeof(wakeup))) > 0)
 			break;
 		break;
 	case 17:
 		poll(&entry, 1, 0);
 		break;
 	case 18:
-		ioctl(*fd, (unsigned long)chance(), closed);
+		ioctl(fd, (unsigned long)chance(), closed);
 		break;
 	case 19:
-		map_any(*fd);
+		map_any(fd);
 		break;
 	case 20:
-		if (write(*fd, wakeup, below(64)) > 0)
+		if (write(fd, wakeup, below(64)) > 0)
 			break;
 		break;
 	case 21:
-		lseek(*fd, (off_t)chance(), below(4));
+		lseek(fd, (off_t)chance(), below(4));
 		break;
 	case 22:
 		if (!below(200))
-			fork_any(*fd);
+			fork_any(fd);
 		break;
 	default:
 		if (!below(200))
@@ -178,24 +209,62 @@ static void operate(int *fd, void *closed)
 	}
 }
 
+struct fuzzer {
+	uint64_t seed;
+	int operations;
+	int others;
+	int wild;
+};
+
+/* With all closed for a moment, one of the operations may have unloaded it. */
+static int is_loaded(const struct fuzzer *fuzzer)
+{
+	if (!access("/dev/wakescope", F_OK) || !load_with("inject=1"))
+		return 1;
+	/* Another thread loads it, or is still unloading it. */
+	return fuzzer->others && (errno == EEXIST || errno == EBUSY);
+}
+
+static void *fuzz(void *argument)
+{
+	struct fuzzer *fuzzer = argument;
+	int i;
+
+	state = fuzzer->seed;
+	for (i = 0; i < fuzzer->operations; i++) {
+		operate(&files[below(FILES)]);
+		if (i % (fuzzer->operations / 10) == 0)
+			printf("selftest: fuzz %d\n", i);
+		if (!is_loaded(fuzzer))
+			fuzzer->wild++;
+	}
+	return NULL;
+}
+
 static void random_operations_do_no_harm(int operations)
 {
-	void *closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fds[FILES], i, wild = 0;
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), threads = cpus, wild = 0, i;
+	struct fuzzer fuzzers[THREADS_MAX];
+	pthread_t started[THREADS_MAX];
 
+	if (threads > THREADS_MAX)
+		threads = THREADS_MAX;
+	closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (i = 0; i < FILES; i++)
-		fds[i] = -1;
-	for (i = 0; i < operations; i++) {
-		operate(&fds[below(FILES)], closed);
-		if (i % (operations / 10) == 0)
-			printf("selftest: fuzz %d\n", i);
-		/* With all closed for a moment, one of them may have unloaded it. */
-		if (access("/dev/wakescope", F_OK) && load_with("inject=1"))
-			wild++;
+		files[i] = -1;
+	for (i = 0; i < threads; i++) {
+		fuzzers[i] = (struct fuzzer){ .seed = SEED + i, .others = threads - 1,
+					      .operations = operations / threads };
+		EXPECT(!pthread_create(&started[i], NULL, fuzz, &fuzzers[i]), "thread");
 	}
+	while (threads > 1 && pthread_tryjoin_np(started[0], NULL))
+		take_a_cpu_away(1 + below(cpus - 1));
+	for (i = threads > 1; i < threads; i++)
+		pthread_join(started[i], NULL);
+	for (i = 0; i < threads; i++)
+		wild += fuzzers[i].wild;
 	for (i = 0; i < FILES; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		close_any(&files[i]);
 	munmap(closed, 4096);
 	EXPECT(!wild, "%d loads failed", wild);
 	EXPECT(!unload(), "nobody has it open");

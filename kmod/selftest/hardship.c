@@ -237,6 +237,21 @@ static void a_cpu_may_go_while_sections_are_made(uint32_t kind, unsigned int on,
 	close(caller.fd);
 }
 
+static int can_go(unsigned int cpus)
+{
+	return cpus > 1 && !access("/sys/devices/system/cpu/cpu1/online", W_OK);
+}
+
+void take_a_cpu_away(unsigned int cpu)
+{
+	if (can_go(cpu + 1)) {
+		EXPECT(!set_online(cpu, 0), "CPU %u", cpu);
+		usleep(20000);
+		EXPECT(!set_online(cpu, 1), "CPU %u", cpu);
+	}
+	usleep(100000);
+}
+
 static void cpus_may_go(void)
 {
 	static const uint32_t kinds[] = { WAKESCOPE_IRQS_OFF, WAKESCOPE_TASKLET, WAKESCOPE_TIMER,
@@ -245,7 +260,7 @@ static void cpus_may_go(void)
 	unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t i;
 
-	if (cpus < 2 || access("/sys/devices/system/cpu/cpu1/online", W_OK)) {
+	if (!can_go(cpus)) {
 		printf("selftest: skipped: CPUs that go: there is none that can\n");
 		return;
 	}

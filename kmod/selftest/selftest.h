@@ -48,6 +48,9 @@ void test_other_cpus(void);
 /* Exhausted memory, and CPUs that go. */
 void test_hardships(void);
 
+/* Takes one of the other CPUs offline for a moment, if that can be done. */
+void take_a_cpu_away(unsigned int cpu);
+
 /* What kmemleak has to say at the beginning is not the module's; at the end it is. */
 void forget_leaks(void);
 void test_leaks(void);

@@ -63,6 +63,7 @@ impl Machine {
             Arch::Arm64 => "cortex-a76,cntfrq=1000000000",
         };
         let icount = self.instruction_counting();
+        let cpus = self.processors();
         [
             ["-M", machine],
             ["-cpu", cpu],
@@ -73,7 +74,7 @@ impl Machine {
             // out memory by them. It could be told not to (dtb-randomness=off), but a kernel that
             // has to collect its own takes 0.4 virtual seconds longer to be ready.
             ["-seed", "1"],
-            ["-smp", &self.cpus.to_string()],
+            ["-smp", &cpus],
             ["-m", &self.memory_mib.to_string()],
         ]
         .concat()
@@ -84,6 +85,16 @@ impl Machine {
         .map(String::from)
         .chain(self.spare_ports())
         .collect()
+    }
+
+    /// One to a socket: the machine's firmware lists only the first CPU of each socket in the MP table
+    /// (mptable_setup() of SeaBIOS), by which a kernel without ACPI finds them. QEMU would put all of them
+    /// into one socket.
+    fn processors(&self) -> String {
+        match self.arch {
+            Arch::Amd64 if self.cpus > 1 => format!("{0},sockets={0}", self.cpus),
+            _ => self.cpus.to_string(),
+        }
     }
 
     /// Their bytes go nowhere, and none comes: an end outside of the guest would be one in the host's time.
@@ -192,6 +203,7 @@ mod tests {
             let machine = Machine { cpus, ..Machine::new(Arch::Amd64) };
             let all = machine.arguments().join(" ");
             assert!(all.contains("-icount shift=0,sleep=off -rtc"), "{all}");
+            assert!(all.contains(&format!("-smp {cpus},sockets={cpus} ")), "{all}");
         }
     }
 }

@@ -273,7 +273,10 @@ fn check(
     };
     match after("-smp") {
         Some("1") => {}
-        other => return Err(ScopeFailure::Cpus(other.unwrap_or("an unknown number of").into())),
+        other => {
+            let number = other.and_then(|all| all.split(',').next());
+            return Err(ScopeFailure::Cpus(number.unwrap_or("an unknown number of").into()));
+        }
     }
     // The last word counts, and only words before those of the first process do.
     let command_line = recipe.part("command_line").unwrap_or_default();

@@ -12,6 +12,16 @@ use wakescope_core::lab::Status;
 /// With three, the next CPU is not always the first one of the others.
 const CPUS: [&[&str]; 2] = [&[], &["--cpus", "3", "--experimental-smp"]];
 
+/// Asks for so many random operations, instead of those that are usual.
+const OPERATIONS: &str = "WAKESCOPE_TEST_OPERATIONS";
+
+/// What tells the self-test, by the kernel's command line, how many random operations it is to try.
+fn random_operations(usual: Option<u32>) -> String {
+    let asked = std::env::var(OPERATIONS).ok();
+    let asked = asked.map(|text| text.parse().unwrap_or_else(|e| panic!("{OPERATIONS}: {e}")));
+    asked.or(usual).map_or_else(String::new, |number: u32| format!("WAKESCOPE_OPERATIONS={number}"))
+}
+
 /// Compiles the module's self-test, a program that is the first process of a guest.
 fn self_test(bench: &Bench) -> Result<PathBuf, String> {
     let program = bench.test.dir.join("selftest");
@@ -98,15 +108,19 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
             Err(why) => return skip(name, &why),
         };
         let image = stock.kernel(kernel).join("image");
-        let log = assert_passes(&bench, &program, [&image, &module], cpus);
+        let words = random_operations(None);
+        let how = [&["--append", &words][..], cpus].concat();
+        let log = assert_passes(&bench, &program, [&image, &module], &how);
         let goes = log.contains("selftest: CPU 1 goes");
         assert_eq!(goes, !cpus.is_empty(), "{kernel}: {log}");
     }
 }
 
-/// Each random operation takes many times as long there. So does a turn of a section, some 20 us, and an
-/// interrupt takes up to 150.
-const PACE: &str = "WAKESCOPE_OPERATIONS=3000 WAKESCOPE_SLOWER=30";
+/// A turn of a section takes some 20 us there, and an interrupt up to 150.
+const SLOWER: &str = "WAKESCOPE_SLOWER=30";
+
+/// Each random operation takes many times as long there.
+const OPERATIONS_WHEN_SLOWER: u32 = 3000;
 
 #[test]
 fn the_kernel_module_survives_its_self_test_on_a_kernel_that_hunts_for_bugs() {
@@ -124,8 +138,8 @@ fn the_kernel_module_survives_its_self_test_on_a_kernel_that_hunts_for_bugs() {
         Ok(program) => program,
         Err(why) => return skip(name, &why),
     };
-    // On one CPU: without ACPI a kernel does not find the others of these guests.
-    let how = ["--config", config.to_str().unwrap(), "--append", PACE];
+    let words = format!("{} {SLOWER}", random_operations(Some(OPERATIONS_WHEN_SLOWER)));
+    let how = ["--config", config.to_str().unwrap(), "--append", &words];
     let log = assert_passes(&bench, &program, [&image, &module], &how);
     // Fault injection and kmemleak are there, and did what they are for.
     assert!(log.contains("selftest: load: ") && log.contains("selftest: leaks: "), "{log}");

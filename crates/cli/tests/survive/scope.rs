@@ -178,7 +178,7 @@ const UNCHANGED: (&str, &str) = ("\n", "");
 fn cells_of_other_machines_are_refused_by_name() {
     for (change, words) in [
         (("nokaslr", "kaslr"), ["booted without nokaslr", "--append kaslr"]),
-        (("1", "2"), ["2 CPUs", "--experimental-smp"]),
+        (("1", "2,sockets=2"), ["2 CPUs", "--experimental-smp"]),
     ] {
         let cell = MadeUpCell::new("scope-machine", "exit 1", change);
         cell.assert_refused(&[], &words);
