@@ -6,6 +6,7 @@ use wakescope_core::lab::Status;
 
 use crate::common::bench::{Running, Test, skip};
 use crate::common::lab::{Bench, KERNEL, Ran, first_lab};
+use crate::common::measured::allowed_cpus;
 
 /// Starts the command in a system of another name, where this is permitted.
 fn elsewhere(command: &Command) -> Command {
@@ -28,10 +29,13 @@ fn may_rename_hosts() -> bool {
     try_it.status().is_ok_and(|status| status.success())
 }
 
-/// A process that does nothing but take time, beside which four emulators do not have two CPUs for themselves.
-fn keep_busy(test: &Test) -> Running {
-    let mut command = test.program("/bin/sh".as_ref());
-    Running::start(command.args(["-c", "while :; do :; done"]))
+/// A process per CPU that does nothing but take time.
+fn keep_busy(test: &Test) -> Vec<Running> {
+    let spin = || {
+        let mut command = test.program("/bin/sh".as_ref());
+        Running::start(command.args(["-c", "while :; do :; done"]))
+    };
+    allowed_cpus().iter().map(|_| spin()).collect()
 }
 
 #[test]
