@@ -1,10 +1,6 @@
 //! Guests that are disturbed in a known way, and whether explanations tell it.
 
-use std::fs;
-use std::path::Path;
-
 use wakescope_core::explain::{Cause, Culprit, Name, Share};
-use wakescope_core::lab::Status;
 use wakescope_core::run::Run;
 
 use super::lab::Bench;
@@ -50,10 +46,7 @@ impl Disturbed<'_> {
         let what = ["--kernel", self.kernel, "--preempt", self.preempt, "--load", &load];
         let how = ["--samples", &samples, "--interval", &interval, "--seeds", "1"];
         let explain = ["--explain", "--above", &above, "--worst", "1000"];
-        let ran = bench.run(&[self.machine, &what, &how, &explain].concat());
-        assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-        let folder = ran.cell().run.as_ref().unwrap();
-        Run::from_json(&fs::read(Path::new(folder).join("run.json")).unwrap()).unwrap()
+        bench.run(&[self.machine, &what, &how, &explain].concat()).record()
     }
 
     /// Fails if anything holds a wakeup up for half as long.

@@ -10,10 +10,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use wakescope_core::lab::{Cell, Lab, Status};
+use wakescope_core::run::Run;
 use wakescope_sys::file::try_lock;
 
 use super::bench::{Ended, Running, Test, kill, skip};
-use super::measured::names;
+use super::measured::{names, record};
 
 /// Nobody answers there: what a test has not brought with it, it must not fetch in silence.
 pub(crate) const NOWHERE: &str = "http://127.0.0.1:9/debian";
@@ -258,8 +259,8 @@ impl Bench {
         all
     }
 
-    /// Takes from `other` what its guests told about their kernels, and the machines that it saved: these are no
-    /// results, but take longer than most.
+    /// Takes the checks of kernels and the saved machines of `other`. A lab makes both before it measures anything,
+    /// which takes longer than most cells.
     pub(crate) fn take_kernels(&self, other: &Self) {
         let states = other.cache.join("states");
         if states.exists() {
@@ -346,6 +347,13 @@ impl Ran {
     pub(crate) fn cell(&self) -> &Cell {
         let [cell] = self.lab.cells.as_slice() else { panic!("not one cell: {}", self.json) };
         cell
+    }
+
+    /// What the only cell measured. Fails if it did not.
+    #[track_caller]
+    pub(crate) fn record(&self) -> Run {
+        assert_eq!(self.cell().status, Status::Ok, "{}", self.json);
+        record(Path::new(self.cell().run.as_ref().unwrap()))
     }
 
     /// The states of the cells, in order.

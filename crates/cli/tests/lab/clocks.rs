@@ -1,12 +1,7 @@
 //! Real-time clocks, which guests have whatever the host has.
 
-use std::fs;
-use std::path::Path;
-
 use wakescope_core::explain::StepEvent;
-use wakescope_core::lab::Status;
 use wakescope_core::plan::Stimulus;
-use wakescope_core::run::Run;
 
 use crate::common::lab::{Bench, KERNEL, first_lab};
 
@@ -29,9 +24,7 @@ fn the_clock_of_a_guest_wakes_its_probe() {
     ];
     let how = ["--stimulus", "rtc", "--interval", "488281ns", "--explain", "--above", "5us"];
     let ran = bench.run(&[&what[..], &how].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
-    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    let record = ran.record();
     assert_eq!(record.plan.stimulus, Stimulus::Rtc);
     let thread = &record.threads[0];
     assert_eq!((thread.woken.count, thread.missed), (200, 0));

@@ -1,12 +1,8 @@
 //! What guests explain, and what they say where they cannot.
 
-use std::fs;
-use std::path::Path;
-
 use wakescope_core::explain::{StepEvent, Unsound};
 use wakescope_core::lab::Status;
 use wakescope_core::plan::Waker;
-use wakescope_core::run::Run;
 
 use crate::common::bench::{Ended, Running};
 use crate::common::lab::{Bench, KERNEL, Ran, first_lab};
@@ -62,9 +58,7 @@ fn wakeups_by_another_thread_are_explained_in_a_guest() {
     let what = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--samples", "200"];
     let how = ["--preempt", "full", "--stimulus", "futex", "--explain", "--above", "5us"];
     let ran = bench.run(&[&what[..], &how].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
-    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    let record = ran.record();
     assert_eq!(record.plan.waker, Some(Waker::of_probe(Some(90))));
     let explanation = record.explanation.as_ref().unwrap();
     assert_eq!((explanation.wakeups, explanation.not_followed), (200, 0), "{explanation:#?}");

@@ -2,8 +2,9 @@
 //! interface.
 
 use wakescope_core::audio::AudioPlan;
-use wakescope_core::run::Run;
 use wakescope_core::sound_card::{SampleFormat, SoundCard};
+
+use crate::common::measured::record;
 
 use super::{Bench, assert_all_ok, assert_repeats, skip, stock};
 
@@ -28,8 +29,7 @@ fn a_card_of_the_kernel_is_played_on_and_its_stamps_are_those_of_its_interrupts(
     let (ran, _lab) = assert_repeats(stock, &["--plan", plan, "--module", "snd_dummy"]);
     assert_all_ok(&ran);
     for cell in &ran.lab.cells {
-        let record = std::path::Path::new(cell.run.as_ref().unwrap()).join("run.json");
-        let run = Run::from_json(&std::fs::read(record).unwrap()).unwrap();
+        let run = record(std::path::Path::new(cell.run.as_ref().unwrap()));
         let card = SoundCard {
             name: "Dummy PCM".into(),
             format: SampleFormat::S16Le,

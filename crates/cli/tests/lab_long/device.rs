@@ -1,12 +1,7 @@
 //! The project's kernel module, in a guest that loads it by itself.
 
-use std::fs;
-use std::path::Path;
-
 use wakescope_core::explain::StepEvent;
-use wakescope_core::lab::Status;
 use wakescope_core::plan::Stimulus;
-use wakescope_core::run::Run;
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL};
@@ -22,9 +17,7 @@ fn the_kernels_own_stamps_divide_each_wakeup_of_its_device() {
     let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
     let how = ["--stimulus", "device", "--samples", "200", "--explain", "--above", "1us"];
     let ran = bench.run(&[&what[..], &how].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
-    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    let record = ran.record();
     assert_eq!(record.plan.stimulus, Stimulus::Device);
     let thread = &record.threads[0];
     assert_eq!(thread.expiries.count, thread.woken.count + thread.missed, "{thread:?}");

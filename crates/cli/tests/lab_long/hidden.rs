@@ -1,11 +1,7 @@
 //! What guests say whose kernels hide what explaining needs.
 
-use std::fs;
-use std::path::Path;
-
 use wakescope_core::explain::Frame;
 use wakescope_core::lab::Status;
-use wakescope_core::run::Run;
 
 use crate::common::lab::{Bench, KERNEL};
 
@@ -35,9 +31,7 @@ fn a_kernel_that_hides_addresses_is_told_with_why() {
     let how = ["--samples", "200", "--explain", "--above", "5us"];
     let ran =
         bench.run(&[&what[..], &how, &["--append", "sysctl.kernel.kptr_restrict=2"]].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
-    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    let record = ran.record();
     let explanation = record.explanation.as_ref().unwrap();
     for text in [
         "names of functions: /proc/kallsyms hides addresses (kernel.kptr_restrict is 2)",

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use wakescope_core::explain::{Cause, Culprit};
-use wakescope_core::lab::Status;
-use wakescope_core::run::{Episode, Run};
+use wakescope_core::run::Episode;
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL};
@@ -32,9 +31,7 @@ fn sections_of_a_quiet_guest_with_real_time_preemption_are_named_from_the_first_
     let what = ["--kernel", kernel, "--preempt", "rt", "--load", load, "--seeds", "1"];
     let how = ["--samples", "1300", "--interval", "380us", "--explain", "--above", "150us"];
     let ran = bench.run(&[&what[..], &how].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let folder = Path::new(ran.cell().run.as_ref().unwrap());
-    let run = Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let run = ran.record();
     // While the load starts, the guest is not quiet.
     let is_late = |e: &&Episode| e.wakeup_latency_ns >= 150_000 && e.expiry_ns > 10_000_000;
     let late: Vec<_> = run.worst.iter().filter(is_late).collect();
@@ -64,9 +61,8 @@ fn wakeups_that_a_section_with_interrupts_off_holds_up_are_blamed_on_it_to_the_m
     let how = ["--samples", "2000", "--interval", "380us", "--explain", "--above", "150us"];
     let log = ["--append", "WAKESCOPE_DISTURBANCES=/tmp/disturbances"];
     let ran = bench.run(&[&what[..], &how, &log].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+    let run = ran.record();
     let folder = Path::new(ran.cell().run.as_ref().unwrap());
-    let run = Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap();
     let sections = sections(&fs::read_to_string(folder.join("disturbances.log")).unwrap());
     assert!(sections.len() > 20, "{sections:?}");
     assert!(sections.iter().all(|[begin, end]| (300_000..303_000).contains(&(end - begin))));

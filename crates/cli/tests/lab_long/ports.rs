@@ -1,11 +1,6 @@
 //! The spare serial ports of guests: round trips over a cable between them, and a load that writes to one.
 
-use std::fs;
-use std::path::Path;
-
-use wakescope_core::lab::Status;
 use wakescope_core::line::{AnsweredBy, Attachment};
-use wakescope_core::run::Run;
 
 use crate::common::lab::{Bench, KERNEL};
 
@@ -15,12 +10,7 @@ fn round_trips_in_a_guest_go_over_two_ports_and_a_serial_load_writes_to_one() {
     let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     let bench = Bench::new(stock, "ports");
     let what = ["--kernel", KERNEL, "--preempt", "full", "--seeds", "1", "--samples", "200"];
-    let run_of = |how: &[&str]| {
-        let ran = bench.run(&[&what[..], how].concat());
-        assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-        let folder = Path::new(ran.cell().run.as_ref().unwrap());
-        Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap()
-    };
+    let run_of = |how: &[&str]| bench.run(&[&what[..], how].concat()).record();
     let run = run_of(&["--load", "idle", "--stimulus", "line"]);
     let line = run.line.as_ref().unwrap();
     assert_eq!((line.attachment, line.answered_by), (Attachment::Loopback, AnsweredBy::Responder));

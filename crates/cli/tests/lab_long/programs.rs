@@ -1,6 +1,5 @@
 //! Guests with programs of Debian's packages.
 
-use std::fs;
 use std::path::Path;
 
 use wakescope_core::lab::Status;
@@ -8,6 +7,7 @@ use wakescope_core::run::{LoadResult, Run};
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL};
+use crate::common::measured::record;
 
 #[test]
 fn with_a_compiler_guests_run_all_six_loads_of_stress_kernel_and_repeat_to_the_bit() {
@@ -23,8 +23,7 @@ fn with_a_compiler_guests_run_all_six_loads_of_stress_kernel_and_repeat_to_the_b
         let how = ["--load", load, "--samples", samples];
         let ran = bench.run(&[&what[..], &how, &image].concat());
         assert!(ran.lab.cells.iter().all(|cell| cell.status == Status::Ok), "{}", ran.json);
-        let folder = Path::new(ran.lab.cells[0].run.as_ref().unwrap()).join("run.json");
-        Run::from_json(&fs::read(folder).unwrap()).unwrap()
+        record(Path::new(ran.lab.cells[0].run.as_ref().unwrap()))
     };
     let run = run_of("stress-kernel", "2000");
     let names: Vec<_> = run.load.iter().map(|load| load.name.as_str()).collect();

@@ -11,6 +11,7 @@ use wakescope_core::scope::{Row, Scope};
 
 use crate::common::bench::{Running, skip};
 use crate::common::lab::{Bench, KERNEL};
+use crate::common::measured::record;
 
 /// The instructions between both ends of a section and the module's own readings of the clock there: some
 /// 70 in 6.1. A section of the other kind, or with an interrupt in it, is longer.
@@ -21,7 +22,7 @@ type Section = (u64, u64);
 
 /// What the module says of its sections that began while the guest measured.
 fn made(folder: &Path) -> Vec<Section> {
-    let run = Run::from_json(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let run = record(folder);
     let measured = run.origin_ns..run.origin_ns + run.duration_ns;
     let log = fs::read_to_string(folder.join("disturbances.log")).unwrap();
     let sections = log.lines().map(|line| {
@@ -147,8 +148,8 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
     assert_eq!(*seen, CellScope::of(&scope));
     assert_time_is_in_functions(&scope);
-    let run = fs::read(Path::new(cell.run.as_ref().unwrap()).join("run.json")).unwrap();
-    assert_wakeups_are_explained(&scope, &Run::from_json(&run).unwrap());
+    let run = record(Path::new(cell.run.as_ref().unwrap()));
+    assert_wakeups_are_explained(&scope, &run);
     let trace: Value = serde_json::from_slice(&fs::read(trace[1]).unwrap()).unwrap();
     let late = |event: &&Value| event["name"].as_str().unwrap().starts_with("late by ");
     assert_eq!(

@@ -1,13 +1,11 @@
 //! Sections with interrupts or preemption off in guests whose kernel shows where they begin and end,
 //! which no distribution's does: `make test-sections` builds one.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, Stock};
 use wakescope_core::explain::{Cause, Measured, Sections};
-use wakescope_core::lab::Status;
 use wakescope_core::run::Run;
 
 /// The kernel, and its configuration. `None`, and so said for `test`, unless there is one.
@@ -25,10 +23,7 @@ fn kernel(test: &str) -> Option<(PathBuf, PathBuf)> {
 fn run(bench: &Bench, (kernel, config): &(PathBuf, PathBuf), how: &[&str]) -> Run {
     let kernel = ["--kernel", kernel.to_str().unwrap(), "--config", config.to_str().unwrap()];
     let what = ["--preempt", "full", "--seeds", "1", "--explain", "--sections", "--worst", "1000"];
-    let ran = bench.run(&[&kernel[..], &what, how].concat());
-    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
-    let folder = ran.cell().run.as_ref().unwrap();
-    Run::from_json(&fs::read(Path::new(folder).join("run.json")).unwrap()).unwrap()
+    bench.run(&[&kernel[..], &what, how].concat()).record()
 }
 
 fn sections(run: &Run) -> (&Sections, &Measured) {
