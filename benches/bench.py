@@ -408,9 +408,7 @@ def main():
         text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
         print(text, flush=True)
         if plan.into:
-            path = Path(plan.into)
-            begin, end = f"<!-- {page}: begin -->", f"<!-- {page}: end -->"
-            path.write_text(figures.put_between(path.read_text(), begin, end, "\n" + text + "\n"))
+            figures.put_into(plan.into, page, text)
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

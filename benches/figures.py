@@ -6,6 +6,7 @@ Nothing here runs a program, so that all of it can be tested (test_figures.py).
 import math
 import re
 import statistics
+from pathlib import Path
 
 
 def cyclictest_histogram(text):
@@ -201,3 +202,10 @@ def put_between(page, begin, end, text):
     before, rest = page.split(begin, 1)
     _old, after = rest.split(end, 1)
     return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def put_into(path, name, text):
+    """Puts `text` between the marks of this name on the page at `path`, an empty line before and behind it."""
+    path = Path(path)
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    path.write_text(put_between(path.read_text(), begin, end, "\n" + text + "\n"))

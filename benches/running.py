@@ -30,6 +30,11 @@ class Result:
         return sum(thread["woken"]["count"] for thread in self.run["threads"])
 
 
+def end_as_by_ctrl_c():
+    """Has a request to end do what Ctrl-C does: nothing that runs is left behind."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def say(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
 

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import json
 import os
-import signal
 import tempfile
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import guests
 import scoring
 from lab import Lab
 from paused import counter_khz, paused_run, seconds
-from running import execute, say
+from running import end_as_by_ctrl_c, execute, say
 
 LENGTHS = {"100us": 100_000, "300us": 300_000, "1ms": 1_000_000, "3ms": 3_000_000}
 KINDS = ["fifo", "timers", "syscall", "softirq"]
@@ -350,13 +349,11 @@ def arguments(words=None):
 
 def main():
     plan = arguments()
-    # As Ctrl-C does: nothing that runs is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_as_by_ctrl_c()
     text = page(plan)
     print(text, flush=True)
     if plan.into:
-        path = Path(plan.into)
-        path.write_text(figures.put_between(path.read_text(), "<!-- score: begin -->", "<!-- score: end -->", "\n" + text + "\n"))
+        figures.put_into(plan.into, "score", text)
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

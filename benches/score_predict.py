@@ -11,14 +11,13 @@ import datetime
 import hashlib
 import json
 import os
-import signal
 import subprocess
 from pathlib import Path
 
 import figures
 import predicting
 from lab import Lab
-from running import execute, say
+from running import end_as_by_ctrl_c, execute, say
 
 KERNELS = ["6.1-cloud", "6.12-cloud", "6.16-cloud", "6.18-cloud", "7.2-cloud", "7.3-cloud"]
 LOADS = ["file-move", "find", "launch"]
@@ -125,14 +124,12 @@ def arguments(words=None):
 
 def main():
     plan = arguments()
-    # As Ctrl-C does: nothing that runs is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_as_by_ctrl_c()
     plan.program = sum_of(BINARY)
     text = page(plan)
     print(text, flush=True)
     if plan.into:
-        path = Path(plan.into)
-        path.write_text(figures.put_between(path.read_text(), "<!-- score: begin -->", "<!-- score: end -->", "\n" + text + "\n"))
+        figures.put_into(plan.into, "predictions", text)
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

@@ -9,13 +9,12 @@ into are named and left out.
 import argparse
 import json
 import os
-import signal
 from pathlib import Path
 
 import figures
 import scope_score
 from lab import Lab, users_folder
-from running import execute, say
+from running import end_as_by_ctrl_c, execute, say
 from score import kept
 
 # A kernel of each series that the lab knows best, with the models that it has at its ends.
@@ -101,8 +100,7 @@ def arguments(words=None):
 
 def main():
     plan = arguments()
-    # As Ctrl-C does: nothing that runs is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_as_by_ctrl_c()
     print(page(plan), flush=True)
 
 

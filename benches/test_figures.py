@@ -1,6 +1,8 @@
 """The benchmark's arithmetic, by hand."""
 
+import tempfile
 import unittest
+from pathlib import Path
 
 import figures
 
@@ -141,6 +143,13 @@ class Writing(unittest.TestCase):
 
     def test_results_are_replaced(self):
         self.assertEqual(figures.put_between("a\n<b>\nold\n<e>\nc\n", "<b>", "<e>", "new"), "a\n<b>\nnew\n<e>\nc\n")
+
+    def test_results_are_put_into_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "page.md")
+            page.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nc\n")
+            figures.put_into(page, "x", "new")
+            self.assertEqual(page.read_text(), "a\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nc\n")
 
 
 if __name__ == "__main__":
