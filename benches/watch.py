@@ -40,9 +40,14 @@ def onlookers(binary, folder):
     }
 
 
-def watching(binary, folder):
+# What the command has by itself, and what contrib/wakescope-watch.service gives it.
+INTERVALS = ["2s", "10s"]
+
+
+def watching(binary, folder, interval=INTERVALS[0]):
     """The command as a service has it: it stores, and says a line for each interval."""
-    return [binary, "watch", "--duration", f"{UNTIL_TOLD_S}s", "--out", str(Path(folder, "windows"))]
+    lasting = ["--duration", f"{UNTIL_TOLD_S}s", "--interval", interval]
+    return [binary, "watch", *lasting, "--out", str(Path(folder, "windows"))]
 
 
 @contextlib.contextmanager
@@ -107,9 +112,9 @@ def agent(plan, binary):
     """What the command and its program take, beside 1,000 series."""
     seconds = 6 if plan.quick else 60
 
-    def once():
+    def once(interval):
         with tempfile.TemporaryDirectory(prefix="wakescope-bench-", dir=in_memory()) as folder:
-            looking = Looking(onlookers(binary, folder)[WATCH], folder)
+            looking = Looking(Onlooker(watching(binary, folder, interval)), folder)
             with sleepers(1_000, 200), looking:
                 await_first_interval(looking)
                 pid = looking.process.pid
@@ -125,9 +130,10 @@ def agent(plan, binary):
             [run_ns] = programs.ns_per_run(*accounts, 100).values()
             return {**taken(before, after, passed), **own, "run_ns": run_ns, "maps": maps}
 
-    runs = rounds_of(plan.rounds, {WATCH: once})[WATCH]
-    head = f"### What the command itself takes\n\n`watch --out` for {seconds} s beside 1,000 tasks that each wake up five times a second. Start and end do not count.\n\n"
-    return head + costs(runs)
+    runs = rounds_of(plan.rounds, {interval: lambda interval=interval: once(interval) for interval in INTERVALS})
+    head = f"### What the command itself takes\n\n`watch --out` for {seconds} s beside 1,000 tasks that each wake up five times a second. Start and end do not count."
+    tables = [f"With `--interval {interval}`:\n\n{costs(runs[interval])}" for interval in INTERVALS]
+    return "\n\n".join([head, *tables])
 
 
 def run_ns_of(pid):
