@@ -66,73 +66,80 @@ const struct entry *entry_at(uint64_t address)
 	return NULL;
 }
 
-/* The place at @address, if the kernel asks there whether somebody else is to run. Asks are in order. */
-const struct ask *ask_at(uint64_t address)
+typedef bool (*is_before)(const void *one, uint64_t at);
+
+/* How many of @count things of @size bytes, in order, lie before @at, as @before says of each. */
+static uint64_t count_before(const void *all, uint64_t count, size_t size, is_before before, uint64_t at)
 {
-	uint64_t low = 0, high = plan.asks;
+	uint64_t low = 0, high = count;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (asks[middle].address < address)
+		if (before((const uint8_t *)all + middle * size, at))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < plan.asks && asks[low].address == address ? &asks[low] : NULL;
+	return low;
+}
+
+static bool asks_before(const void *one, uint64_t at)
+{
+	return ((const struct ask *)one)->address < at;
+}
+
+/* The place at @address, if the kernel asks there whether somebody else is to run. Asks are in order. */
+const struct ask *ask_at(uint64_t address)
+{
+	uint64_t number = count_before(asks, plan.asks, sizeof(*asks), asks_before, address);
+
+	return number < plan.asks && asks[number].address == address ? &asks[number] : NULL;
+}
+
+static bool starts_by(const void *one, uint64_t at)
+{
+	return *(const uint64_t *)one <= at;
 }
 
 uint64_t start_of_function(uint64_t address)
 {
-	uint64_t low = 0, high = plan.starts;
+	uint64_t number;
 
 	if (address >= plan.starts_end)
 		return 0;
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
+	number = count_before(starts, plan.starts, sizeof(*starts), starts_by, address);
+	return number ? starts[number - 1] : 0;
+}
 
-		if (starts[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? starts[low - 1] : 0;
+static bool looks_end_before(const void *one, uint64_t at)
+{
+	return ((const struct look *)one)->to < at;
 }
 
 /* Whether some of the time between @from and @to is looked at. Looks are in order and do not overlap. */
 bool is_looked_at(uint64_t from, uint64_t to)
 {
-	uint64_t low = 0, high = plan.looks;
+	uint64_t number = count_before(looks, plan.looks, sizeof(*looks), looks_end_before, from);
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
+	return number < plan.looks && looks[number].from <= to;
+}
 
-		if (looks[middle].to < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < plan.looks && looks[low].from <= to;
+static bool unwinds_by(const void *one, uint64_t at)
+{
+	return ((const struct unwind *)one)->from <= at;
 }
 
 /* Sets how to find what the function at @place returns to. */
 void find_unwind(struct place *place)
 {
-	uint64_t from = place->address - plan.unwind_start;
-	uint64_t low = 0, high = plan.unwinds;
+	uint64_t from = place->address - plan.unwind_start, number;
 
 	if (place->address < plan.unwind_start || from > UINT32_MAX)
 		return;
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (unwinds[middle].from <= from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low) {
-		place->base = unwinds[low - 1].base;
-		place->offset = unwinds[low - 1].offset;
+	number = count_before(unwinds, plan.unwinds, sizeof(*unwinds), unwinds_by, from);
+	if (number) {
+		place->base = unwinds[number - 1].base;
+		place->offset = unwinds[number - 1].offset;
 	}
 }
