@@ -92,14 +92,37 @@ pub struct Measured {
 /// [`NotRepeated::NEAR_PERCENT`] of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRepeated {
-    /// Which: `p99`, `p99.9` or `max`. Medians often lie beside a jump of the distribution, and are not compared.
-    pub figure: String,
+    /// Which.
+    pub figure: Figure,
     /// What was measured, ns.
     pub measured_ns: u64,
     /// The replayed figure: less in one phase of twenty, ns.
     pub low_ns: u64,
     /// The replayed figure: more in one phase of twenty, ns.
     pub high_ns: u64,
+}
+
+/// What is compared. Medians often lie beside a jump of the distribution, so they are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// 99 % were not later.
+    P99,
+    /// 99.9 % were not later.
+    P999,
+    /// The latest.
+    #[default]
+    Max,
+}
+
+impl std::fmt::Display for Figure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Max => "max",
+        })
+    }
 }
 
 impl NotRepeated {
@@ -110,17 +133,17 @@ impl NotRepeated {
     /// All figures of which that is so.
     pub fn of(measured: &Measured, replayed: &Latencies) -> Vec<Self> {
         let figures = [
-            ("p99", measured.p99_ns, replayed.p99),
-            ("p99.9", measured.p999_ns, replayed.p999),
-            ("max", measured.max_ns, replayed.max),
+            (Figure::P99, measured.p99_ns, replayed.p99),
+            (Figure::P999, measured.p999_ns, replayed.p999),
+            (Figure::Max, measured.max_ns, replayed.max),
         ];
-        let outside = |(figure, measured_ns, range): (&str, Option<u64>, Option<Range>)| {
+        let outside = |(figure, measured_ns, range): (Figure, Option<u64>, Option<Range>)| {
             let (measured_ns, Range { low_ns, high_ns, .. }) = (measured_ns?, range?);
             let is_above = |one: u64, other: u64| {
                 u128::from(one) * 100 > u128::from(other) * u128::from(100 + Self::NEAR_PERCENT)
             };
             let is_outside = is_above(measured_ns, high_ns) || is_above(low_ns, measured_ns);
-            is_outside.then(|| Self { figure: figure.into(), measured_ns, low_ns, high_ns })
+            is_outside.then_some(Self { figure, measured_ns, low_ns, high_ns })
         };
         figures.into_iter().filter_map(outside).collect()
     }
@@ -237,8 +260,8 @@ mod tests {
             let measured =
                 Measured { p50_ns: Some(1), p99_ns: Some(150), p999_ns: None, max_ns: measured_ns };
             let got = NotRepeated::of(&measured, &replayed);
-            let figures: Vec<&str> = got.iter().map(|one| &one.figure[..]).collect();
-            assert_eq!(figures, if want { vec!["max"] } else { vec![] }, "{measured_ns:?}");
+            let figures: Vec<Figure> = got.iter().map(|one| one.figure).collect();
+            assert_eq!(figures, if want { vec![Figure::Max] } else { vec![] }, "{measured_ns:?}");
         }
         let measured = Measured { p99_ns: Some(9), p999_ns: Some(9), ..Measured::default() };
         assert_eq!(NotRepeated::of(&measured, &replayed).len(), 2);

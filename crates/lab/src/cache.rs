@@ -120,8 +120,8 @@ impl Cache {
 
     /// Fails unless nobody but root and this user can change what is executed and believed in it:
     /// kernels, emulators with their plugins, package lists, guests, built kernels, modules with what
-    /// they are built with, what is known of kernels, and known checksums, and every folder above them. Nothing is made, and a cache that is
-    /// not there is fine.
+    /// they are built with, what is known of kernels, and known checksums, and every folder above
+    /// them. Nothing is made, and a cache that is not there is fine.
     ///
     /// Cells are looked at one by one when they are used.
     pub fn check(&self) -> Result<(), CacheError> {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use wakescope_core::predict::{
-    Break, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking, Reach,
-    SCHEMA, Step,
+    Break, Figure, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking,
+    Reach, SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
 
@@ -33,7 +33,7 @@ fn full() -> Prediction {
         path: Some(Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 }),
         measured: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(3), max_ns: Some(4) },
         not_repeated: vec![NotRepeated {
-            figure: "max".into(),
+            figure: Figure::P999,
             measured_ns: 4,
             low_ns: 5,
             high_ns: 9,
