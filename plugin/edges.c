@@ -97,6 +97,15 @@ void at_ask(unsigned int cpu, void *data)
 	put_edge(ASK, place, count_at(place), 0, place->how);
 }
 
+/* A task's flags are its first word. */
+void at_flags(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	const struct place *place = data;
+
+	if (are_edges_written(count_at(place)) && address == state_now().task)
+		at_ask(cpu, data);
+}
+
 void at_user_clock(unsigned int cpu, void *data)
 {
 	const struct place *place = data;

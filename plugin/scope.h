@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 6
+#define FORMAT 7
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -57,6 +57,8 @@ enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_S
 struct ask {
 	uint64_t address, how;
 };
+/* By the flags of the task that runs, if it is these that are read there. */
+#define BY_FLAGS 3
 
 /* A time of which each section and each reading of the clock is written, ns since the first process. */
 struct look {
@@ -177,6 +179,7 @@ void put_edges(void);
 uint32_t number_of_task(uint64_t task);
 void at_function(unsigned int cpu, void *data);
 void at_ask(unsigned int cpu, void *data);
+void at_flags(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void at_user_clock(unsigned int cpu, void *data);
 
 /* instructions.c */

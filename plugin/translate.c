@@ -70,7 +70,10 @@ static void follow_ask(struct insn *insn, uint32_t left)
 		return;
 	place = new_place(ask->address, left, NOTHING);
 	place->how = ask->how;
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, at_ask, READS_REGISTERS, place);
+	if (ask->how == BY_FLAGS)
+		qemu_plugin_register_vcpu_mem_cb(insn, at_flags, READS_REGISTERS, LOADS, place);
+	else
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_ask, READS_REGISTERS, place);
 }
 
 /* Where an instruction follows one that reads the clock, which is the last of its block. */

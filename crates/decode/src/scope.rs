@@ -7,6 +7,7 @@ mod calls;
 mod edges;
 mod kernel;
 mod memory;
+mod need_resched;
 mod plan;
 mod stream;
 mod symbols;
@@ -21,7 +22,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 6;
+const FORMAT: u64 = 7;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -71,6 +71,9 @@ pub enum Point {
     Asks,
     /// The same where it might sleep: a preemption point of the voluntary model only.
     MightSleep,
+    /// A loop of this function looks by itself whether the CPU is to be given up (`need_resched`), and ends early if
+    /// so, under all rules.
+    EndsEarly(u32),
     /// The task gives up the CPU by itself, or goes back to its program, or gets the CPU: then the
     /// kernel looks whether somebody else is to run, under all rules.
     Looks,
@@ -123,6 +126,7 @@ pub fn waits(course: &Course, rules: &Rules, cuts: &[Cut]) -> Vec<Wait> {
         until_interrupt: None,
         until_switch: None,
         resumed: HashMap::new(),
+        loops: HashMap::new(),
         parts: Vec::new(),
     };
     let mut cuts = cuts.iter().rev().peekable();
@@ -152,6 +156,9 @@ struct Backwards<'a> {
     until_switch: Option<u64>,
     /// The second, where a preempted task has the CPU again, by its number.
     resumed: HashMap<u32, Option<u64>>,
+    /// The second, where the loop of a function looked for the last time in the section that is passed, by the
+    /// function.
+    loops: HashMap<u32, Option<u64>>,
     /// From the last to the first.
     parts: Vec<Wait>,
 }
@@ -201,10 +208,17 @@ impl Backwards<'_> {
         if stretch.point == Point::Resumed {
             self.resumed.insert(stretch.task, self.until_switch);
         }
+        match stretch.point {
+            Point::EndsEarly(function) if stretch.preempt_off && stretch.at != At::Urgent => {
+                self.end_early(function);
+            }
+            Point::None | Point::EndsEarly(_) if stretch.preempt_off => {}
+            _ => self.loops.clear(),
+        }
         // Asked with preemption off, the kernel goes on.
         let can_ask = stretch.at != At::Urgent && !stretch.preempt_off;
         let looks = match stretch.point {
-            Point::None => false,
+            Point::None | Point::EndsEarly(_) => false,
             Point::Asks => self.rules.cond_resched_schedules && can_ask,
             Point::MightSleep => self.rules.preemption_points_schedule && can_ask,
             Point::Looks | Point::Resumed => stretch.at != At::Urgent,
@@ -217,6 +231,16 @@ impl Backwards<'_> {
         if looks {
             self.until_switch = Some(0);
         }
+    }
+
+    /// A loop looks whether the CPU is to be given up. If so, it goes from here the way that it went where it looked
+    /// for the last time: how long it takes to let go of its section is not known otherwise.
+    fn end_early(&mut self, function: u32) {
+        let last = *self.loops.entry(function).or_insert(self.until_switch);
+        self.until_switch = match (self.until_switch, last) {
+            (Some(own), Some(last)) => Some(own.min(last)),
+            (own, last) => own.or(last),
+        };
     }
 
     fn part(&mut self, from_ns: u64, to_ns: u64, longest_ns: Option<u64>, counts: bool) {

@@ -135,14 +135,14 @@ fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
 fn not_repeated(prediction: &Prediction) -> Option<String> {
     let part = |one: &NotRepeated| {
         let [low, high, measured] = [one.low_ns, one.high_ns, one.measured_ns].map(SpanNs);
-        format!("{} is {low}–{high}, but {measured} was measured", clean(&one.figure, NAME))
+        format!("{} is {low}–{high}, but {measured} was measured", one.figure)
     };
     let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "The replay does not repeat what was measured: under {}, which ran, {}. Loops that look by themselves \
-             whether somebody waits are not seen, and some work begins in step with the wakeups of a cell. Figures \
-             of other models, and of what is broken up, can be off by as much.",
+            "The replay does not repeat what was measured: under {}, which ran, {}. Not all code that lets \
+             go early is seen, and some work begins in step with the wakeups of a cell. Figures of other models, and \
+             of what is broken up, can be off by as much.",
             prediction.recorded,
             parts.join("; ")
         )
@@ -246,7 +246,7 @@ fn basis(prediction: &Prediction) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wakescope_core::predict::{Break, Path, Step};
+    use wakescope_core::predict::{Break, Figure, Path, Step};
     use wakescope_core::preemption::Model;
 
     use super::*;
@@ -323,7 +323,7 @@ mod tests {
         let mut prediction = prediction();
         assert_eq!(not_repeated(&prediction), None);
         prediction.not_repeated = vec![NotRepeated {
-            figure: "max".into(),
+            figure: Figure::Max,
             measured_ns: 12_700,
             low_ns: 16_900,
             high_ns: 66_100,

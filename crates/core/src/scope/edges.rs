@@ -33,7 +33,7 @@ pub struct Edges {
     pub functions: Vec<String>,
     /// Tasks.
     pub tasks: Vec<Task>,
-    /// Whether each place of the kernel's image was known at which it asks whether somebody else is to run, also
+    /// Whether each place of the kernel's image was known at which it asks by `cond_resched` or `might_sleep`, also
     /// where the model that ran has it patched away. Modules have places of their own, which are not known.
     pub knows_asks: bool,
 }
@@ -112,6 +112,9 @@ pub enum AskKind {
     CondResched,
     /// By `might_sleep`, under `voluntary` only.
     MightResched,
+    /// By the flag of the task that runs (`need_resched`): a loop looks at it under every model, also with
+    /// preemption off, and ends early if the CPU is to be given up.
+    NeedResched,
 }
 
 /// A way into the kernel.

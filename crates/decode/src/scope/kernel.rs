@@ -21,7 +21,7 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/4";
+pub const HEAD: &str = "wakescope.scope-kernel/5";
 
 /// A kernel for x86-64, as it lies in memory.
 #[derive(Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Kernel {
     /// How to find the task that runs; `None` of a kernel without type information (BTF).
     pub(super) tasks: Option<Tasks>,
     pub(super) unwinds: Vec<Unwind>,
-    /// Where it asks whether somebody else is to run, in order; none of a kernel that does not list them.
+    /// Where it asks whether somebody else is to run, in order.
     pub(super) asks: Vec<(u64, AskKind)>,
     /// Where functions begin, in order, with their names.
     functions: Vec<(u64, String)>,
@@ -215,9 +215,9 @@ impl Kernel {
         !self.unwinds.is_empty()
     }
 
-    /// Whether it is known where the kernel asks whether somebody else is to run.
+    /// Whether it is known where the kernel asks by `cond_resched` and `might_sleep`: most kernels list that.
     pub(super) fn has_asks(&self) -> bool {
-        !self.asks.is_empty()
+        self.asks.iter().any(|(_, kind)| *kind != AskKind::NeedResched)
     }
 
     /// Whether it can be said which task runs.
@@ -250,20 +250,18 @@ impl Kernel {
     }
 }
 
+/// In the order in which the plugin numbers them.
+const ASK_KINDS: [AskKind; 4] =
+    [AskKind::Either, AskKind::CondResched, AskKind::MightResched, AskKind::NeedResched];
+
 /// As the plugin numbers it.
 pub(super) fn number_of(kind: AskKind) -> u64 {
-    match kind {
-        AskKind::Either => 0,
-        AskKind::CondResched => 1,
-        AskKind::MightResched => 2,
-    }
+    ASK_KINDS.into_iter().zip(0..).find(|(known, _)| *known == kind).map_or(0, |(_, number)| number)
 }
 
 /// What the plugin numbers so.
 pub(super) fn ask_kind(number: u64) -> Option<AskKind> {
-    [AskKind::Either, AskKind::CondResched, AskKind::MightResched]
-        .into_iter()
-        .find(|&kind| number_of(kind) == number)
+    ASK_KINDS.get(usize::try_from(number).ok()?).copied()
 }
 
 /// How to find the task that runs, as the kernel's own type information says it.

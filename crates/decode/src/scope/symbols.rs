@@ -16,6 +16,9 @@ const SYMBOL: Entry = Entry { name: "symbols", bytes: 96 };
 /// Tokens that names are packed with.
 const TOKENS: usize = 256;
 
+/// The longest token, with the zero behind it: a name has 511 letters at most (KSYM_NAME_LEN). 6.18 has one of 47.
+const LONGEST_TOKEN: u16 = 512;
+
 /// Names from one marker to the next.
 const MARKED: usize = 256;
 
@@ -221,7 +224,7 @@ fn token_table(bytes: &[u8]) -> Option<(usize, usize)> {
     for at in (0..bytes.len().saturating_sub(1)).step_by(2) {
         let number = u16_at(bytes, at)?;
         let step = before.map(|before| number.checked_sub(before));
-        run = if matches!(step, Some(Some(2..=40))) { run + 1 } else { 0 };
+        run = if matches!(step, Some(Some(2..=LONGEST_TOKEN))) { run + 1 } else { 0 };
         before = Some(number);
         if run < TOKENS - 1 {
             continue;
@@ -241,7 +244,7 @@ fn tokens_before(bytes: &[u8], index: usize) -> Option<usize> {
     let offsets: Vec<usize> = offsets.map(usize::from).collect();
     let last = *offsets.last()?;
     let latest = index.checked_sub(last + 2)?;
-    (latest.saturating_sub(128)..=latest)
+    (latest.saturating_sub(LONGEST_TOKEN.into())..=latest)
         .find(|&tokens| offsets.iter().all(|&offset| bytes.get(tokens + offset - 1) == Some(&0)))
 }
 

@@ -61,6 +61,7 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
         (ENTRIES + 0x900, "tasm_exc_page_fault"),
         (ENTRIES + 0x920, "tasm_sysvec_timer"),
         (ENTRIES + 0x940, "Tentry_SYSCALL_64"),
+        (ENTRIES + 0x1000, "T_etext"),
         (ASKS, "d__start_static_call_sites"),
         (ASKS + asks::TABLE, "d__stop_static_call_sites"),
         (asks::COND, "D__SCK__cond_resched"),
@@ -112,7 +113,7 @@ fn image(form: Form) -> Vec<u8> {
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 6_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", 7_u64.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -165,10 +166,13 @@ fn table(form: Form, symbols: &[(u64, String)], at: u64) -> Vec<u8> {
     // Since 6.2, between them: the order of the names by their checksums.
     bytes.extend((0..3 * symbols.len()).map(|n| u8::try_from(n * 7919 % 251).unwrap()));
     align(&mut bytes, wide);
-    // Each byte stands for itself, but for some that stand for two letters.
-    let tokens: Vec<Vec<u8>> = (0..=255_u8)
-        .map(|byte| if byte.is_ascii_graphic() { vec![byte] } else { b"xy".to_vec() })
-        .collect();
+    // Each byte stands for itself, but for some that stand for two letters, and one for as many as in 6.18.
+    let token = |byte: u8| match byte {
+        1 => vec![b'x'; 47],
+        _ if byte.is_ascii_graphic() => vec![byte],
+        _ => b"xy".to_vec(),
+    };
+    let tokens: Vec<Vec<u8>> = (0..=255).map(token).collect();
     let mut offsets = Vec::new();
     let begin = bytes.len();
     for token in &tokens {
@@ -245,13 +249,13 @@ fn a_plan_holds_what_the_plugin_reads() {
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [6, 0x1fb40, 3, 10, 20, 30, 7, 2]);
+    assert_eq!(words[1..9], [7, 0x1fb40, 3, 10, 20, 30, 7, 2]);
     assert_eq!(words[9..13], [CODE, 2, 1, 1]);
     // The pointer to the task, and where its parts are in it.
     assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
     // Functions, and where their code ends.
-    let starts = 6_000 + 12;
-    assert_eq!(words[18..21], [starts, 0xffff_ffff_c000_0000, 3]);
+    let starts = 6_000 + 13;
+    assert_eq!(words[18..21], [starts, 0xffff_ffff_c000_0000, 4]);
     let followed: Vec<&[u64]> = words[21..49].chunks(4).collect();
     let one = |start, what, value| [start, start + 1, what, value];
     assert_eq!(followed[0], [ENTRIES, ENTRIES + 0x900, 0, 0]);
@@ -263,11 +267,11 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(words[49..51], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
     assert_eq!(words[51..57], [40, 50, 60, 70, BASE, CODE]);
     // Places that ask, and how, at the end: only for edges.
-    let asks = &words[words.len() - 6..];
-    assert_eq!(asks, [CODE + 0x130, 1, CODE + 0x150, 1, CODE + 0x220, 2]);
-    assert_eq!(words.len() as u64, 55 + starts + 6);
+    let asks = &words[words.len() - 8..];
+    assert_eq!(asks, [CODE + 0x130, 1, CODE + 0x150, 1, CODE + 0x1c0, 3, CODE + 0x220, 2]);
+    assert_eq!(words.len() as u64, 55 + starts + 8);
     let without = Plan { edges: false, ..plan }.bytes();
-    assert_eq!(without.len(), bytes.len() - 48);
+    assert_eq!(without.len(), bytes.len() - 64);
     assert_eq!(&without[160..168], [0; 8]);
 }
 
@@ -282,7 +286,7 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 6, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), 7, 0, 100, 1_000];
     // Where sections began and ended; count, total, shortest, longest, when; followed, their total; number.
     let site = |ends: [u64; 5], sums: [u64; 8], buckets: &[u64]| {
         record(4, &[&ends[..], &sums, buckets].concat())

@@ -195,6 +195,9 @@ impl<'a> Follower<'a> {
             EdgeKind::Ask(AskKind::Either) if self.out.knows_asks && edge.caller.is_some() => {
                 Point::None
             }
+            EdgeKind::Ask(AskKind::NeedResched) => {
+                edge.function.map_or(Point::None, |function| Point::EndsEarly(function.0))
+            }
             EdgeKind::Ask(kind) => {
                 self.asked = Some(kind);
                 if kind == AskKind::MightResched {

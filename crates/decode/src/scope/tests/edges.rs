@@ -67,6 +67,7 @@ fn whole() -> Vec<u64> {
             (1, 14, 0),
             (1, 14, 1),
             (1, 14, 2),
+            (1, 14, 3),
         ],
     ];
     [
@@ -74,7 +75,7 @@ fn whole() -> Vec<u64> {
         record(9, &[150, 1, 0x8000_0000, 0, 1]),
         task(9, b"probe of 16 byte"),
         records(150, &batches),
-        end(12, 0, 2),
+        end(13, 0, 2),
     ]
     .concat()
 }
@@ -106,6 +107,7 @@ fn edges_are_read_with_their_times_and_names() {
         (1_711, EdgeKind::Ask(AskKind::Either)),
         (1_712, EdgeKind::Ask(AskKind::CondResched)),
         (1_713, EdgeKind::Ask(AskKind::MightResched)),
+        (1_714, EdgeKind::Ask(AskKind::NeedResched)),
     ];
     assert_eq!(told, want);
     let first = &edges.edges[0];
@@ -143,7 +145,7 @@ fn edges_that_are_not_certain_are_refused() {
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));
-    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 3)] {
+    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 4)] {
         let words = [start(), records(150, &[&[(0, kind, value)]]), end(1, 0, 0)].concat();
         assert_eq!(refused(&words), ScopeError::Foreign, "{kind} {value}");
     }

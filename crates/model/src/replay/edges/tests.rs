@@ -268,3 +268,29 @@ fn what_only_voluntary_gives_up_none_goes_on_with() {
     // It slept by itself.
     assert_eq!(given_up(AskKind::MightResched, "schedule"), [10, 5]);
 }
+
+#[test]
+fn a_loop_that_looks_by_itself_lets_go_of_its_lock() {
+    // It looks each 100 ns, and lets go 30 ns after it looked for the last time.
+    let look = EdgeKind::Ask(AskKind::NeedResched);
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (10, LOCKED),
+        (100, look),
+        (100, look),
+        (100, look),
+        (30, ON),
+        (10, EdgeKind::Leave { to_user: true }),
+    ]);
+    let waits_of = |list: &Edges| {
+        let seen = Seen::of(list, PROBE, true);
+        let parts = waits(&seen.course, &Rules::named("full").unwrap(), &[]);
+        [160, 210, 370].map(|due_ns| wait_at(&parts, due_ns).unwrap())
+    };
+    assert_eq!(waits_of(&list), [50 + 30, 100 + 30, 70]);
+    // Of code whose function is not known it cannot be said that it is the same loop.
+    list.edges[3].function = None;
+    list.edges[4].function = None;
+    assert_eq!(waits_of(&list), [280, 230, 70]);
+    assert!(!Seen::of(&list, PROBE, true).asks, "which says nothing of preemption points");
+}
