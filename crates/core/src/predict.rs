@@ -33,6 +33,8 @@ pub struct Prediction {
     pub path: Option<Path>,
     /// What the cell measured.
     pub measured: Measured,
+    /// What the replay of the model that ran gives for the cell's own wakeups.
+    pub replayed: Measured,
     /// Where the replay of the model that ran does not come to what was measured: what it says of other models, and
     /// of sections broken up, can be off by as much.
     #[serde(default)]
@@ -88,18 +90,16 @@ pub struct Measured {
     pub max_ns: Option<u64>,
 }
 
-/// A measured figure that lies outside of what a replay of the same model says, by more than
-/// [`NotRepeated::NEAR_PERCENT`] of it.
+/// A measured figure that the replay of the model that ran does not give for the cell's own wakeups, by more than
+/// [`NotRepeated::NEAR_PERCENT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRepeated {
     /// Which.
     pub figure: Figure,
     /// What was measured, ns.
     pub measured_ns: u64,
-    /// The replayed figure: less in one phase of twenty, ns.
-    pub low_ns: u64,
-    /// The replayed figure: more in one phase of twenty, ns.
-    pub high_ns: u64,
+    /// What was replayed, ns.
+    pub replayed_ns: u64,
 }
 
 /// What is compared. Medians often lie beside a jump of the distribution, so they are not.
@@ -126,26 +126,25 @@ impl std::fmt::Display for Figure {
 }
 
 impl NotRepeated {
-    /// How far outside a measured figure may lie, in percent: by chance one in ten lies outside at all, for the
-    /// range leaves out a tenth of the phases.
+    /// How far both may be apart, in percent of the smaller one.
     pub const NEAR_PERCENT: u64 = 10;
 
     /// All figures of which that is so.
-    pub fn of(measured: &Measured, replayed: &Latencies) -> Vec<Self> {
+    pub fn of(measured: &Measured, replayed: &Measured) -> Vec<Self> {
         let figures = [
-            (Figure::P99, measured.p99_ns, replayed.p99),
-            (Figure::P999, measured.p999_ns, replayed.p999),
-            (Figure::Max, measured.max_ns, replayed.max),
+            (Figure::P99, measured.p99_ns, replayed.p99_ns),
+            (Figure::P999, measured.p999_ns, replayed.p999_ns),
+            (Figure::Max, measured.max_ns, replayed.max_ns),
         ];
-        let outside = |(figure, measured_ns, range): (Figure, Option<u64>, Option<Range>)| {
-            let (measured_ns, Range { low_ns, high_ns, .. }) = (measured_ns?, range?);
-            let is_above = |one: u64, other: u64| {
-                u128::from(one) * 100 > u128::from(other) * u128::from(100 + Self::NEAR_PERCENT)
-            };
-            let is_outside = is_above(measured_ns, high_ns) || is_above(low_ns, measured_ns);
-            is_outside.then_some(Self { figure, measured_ns, low_ns, high_ns })
+        let is_above = |one: u64, other: u64| {
+            u128::from(one) * 100 > u128::from(other) * u128::from(100 + Self::NEAR_PERCENT)
         };
-        figures.into_iter().filter_map(outside).collect()
+        let apart = |(figure, measured_ns, replayed_ns): (Figure, Option<u64>, Option<u64>)| {
+            let (measured_ns, replayed_ns) = (measured_ns?, replayed_ns?);
+            let is_apart = is_above(measured_ns, replayed_ns) || is_above(replayed_ns, measured_ns);
+            is_apart.then_some(Self { figure, measured_ns, replayed_ns })
+        };
+        figures.into_iter().filter_map(apart).collect()
     }
 }
 
@@ -245,26 +244,29 @@ mod tests {
 
     #[test]
     fn what_a_replay_of_the_same_model_does_not_repeat() {
-        let range = Some(Range { median_ns: 150, low_ns: 100, high_ns: 200 });
-        let replayed = Latencies { p99: range, p999: range, max: range, ..Latencies::default() };
+        let of = |p99_ns, max_ns| Measured { p50_ns: Some(1), p99_ns, p999_ns: None, max_ns };
         for (measured_ns, want) in [
             (None, false),
             (Some(0), true),
             (Some(90), true),
             (Some(91), false),
-            (Some(150), false),
-            (Some(220), false),
-            (Some(221), true),
+            (Some(100), false),
+            (Some(110), false),
+            (Some(111), true),
             (Some(u64::MAX), true),
         ] {
-            let measured =
-                Measured { p50_ns: Some(1), p99_ns: Some(150), p999_ns: None, max_ns: measured_ns };
-            let got = NotRepeated::of(&measured, &replayed);
+            let got = NotRepeated::of(&of(Some(7), measured_ns), &of(Some(7), Some(100)));
             let figures: Vec<Figure> = got.iter().map(|one| one.figure).collect();
             assert_eq!(figures, if want { vec![Figure::Max] } else { vec![] }, "{measured_ns:?}");
         }
-        let measured = Measured { p99_ns: Some(9), p999_ns: Some(9), ..Measured::default() };
-        assert_eq!(NotRepeated::of(&measured, &replayed).len(), 2);
-        assert_eq!(NotRepeated::of(&measured, &Latencies::default()), []);
+        let measured = Measured { p999_ns: Some(9), ..of(Some(9), Some(5)) };
+        let replayed = Measured { p999_ns: Some(7), ..of(Some(7), Some(5)) };
+        let want = [Figure::P99, Figure::P999].map(|figure| NotRepeated {
+            figure,
+            measured_ns: 9,
+            replayed_ns: 7,
+        });
+        assert_eq!(NotRepeated::of(&measured, &replayed), want);
+        assert_eq!(NotRepeated::of(&measured, &Measured::default()), []);
     }
 }

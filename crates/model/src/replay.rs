@@ -8,6 +8,7 @@
 mod cut;
 pub mod edges;
 mod grid;
+mod own;
 pub mod predict;
 mod rank;
 #[cfg(test)]
@@ -47,6 +48,9 @@ pub struct Stretch {
     pub point: Point,
     /// Whether wakeups that are due here count: not where the probe itself is being woken or runs.
     pub counts: bool,
+    /// Whether the handler of the probe's own wakeup runs. Another wakeup has a handler of its own, and none of this
+    /// one's time.
+    pub is_own: bool,
 }
 
 /// Where a CPU is.
@@ -95,7 +99,7 @@ impl Course {
 
 /// How long a wakeup waits that is due in a part of the course.
 ///
-/// Within a part the wait either is zero or falls, by a nanosecond each nanosecond.
+/// Within a part the wait either is zero or falls, by a nanosecond each nanosecond; or it stays the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The part, ns.
@@ -106,12 +110,14 @@ pub struct Wait {
     pub longest_ns: Option<u64>,
     /// Whether it counts.
     pub counts: bool,
+    /// Whether its time is no wait: that of the probe's own handler.
+    pub is_own: bool,
 }
 
 impl Wait {
     /// How long one waits that is due at `at_ns` in this part.
     pub fn at(&self, at_ns: u64) -> Option<u64> {
-        let since = at_ns.saturating_sub(self.from_ns);
+        let since = if self.is_own { 0 } else { at_ns.saturating_sub(self.from_ns) };
         self.longest_ns.map(|longest| longest.saturating_sub(since))
     }
 }
@@ -174,6 +180,10 @@ impl Backwards<'_> {
         if length == 0 {
             return;
         }
+        if stretch.is_own {
+            self.part(stretch, from_ns, to_ns, self.until_interrupt);
+            return;
+        }
         let takes_interrupts = !stretch.irqs_off;
         let gives_up = match stretch.at {
             At::User | At::Idle => true,
@@ -183,13 +193,13 @@ impl Backwards<'_> {
         let later = |wait: Option<u64>| wait.and_then(|ns| ns.checked_add(length));
         if takes_interrupts && gives_up {
             (self.until_interrupt, self.until_switch) = (Some(0), Some(0));
-            self.part(from_ns, to_ns, Some(0), stretch.counts);
+            self.part(stretch, from_ns, to_ns, Some(0));
             return;
         }
         self.until_switch = later(self.until_switch);
         self.until_interrupt =
             if takes_interrupts { self.until_switch } else { later(self.until_interrupt) };
-        self.part(from_ns, to_ns, self.until_interrupt, stretch.counts);
+        self.part(stretch, from_ns, to_ns, self.until_interrupt);
     }
 
     /// What holds up wakeups lets go for a moment.
@@ -243,8 +253,9 @@ impl Backwards<'_> {
         };
     }
 
-    fn part(&mut self, from_ns: u64, to_ns: u64, longest_ns: Option<u64>, counts: bool) {
-        let part = Wait { from_ns, to_ns, longest_ns, counts };
+    fn part(&mut self, stretch: &Stretch, from_ns: u64, to_ns: u64, longest_ns: Option<u64>) {
+        let Stretch { counts, is_own, .. } = *stretch;
+        let part = Wait { from_ns, to_ns, longest_ns, counts, is_own };
         match self.parts.last_mut() {
             Some(next) if next.goes_on_from(&part) => *next = Wait { to_ns: next.to_ns, ..part },
             _ => self.parts.push(part),
@@ -255,7 +266,8 @@ impl Backwards<'_> {
 impl Wait {
     /// Whether this part and the one before are one.
     fn goes_on_from(&self, before: &Self) -> bool {
-        let is_next = before.to_ns == self.from_ns && before.counts == self.counts;
+        let is_alike = before.counts == self.counts && !before.is_own && !self.is_own;
+        let is_next = before.to_ns == self.from_ns && is_alike;
         let length = before.to_ns - before.from_ns;
         is_next
             && match (before.longest_ns, self.longest_ns) {

@@ -79,7 +79,12 @@ fn sign(reach: Reach) -> &'static str {
 
 fn table(prediction: &Prediction, style: Style) -> String {
     let head = ["", "p50", "p99", "p99.9", "max", "of any phase"].map(String::from).to_vec();
-    let mut rows = vec![head, measured(prediction.recorded, &prediction.measured)];
+    let model = prediction.recorded;
+    let mut rows = vec![
+        head,
+        figures(format!("{model}, measured"), &prediction.measured),
+        figures(format!("{model}, replayed"), &prediction.replayed),
+    ];
     for predicted in &prediction.models {
         let name = predicted.model.to_string();
         match &predicted.as_recorded {
@@ -100,11 +105,11 @@ fn table(prediction: &Prediction, style: Style) -> String {
     out
 }
 
-fn measured(model: wakescope_core::preemption::Model, measured: &Measured) -> Vec<String> {
-    let Measured { p50_ns, p99_ns, p999_ns, max_ns } = *measured;
+fn figures(name: String, of: &Measured) -> Vec<String> {
+    let Measured { p50_ns, p99_ns, p999_ns, max_ns } = *of;
     let figure = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let figures = [p50_ns, p99_ns, p999_ns, max_ns].map(figure);
-    [format!("{model}, measured")].into_iter().chain(figures).collect()
+    [name].into_iter().chain(figures).collect()
 }
 
 fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
@@ -131,18 +136,17 @@ fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
     cells
 }
 
-/// `The replay does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs, but 12.7 µs was measured. …`
+/// `The replay does not repeat what was measured: under full, which ran, max is 66.1 µs, but 12.7 µs was measured. …`
 fn not_repeated(prediction: &Prediction) -> Option<String> {
     let part = |one: &NotRepeated| {
-        let [low, high, measured] = [one.low_ns, one.high_ns, one.measured_ns].map(SpanNs);
-        format!("{} is {low}–{high}, but {measured} was measured", one.figure)
+        let [replayed, measured] = [one.replayed_ns, one.measured_ns].map(SpanNs);
+        format!("{} is {replayed}, but {measured} was measured", one.figure)
     };
     let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
             "The replay does not repeat what was measured: under {}, which ran, {}. Not all code that lets \
-             go early is seen, and some work begins in step with the wakeups of a cell. Figures of other models, and \
-             of what is broken up, can be off by as much.",
+             go early is seen. Figures of other models, and of what is broken up, can be off by as much.",
             prediction.recorded,
             parts.join("; ")
         )
@@ -322,15 +326,11 @@ mod tests {
     fn what_the_replay_does_not_repeat_is_said_before_all_else() {
         let mut prediction = prediction();
         assert_eq!(not_repeated(&prediction), None);
-        prediction.not_repeated = vec![NotRepeated {
-            figure: Figure::Max,
-            measured_ns: 12_700,
-            low_ns: 16_900,
-            high_ns: 66_100,
-        }];
+        prediction.not_repeated =
+            vec![NotRepeated { figure: Figure::Max, measured_ns: 12_700, replayed_ns: 66_100 }];
         let text = text(&prediction, Style::default());
         let warning =
-            "does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs, but";
+            "does not repeat what was measured: under full, which ran, max is 66.1 µs, but";
         assert!(text.replace("\n   ", " ").contains(warning), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use wakescope_core::explain::Task;
 use wakescope_core::scope::edges::{AskKind, Edge, EdgeKind, Edges, FunctionId, State, WayIn};
 
+use super::own::{OwnWakeup, handlers, marked};
 use super::{At, Course, Mention, Point, Section, Stretch};
 
 /// A probe, as its tasks are known by.
@@ -23,9 +24,8 @@ pub struct Seen {
     pub sections: Vec<Section>,
     /// Where a task could give up the CPU, and in which function it is.
     pub mentions: Vec<Mention>,
-    /// Of each wakeup of the probe: from its interrupt to its reading of the clock, without what held it up
-    /// in between, ns.
-    pub paths: Vec<u64>,
+    /// The probe's own wakeups, in order.
+    pub own: Vec<OwnWakeup>,
     /// Whether the kernel was seen to ask whether somebody else is to run.
     pub asks: bool,
     /// Whether all places are known where it does under any model.
@@ -54,20 +54,16 @@ struct Under {
     is_on: bool,
 }
 
-/// A wakeup's way: its interrupt, the way to the scheduler where nothing held it up, and from there on.
-type Way = [u64; 3];
-
 struct Follower<'a> {
     edges: &'a Edges,
     probe: Probe,
     preempts: bool,
     state: State,
     out: Seen,
-    ways: Vec<Way>,
     irqs: Option<Open>,
     preempt: Option<Open>,
-    /// Where interrupts that are not left yet began, as places of stretches.
-    entered: Vec<(usize, u64)>,
+    /// When interrupts that are not left yet began, ns.
+    entered: Vec<u64>,
     /// The last stretch at whose beginning a task was preempted, until that is certain.
     preempting: Option<usize>,
     preempted: BTreeSet<u32>,
@@ -92,7 +88,6 @@ impl<'a> Follower<'a> {
             preempts,
             state: edges.start,
             out: Seen { knows_asks: edges.knows_asks, ..Seen::default() },
-            ways: Vec::new(),
             irqs: None,
             preempt: None,
             entered: Vec::new(),
@@ -150,6 +145,7 @@ impl<'a> Follower<'a> {
             task: self.pid(),
             point,
             counts,
+            is_own: false,
         };
         self.out.course.stretches.push(stretch);
     }
@@ -181,7 +177,7 @@ impl<'a> Follower<'a> {
             self.preempting = Some(self.out.course.stretches.len() - 1);
         }
         if let EdgeKind::Enter { way: WayIn::Interrupt | WayIn::Exception, .. } = edge.what {
-            self.entered.push((self.out.course.stretches.len() - 1, edge.at_ns));
+            self.entered.push(edge.at_ns);
         }
         self.mention(edge);
         self.out.course.end_ns = edge.at_ns;
@@ -195,9 +191,12 @@ impl<'a> Follower<'a> {
             EdgeKind::Ask(AskKind::Either) if self.out.knows_asks && edge.caller.is_some() => {
                 Point::None
             }
-            EdgeKind::Ask(AskKind::NeedResched) => {
-                edge.function.map_or(Point::None, |function| Point::EndsEarly(function.0))
-            }
+            // With interrupts off nobody can have come meanwhile, so it is no loop that lets somebody in. (6.1, tick:
+            // `resched_curr` looks whether it need ask at all, and again in a softirq.)
+            EdgeKind::Ask(AskKind::NeedResched) => match edge.function {
+                Some(function) if !self.state.irqs_off => Point::EndsEarly(function.0),
+                _ => Point::None,
+            },
             EdgeKind::Ask(kind) => {
                 self.asked = Some(kind);
                 if kind == AskKind::MightResched {
@@ -235,18 +234,12 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Follows the probe's own wakeups. What they take themselves does not count.
+    /// Follows the probe's own wakeups.
     fn wakeup(&mut self, edge: &Edge, before: State) {
-        if self.under.is_some_and(|under| under.handled_ns.is_none()) {
-            // Its handler went on until here.
-            if let Some(last) = self.out.course.stretches.last_mut() {
-                last.counts = false;
-            }
-        }
         match edge.what {
             EdgeKind::Wake(id) if self.is_probe(self.edges.task(Some(id))) => {
-                let Some(&(place, entered_ns)) = self.entered.last() else { return };
-                self.out.course.stretches[place..].iter_mut().for_each(|s| s.counts = false);
+                let Some(&entered_ns) = self.entered.last() else { return };
+                self.finish(None);
                 self.under = Some(Under { entered_ns, ..Under::default() });
             }
             EdgeKind::Leave { .. } => {
@@ -271,29 +264,26 @@ impl<'a> Follower<'a> {
                 self.entered.clear();
                 match self.under.as_mut() {
                     Some(under) if is_own => (under.is_on, under.schedule_ns) = (true, schedule_ns),
-                    Some(under) if under.is_on => self.under = None,
+                    Some(under) if under.is_on => self.finish(None),
                     _ => {}
                 }
             }
             EdgeKind::UserClock => {
-                let Some(under) = self.under.filter(|under| under.is_on) else { return };
-                self.under = None;
-                let Under {
-                    entered_ns,
-                    handled_ns: Some(handled),
-                    schedule_ns: Some(schedule),
-                    ..
-                } = under
-                else {
-                    return;
-                };
-                if entered_ns <= handled && handled <= schedule {
-                    let way = [handled - entered_ns, schedule - handled, edge.at_ns - schedule];
-                    self.ways.push(way);
+                if let Some(under) = self.under.filter(|under| under.is_on) {
+                    self.finish(under.schedule_ns.map(|schedule_ns| (schedule_ns, edge.at_ns)));
                 }
             }
             _ => {}
         }
+    }
+
+    /// A wakeup of the probe that was under way is over. `ran_ns`: see [`OwnWakeup::ran_ns`].
+    fn finish(&mut self, ran_ns: Option<(u64, u64)>) {
+        let Some(Under { entered_ns, handled_ns: Some(handled_ns), .. }) = self.under.take() else {
+            return;
+        };
+        let ran_ns = ran_ns.filter(|(schedule_ns, _)| handled_ns <= *schedule_ns);
+        self.out.own.push(OwnWakeup { entered_ns, handled_ns, ran_ns });
     }
 
     fn sections(&mut self, edge: &Edge, before: State) {
@@ -338,11 +328,12 @@ impl<'a> Follower<'a> {
 
     fn end(mut self) -> Seen {
         self.not_preempted();
+        self.finish(None);
         self.out.course.end_ns = self.out.course.end_ns.max(self.edges.window_ns.end);
         self.out.sections.sort_by_key(|section| section.from_ns);
-        // Where nothing holds it up, the way from the handler to the scheduler is the shortest.
-        let between = self.ways.iter().map(|way| way[1]).min().unwrap_or(0);
-        self.out.paths = self.ways.iter().map(|way| way[0] + between + way[2]).collect();
+        let course = &mut self.out.course;
+        let own = handlers(&self.out.own);
+        course.stretches = marked(std::mem::take(&mut course.stretches), course.end_ns, &own);
         self.out
     }
 }

@@ -61,7 +61,13 @@ mod tests {
 
     #[test]
     fn each_phase_has_its_wakeups() {
-        let part = |from_ns, to_ns, longest_ns, counts| Wait { from_ns, to_ns, longest_ns, counts };
+        let part = |from_ns, to_ns, longest_ns, counts| Wait {
+            from_ns,
+            to_ns,
+            longest_ns,
+            counts,
+            is_own: false,
+        };
         let parts = [
             part(1_000, 1_250, Some(250), true),
             part(1_250, 1_450, Some(0), true),

@@ -10,6 +10,7 @@ use wakescope_core::run::Run;
 use wakescope_core::scope::edges::Edges;
 
 use super::edges::{Probe, Seen};
+use super::own::{arrivals, paths};
 use super::{Breaks, Figures, Grid, Recorded, Wait, longest};
 use crate::rules::Rules;
 
@@ -127,10 +128,7 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
         sections: sections_of(function, *every_ns),
     });
     let measured = measured(run);
-    let of_recorded = predicted.iter().find(|of| of.model == recorded);
-    let of_recorded = of_recorded.and_then(|of| of.as_recorded);
-    let not_repeated =
-        of_recorded.map_or_else(Vec::new, |replayed| NotRepeated::of(&measured, &replayed));
+    let replayed = replay.at_its_own(&own_rules);
     Ok(Prediction {
         schema: SCHEMA.into(),
         recorded,
@@ -139,8 +137,9 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
         phases: PHASES,
         wakeups: replay.wakeups,
         path: replay.path(),
+        not_repeated: NotRepeated::of(&measured, &replayed),
         measured,
-        not_repeated,
+        replayed,
         breaks: broken.collect(),
         limit_sections_ns: question.limit_sections_ns,
         models: predicted.into(),
@@ -172,23 +171,29 @@ struct Replay<'a> {
     /// Ways of wakeups that nothing held up, ns; one of zero if none was seen.
     ways: Vec<u64>,
     has_ways: bool,
+    /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, and the way, ns.
+    own: Vec<(u64, u64)>,
 }
 
 impl<'a> Replay<'a> {
     fn of(seen: &'a Seen, run: &Run) -> Self {
         let recorded =
             Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
-        let shortest = seen.paths.iter().min().copied();
+        let paths = paths(&seen.own);
+        let shortest = paths.iter().flatten().min().copied();
         // From the expiry to the interrupt: what the shortest wakeup took that the cell measured.
         let delivery =
             run.expiries().min_ns.zip(shortest).map_or(0, |(all, own)| all.saturating_sub(own));
-        let mut ways: Vec<u64> = seen.paths.iter().map(|path| path + delivery).collect();
+        let arrivals = arrivals(&seen.own, run.plan.interval_ns);
+        let own = arrivals.into_iter().zip(&paths);
+        let own = own.filter_map(|(at, path)| Some((at, (*path)? + delivery))).collect();
+        let mut ways: Vec<u64> = paths.iter().flatten().map(|path| path + delivery).collect();
         let has_ways = !ways.is_empty();
         if ways.is_empty() {
             ways.push(0);
         }
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
-        Self { recorded, grid, wakeups: run.expiries().count, ways, has_ways }
+        Self { recorded, grid, wakeups: run.expiries().count, ways, has_ways, own }
     }
 
     fn path(&self) -> Option<Path> {
@@ -217,6 +222,19 @@ impl<'a> Replay<'a> {
         max?;
         let longest_ns = longest(&parts).map_or(0, |(_, ns)| ns) + self.median_way();
         Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
+    }
+
+    /// What the cell's own wakeups would have measured if the replay were right.
+    fn at_its_own(&self, rules: &Rules) -> Measured {
+        let parts = self.recorded.waits(rules, &Breaks::default());
+        let latency = |&(at_ns, way): &(u64, u64)| {
+            let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
+            Some(part.at(at_ns)?.saturating_add(way))
+        };
+        let mut all: Vec<u64> = self.own.iter().filter_map(latency).collect();
+        all.sort_unstable();
+        let at = |place: usize| percentile(&all, Percentile::SHOWN[place]);
+        Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.last().copied() }
     }
 
     /// For each phase of the grid that has about as many wakeups as others: its latencies, sorted.

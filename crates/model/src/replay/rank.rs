@@ -149,6 +149,7 @@ mod tests {
                 task: 1,
                 point: if what == 'u' { Point::Looks } else { Point::None },
                 counts: true,
+                is_own: false,
             });
             course.end_ns += length;
         }

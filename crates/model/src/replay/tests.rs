@@ -70,6 +70,11 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
                 }
             }
         }
+        if stretch.is_own {
+            // A handler that others do not have.
+            one = Waiting { now: one.now + 1, has_jumped: false, ..one };
+            continue;
+        }
         if !stretch.irqs_off {
             one.is_handled = true;
             match stretch.at {
@@ -98,10 +103,12 @@ fn stretches() -> impl Strategy<Value = Vec<(u64, Stretch)>> {
         1 => Just(Point::Looks), 3 => (0_u32..2).prop_map(Point::EndsEarly),
         1 => Just(Point::Preempted), 1 => Just(Point::Resumed)
     ];
-    let one = (1_u64..12, any::<bool>(), any::<bool>(), at, 0_u32..3, point, any::<bool>());
-    let stretch = one.prop_map(|(length, irqs_off, preempt_off, at, task, point, counts)| {
-        (length, Stretch { from_ns: 0, irqs_off, preempt_off, at, task, point, counts })
-    });
+    let is_own = prop::bool::weighted(0.1);
+    let one = (1_u64..12, any::<bool>(), any::<bool>(), at, 0_u32..3, point, any::<bool>(), is_own);
+    let stretch =
+        one.prop_map(|(length, irqs_off, preempt_off, at, task, point, counts, is_own)| {
+            (length, Stretch { from_ns: 0, irqs_off, preempt_off, at, task, point, counts, is_own })
+        });
     prop::collection::vec(stretch, 1..24)
 }
 
@@ -183,6 +190,7 @@ fn a_section_holds_up_full_and_the_whole_call_holds_up_none() {
         task: 1,
         point,
         counts: true,
+        is_own: false,
     };
     let user = |from_ns| Stretch { at: At::User, ..kernel(from_ns, false, false, Point::Looks) };
     // A system call with a lock that turns interrupts off, and a cond_resched after it.
@@ -222,6 +230,7 @@ fn a_loop_that_looks_by_itself_goes_the_way_out_that_it_went_at_its_end() {
         task: 1,
         point,
         counts: true,
+        is_own: false,
     };
     let free = |from_ns, point| Stretch { preempt_off: false, ..locked(from_ns, point) };
     let course = Course {

@@ -1,9 +1,12 @@
+use std::ops::Range;
+
 use proptest::prelude::*;
 use wakescope_core::explain::{Policy, Task};
 use wakescope_core::scope::edges::{
     AskKind, Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
 
+use super::super::own::{OwnWakeup, handlers, paths};
 use super::super::{At, Course, Wait, waits};
 use super::{Probe, Seen};
 use crate::rules::Rules;
@@ -35,8 +38,10 @@ fn edges(list: Vec<(u64, EdgeKind)>) -> Edges {
     Edges { window_ns, measured_until_ns, edges, functions, tasks: tasks(), ..Edges::default() }
 }
 
-/// How long one waits that is due then, forwards from edge to edge, under the rules of this name.
-fn oracle(edges: &Edges, name: &str, due_ns: u64) -> Option<u64> {
+/// How long one waits that is due then, forwards from edge to edge, under the rules of this name. The time of the
+/// probe's own handlers is none of it.
+fn oracle(edges: &Edges, own: &[Range<u64>], name: &str, due_ns: u64) -> Option<u64> {
+    let waited = |now: u64| (due_ns..now).filter(|ns| !is_in(own, *ns)).count() as u64;
     let preempts = name == "full";
     let mut state = edges.start;
     let mut handled = false;
@@ -69,17 +74,21 @@ fn oracle(edges: &Edges, name: &str, due_ns: u64) -> Option<u64> {
             };
             let looks = looks || (asks && !state.preempt.is_off());
             if handled && looks && edges.task(state.task).is_none_or(|task| task.pid != 4) {
-                return Some(now - due_ns);
+                return Some(waited(now));
             }
         }
-        if !state.irqs_off || state.halted {
+        if !is_in(own, now) && (!state.irqs_off || state.halted) {
             handled = true;
             if gives_up(state) {
-                return Some(now - due_ns);
+                return Some(waited(now));
             }
         }
     }
     None
+}
+
+fn is_in(ranges: &[Range<u64>], ns: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&ns))
 }
 
 fn kinds() -> impl Strategy<Value = EdgeKind> {
@@ -115,11 +124,12 @@ proptest! {
     ) {
         let edges = edges(list);
         let seen = Seen::of(&edges, PROBE, false);
+        let own = handlers(&seen.own);
         for name in ["none", "voluntary", "full"] {
             let rules = Rules::named(name).unwrap();
             let parts = waits(&seen.course, &rules, &[]);
             for due_ns in edges.window_ns.clone() {
-                let want = oracle(&edges, name, due_ns);
+                let want = oracle(&edges, &own, name, due_ns);
                 prop_assert_eq!(wait_at(&parts, due_ns), want, "{} at {}", name, due_ns);
             }
         }
@@ -156,8 +166,10 @@ fn the_probes_own_way_is_what_nothing_held_up() {
         PROBE,
         false,
     );
+    let own = OwnWakeup { entered_ns: 120, handled_ns: 140, ran_ns: Some((255, 305)) };
+    assert_eq!(seen.own, [own]);
     // 20 in the handler, 50 from the scheduler on; of one wakeup, all in between is its own.
-    assert_eq!(seen.paths, [20 + 115 + 50]);
+    assert_eq!(paths(&seen.own), [Some(20 + 115 + 50)]);
     let counted = |course: &Course| {
         let counts = course.stretches.iter().map(|s| (s.from_ns, s.counts)).collect::<Vec<_>>();
         counts.into_iter().filter(|(_, counts)| !counts).map(|(at, _)| at).collect::<Vec<_>>()
@@ -288,6 +300,12 @@ fn a_loop_that_looks_by_itself_lets_go_of_its_lock() {
         [160, 210, 370].map(|due_ns| wait_at(&parts, due_ns).unwrap())
     };
     assert_eq!(waits_of(&list), [50 + 30, 100 + 30, 70]);
+    // With interrupts off it is no loop that lets somebody in.
+    let mut closed = list.clone();
+    closed.start.irqs_off = true;
+    closed.edges[5].what = EdgeKind::IrqsOn;
+    closed.edges.insert(6, Edge { what: ON, ..closed.edges[5] });
+    assert_eq!(waits_of(&closed), [280, 230, 70]);
     // Of code whose function is not known it cannot be said that it is the same loop.
     list.edges[3].function = None;
     list.edges[4].function = None;
