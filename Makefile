@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-service pictures test-sections test-hunting test-module fuzz check bench results page-free score score-rtla score-predict score-scope oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-prometheus test-service pictures test-sections test-hunting test-module fuzz check bench results page-free score score-rtla score-predict score-break score-scope oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -53,6 +53,8 @@ help:
 	@echo 'make score-rtla the same of rtla, on sections of the kernel module in a guest with the timerlat tracer'
 	@echo 'make score-predict'
 	@echo '                how right predict is: models predicted from cells of others, on six kernels; takes an hour'
+	@echo 'make score-break'
+	@echo '                the same of a preemption point that a kernel is really built with'
 	@echo 'make score-scope'
 	@echo '                how often explain blames first what the emulator saw from outside of a guest'
 	@echo 'make oracle     how often the blame of explain is true, on simulated kernels'
@@ -176,6 +178,10 @@ score-rtla: build
 # Cells and predictions stay in target/score-predict: it goes on where it was ended.
 score-predict: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score_predict.py $(SCORE_ARGS)
+
+score-break: build
+	@scripts/broken-kernel
+	BINARY=$(WAKESCOPE) python3 -B benches/score_break.py $(SCORE_ARGS)
 
 score-scope: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score_scope.py $(SCORE_ARGS)

@@ -75,6 +75,10 @@ class Lab:
         self.seen["emulator"] = record["settings"]["emulator"]
         self.seen.update((kernel["release"], kernel["version"]) for kernel in record["kernels"])
 
+    def basis(self):
+        """The same as one line."""
+        return "; ".join(version if name == "emulator" else f"{name} {version}" for name, version in sorted(self.seen.items()))
+
     def forget_all(self):
         """Forgets all cells, those that failed, too."""
         shutil.rmtree(self.folder / "cells", ignore_errors=True)

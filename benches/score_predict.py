@@ -99,8 +99,7 @@ def page(plan):
     pairs = predicting.pairs(found)
     if not pairs:
         return "\n".join(["Nothing was scored.", *missing])
-    seen = "; ".join(f"{name} {version}" if name != "emulator" else version for name, version in sorted(lab.seen.items()))
-    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, seed {plan.seed}; virtual time. {seen}."
+    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, seed {plan.seed}; virtual time. {lab.basis()}."
     counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
     parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.table(pairs)]
     if missing:
