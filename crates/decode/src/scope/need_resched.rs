@@ -50,7 +50,11 @@ fn and_of(code: &[u8]) -> Option<u32> {
     // The operation is in the bits that otherwise name a register.
     let (4, behind) = through_register(operand)? else { return None };
     match opcode {
-        0x80 | 0x83 => behind.first().map(|&kept| i32::from(kept.cast_signed()).cast_unsigned()),
+        // Of one byte; and of more than one, with the highest bit of that number in all of them.
+        0x80 => behind.first().map(|&kept| 0xffff_ff00 | u32::from(kept)),
+        0x83 => {
+            behind.first().filter(|&&kept| kept >= 0x80).map(|&kept| 0xffff_ff00 | u32::from(kept))
+        }
         0x81 => number(behind),
         _ => None,
     }
@@ -130,6 +134,8 @@ mod tests {
             (&[0xf0, 0x41, 0x80, 0x65, 0x01, 0xf7], None),
             (&[0xf0, 0x80, 0x23, 0xd7], None),
             (&[0xf0, 0x80, 0x23, 0xff], None),
+            (&[0xf0, 0x80, 0x23, 0x7f], Some(0x80)),
+            (&[0xf0, 0x48, 0x83, 0x23, 0x7f], None),
             (&[0xf0, 0x80, 0x0b, 0xf7], None),
             (&[0xf0, 0x80, 0x23], None),
             (&[], None),

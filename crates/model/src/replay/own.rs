@@ -35,7 +35,7 @@ fn usual_handler_ns(wakeups: &[OwnWakeup]) -> u64 {
 
 /// Of each wakeup, how long it takes from its interrupt to the probe's reading of the clock without what holds it up;
 /// `None` where not all of it was seen.
-pub fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
+pub(super) fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
     // The way from the handler to the scheduler is the shortest where nothing comes in between.
     let between = |own: &OwnWakeup| Some(own.ran_ns?.0.saturating_sub(own.handled_ns));
     let shortest = wakeups.iter().filter_map(between).min().unwrap_or(0);
@@ -48,7 +48,7 @@ pub fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
 }
 
 /// The times of those handlers, as if each came last in its interrupt.
-pub fn handlers(wakeups: &[OwnWakeup]) -> Vec<Range<u64>> {
+pub(super) fn handlers(wakeups: &[OwnWakeup]) -> Vec<Range<u64>> {
     let usual = usual_handler_ns(wakeups);
     let of =
         |own: &OwnWakeup| own.entered_ns.max(own.handled_ns.saturating_sub(usual))..own.handled_ns;
@@ -56,7 +56,7 @@ pub fn handlers(wakeups: &[OwnWakeup]) -> Vec<Range<u64>> {
 }
 
 /// Divides stretches where `own` times, which are in order, begin and end, and marks those.
-pub fn marked(stretches: Vec<Stretch>, end_ns: u64, own: &[Range<u64>]) -> Vec<Stretch> {
+pub(super) fn marked(stretches: Vec<Stretch>, end_ns: u64, own: &[Range<u64>]) -> Vec<Stretch> {
     let mut out = Vec::with_capacity(stretches.len() + 2 * own.len());
     let mut own = own.iter().peekable();
     let ends: Vec<u64> =
@@ -81,7 +81,7 @@ pub fn marked(stretches: Vec<Stretch>, end_ns: u64, own: &[Range<u64>]) -> Vec<S
 
 /// When the interrupt of each wakeup would have come if nothing had held it up: on a grid, as the timer's expiries
 /// are. The timer is set anew when the probe has run, to the next place on it.
-pub fn arrivals(wakeups: &[OwnWakeup], interval_ns: u64) -> Vec<u64> {
+pub(super) fn arrivals(wakeups: &[OwnWakeup], interval_ns: u64) -> Vec<u64> {
     let Some(first) = wakeups.first() else { return Vec::new() };
     let interval = i128::from(interval_ns.max(1));
     let since = |ns: u64| i128::from(ns) - i128::from(first.entered_ns);
@@ -148,9 +148,9 @@ mod tests {
         let mine = |from_ns| stretch(from_ns, Point::None, false, true);
         // Within one; over the border of two; up to an end; none.
         for (ranges, want) in [
-            (vec![10..20], vec![whole(0), mine(10), rest(20), whole(100), whole(200)]),
+            (&[(10, 20)][..], vec![whole(0), mine(10), rest(20), whole(100), whole(200)]),
             (
-                vec![90..110],
+                &[(90, 110)],
                 vec![
                     whole(0),
                     mine(90),
@@ -159,16 +159,17 @@ mod tests {
                     whole(200),
                 ],
             ),
-            (vec![150..200], vec![whole(0), whole(100), mine(150), whole(200)]),
-            (vec![250..300], vec![whole(0), whole(100), whole(200), mine(250)]),
+            (&[(150, 200)], vec![whole(0), whole(100), mine(150), whole(200)]),
+            (&[(250, 300)], vec![whole(0), whole(100), whole(200), mine(250)]),
             (
-                vec![5..6, 7..8],
+                &[(5, 6), (7, 8)],
                 vec![whole(0), mine(5), rest(6), mine(7), rest(8), whole(100), whole(200)],
             ),
-            (vec![], vec![whole(0), whole(100), whole(200)]),
+            (&[], vec![whole(0), whole(100), whole(200)]),
         ] {
+            let own: Vec<Range<u64>> = ranges.iter().map(|&(from, to)| from..to).collect();
             assert_eq!(
-                marked(vec![whole(0), whole(100), whole(200)], 300, &ranges),
+                marked(vec![whole(0), whole(100), whole(200)], 300, &own),
                 want,
                 "{ranges:?}"
             );
