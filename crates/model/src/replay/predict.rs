@@ -220,7 +220,10 @@ impl<'a> Replay<'a> {
             |place: usize| figure(&|sorted: &[u64]| percentile(sorted, Percentile::SHOWN[place]));
         let max = figure(&|sorted: &[u64]| sorted.last().copied());
         max?;
+        // No phase may be later: some ways are longer than the median.
+        let latest = phases.iter().filter_map(|phase| phase.last().copied()).max().unwrap_or(0);
         let longest_ns = longest(&parts).map_or(0, |(_, ns)| ns) + self.median_way();
+        let longest_ns = longest_ns.max(latest);
         Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
     }
 
@@ -281,6 +284,31 @@ fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_phase_is_later_than_the_latest_of_any_phase() {
+        // Nothing holds a wakeup up, but one way of three is long.
+        let course = super::super::Course {
+            stretches: vec![super::super::Stretch {
+                from_ns: 0,
+                irqs_off: false,
+                preempt_off: false,
+                at: super::super::At::User,
+                task: 1,
+                point: super::super::Point::Looks,
+                counts: true,
+                is_own: false,
+            }],
+            end_ns: 1_000,
+        };
+        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
+        let grid = Grid { interval_ns: 100, phases: 4 };
+        let ways = vec![5, 30, 5];
+        let replay = Replay { recorded, grid, wakeups: 10, ways, has_ways: true, own: vec![] };
+        let rules = rules(Model::Full).unwrap();
+        let latencies = replay.latencies(&rules, &Breaks::default()).unwrap();
+        assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, 30));
+    }
 
     #[test]
     fn how_far_a_prediction_goes() {
