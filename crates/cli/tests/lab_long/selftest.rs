@@ -120,7 +120,7 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
 const SLOWER: &str = "WAKESCOPE_SLOWER=30";
 
 /// Each takes some 10 ms of the host's time there (measured with 3,000 on three CPUs), so these take some eight
-/// minutes on each machine. On three CPUs they stop early when the other tests ran before: kmod/README.md.
+/// minutes on each machine. On three CPUs one of the waits for locks fails: kmod/README.md.
 const OPERATIONS_WHEN_SLOWER: u32 = 50_000;
 
 #[test]
