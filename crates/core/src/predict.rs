@@ -35,8 +35,8 @@ pub struct Prediction {
     pub measured: Measured,
     /// What the replay of the model that ran gives for the cell's own wakeups.
     pub replayed: Measured,
-    /// Where the replay of the model that ran does not come to what was measured: what it says of other models, and
-    /// of sections broken up, can be off by as much.
+    /// Where replays of the model that ran do not come to what was measured: what they say of other models, and of
+    /// sections broken up, can be off by as much.
     #[serde(default)]
     pub not_repeated: Vec<NotRepeated>,
     /// Functions that were broken, as asked for.
@@ -90,16 +90,20 @@ pub struct Measured {
     pub max_ns: Option<u64>,
 }
 
-/// A measured figure that the replay of the model that ran does not give for the cell's own wakeups, by more than
-/// [`NotRepeated::NEAR_PERCENT`].
+/// A measured figure that the replay of the model that ran does not give: for the cell's own wakeups, or within what
+/// phases of its timer give, by more than [`NotRepeated::NEAR_PERCENT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRepeated {
     /// Which.
     pub figure: Figure,
     /// What was measured, ns.
     pub measured_ns: u64,
-    /// What was replayed, ns.
-    pub replayed_ns: u64,
+    /// What was replayed for the cell's own wakeups, ns; `null` if none was seen.
+    pub replayed_ns: Option<u64>,
+    /// What is replayed of a timer: less in one phase of twenty, ns.
+    pub low_ns: u64,
+    /// What is replayed of a timer: more in one phase of twenty, ns.
+    pub high_ns: u64,
 }
 
 /// What is compared. Medians often lie beside a jump of the distribution, so they are not.
@@ -126,24 +130,31 @@ impl std::fmt::Display for Figure {
 }
 
 impl NotRepeated {
-    /// How far both may be apart, in percent of the smaller one.
+    /// How far two figures may be apart, in percent of the smaller one. By chance one in ten lies outside of the range
+    /// at all, for that leaves out a tenth of the phases.
     pub const NEAR_PERCENT: u64 = 10;
 
-    /// All figures of which that is so.
-    pub fn of(measured: &Measured, replayed: &Measured) -> Vec<Self> {
+    /// All figures of which that is so. `replayed`: of the cell's own wakeups. Their recording has how code let go for
+    /// them, so only `phases` show where the replay does not know that it would.
+    pub fn of(measured: &Measured, replayed: &Measured, phases: &Latencies) -> Vec<Self> {
         let figures = [
-            (Figure::P99, measured.p99_ns, replayed.p99_ns),
-            (Figure::P999, measured.p999_ns, replayed.p999_ns),
-            (Figure::Max, measured.max_ns, replayed.max_ns),
+            (Figure::P99, measured.p99_ns, replayed.p99_ns, phases.p99),
+            (Figure::P999, measured.p999_ns, replayed.p999_ns, phases.p999),
+            (Figure::Max, measured.max_ns, replayed.max_ns, phases.max),
         ];
         let is_above = |one: u64, other: u64| {
             u128::from(one) * 100 > u128::from(other) * u128::from(100 + Self::NEAR_PERCENT)
         };
-        let apart = |(figure, measured_ns, replayed_ns): (Figure, Option<u64>, Option<u64>)| {
-            let (measured_ns, replayed_ns) = (measured_ns?, replayed_ns?);
-            let is_apart = is_above(measured_ns, replayed_ns) || is_above(replayed_ns, measured_ns);
-            is_apart.then_some(Self { figure, measured_ns, replayed_ns })
-        };
+        let apart =
+            |(figure, measured_ns, replayed_ns, range): (_, Option<u64>, Option<u64>, _)| {
+                let (measured_ns, Range { low_ns, high_ns, .. }) = (measured_ns?, range?);
+                let is_outside = |low_ns, high_ns| {
+                    is_above(measured_ns, high_ns) || is_above(low_ns, measured_ns)
+                };
+                let is_apart =
+                    is_outside(low_ns, high_ns) || replayed_ns.is_some_and(|ns| is_outside(ns, ns));
+                is_apart.then_some(Self { figure, measured_ns, replayed_ns, low_ns, high_ns })
+            };
         figures.into_iter().filter_map(apart).collect()
     }
 }
@@ -244,29 +255,42 @@ mod tests {
 
     #[test]
     fn what_a_replay_of_the_same_model_does_not_repeat() {
-        let of = |p99_ns, max_ns| Measured { p50_ns: Some(1), p99_ns, p999_ns: None, max_ns };
-        for (measured_ns, want) in [
-            (None, false),
-            (Some(0), true),
-            (Some(90), true),
-            (Some(91), false),
-            (Some(100), false),
-            (Some(110), false),
-            (Some(111), true),
-            (Some(u64::MAX), true),
+        let of = |max_ns| Measured { p99_ns: Some(150), max_ns, ..Measured::default() };
+        let range = Some(Range { median_ns: 150, low_ns: 100, high_ns: 200 });
+        let phases = Latencies { p99: range, p999: range, max: range, ..Latencies::default() };
+        // By the phases, and by the cell's own wakeups.
+        for (measured_ns, own_ns, want) in [
+            (None, None, false),
+            (Some(0), None, true),
+            (Some(90), None, true),
+            (Some(91), None, false),
+            (Some(150), None, false),
+            (Some(220), None, false),
+            (Some(221), None, true),
+            (Some(u64::MAX), None, true),
+            (Some(150), Some(150), false),
+            (Some(150), Some(165), false),
+            (Some(150), Some(166), true),
+            (Some(150), Some(137), false),
+            (Some(150), Some(136), true),
+            // Both agree on what no phase has.
+            (Some(221), Some(221), true),
         ] {
-            let got = NotRepeated::of(&of(Some(7), measured_ns), &of(Some(7), Some(100)));
+            let got = NotRepeated::of(&of(measured_ns), &of(own_ns), &phases);
             let figures: Vec<Figure> = got.iter().map(|one| one.figure).collect();
-            assert_eq!(figures, if want { vec![Figure::Max] } else { vec![] }, "{measured_ns:?}");
+            let want = if want { vec![Figure::Max] } else { vec![] };
+            assert_eq!(figures, want, "{measured_ns:?} {own_ns:?}");
         }
-        let measured = Measured { p999_ns: Some(9), ..of(Some(9), Some(5)) };
-        let replayed = Measured { p999_ns: Some(7), ..of(Some(7), Some(5)) };
+        let measured = Measured { p99_ns: Some(9), p999_ns: Some(9), ..Measured::default() };
+        let got = NotRepeated::of(&measured, &Measured::default(), &phases);
         let want = [Figure::P99, Figure::P999].map(|figure| NotRepeated {
             figure,
             measured_ns: 9,
-            replayed_ns: 7,
+            replayed_ns: None,
+            low_ns: 100,
+            high_ns: 200,
         });
-        assert_eq!(NotRepeated::of(&measured, &replayed), want);
-        assert_eq!(NotRepeated::of(&measured, &Measured::default()), []);
+        assert_eq!(got, want);
+        assert_eq!(NotRepeated::of(&measured, &measured, &Latencies::default()), []);
     }
 }

@@ -136,17 +136,22 @@ fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
     cells
 }
 
-/// `The replay does not repeat what was measured: under full, which ran, max is 66.1 µs, but 12.7 µs was measured. …`
+/// `The replay does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs of a timer, and 12.8 µs
+/// for the cell's own wakeups, but 12.7 µs was measured. …`
 fn not_repeated(prediction: &Prediction) -> Option<String> {
     let part = |one: &NotRepeated| {
-        let [replayed, measured] = [one.replayed_ns, one.measured_ns].map(SpanNs);
-        format!("{} is {replayed}, but {measured} was measured", one.figure)
+        let [low, high, measured] = [one.low_ns, one.high_ns, one.measured_ns].map(SpanNs);
+        let own = one.replayed_ns.map_or_else(String::new, |ns| {
+            format!(", and {} for the cell's own wakeups", SpanNs(ns))
+        });
+        format!("{} is {low}–{high} of a timer{own}, but {measured} was measured", one.figure)
     };
     let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "The replay does not repeat what was measured: under {}, which ran, {}. Not all code that lets \
-             go early is seen. Figures of other models, and of what is broken up, can be off by as much.",
+            "The replay does not repeat what was measured: under {}, which ran, {}. Not all code that lets go \
+             early is seen, and the wakeups of a cell may all meet the tick, or never. Figures of other models, and \
+             of what is broken up, can be off by as much.",
             prediction.recorded,
             parts.join("; ")
         )
@@ -326,12 +331,21 @@ mod tests {
     fn what_the_replay_does_not_repeat_is_said_before_all_else() {
         let mut prediction = prediction();
         assert_eq!(not_repeated(&prediction), None);
-        prediction.not_repeated =
-            vec![NotRepeated { figure: Figure::Max, measured_ns: 12_700, replayed_ns: 66_100 }];
+        prediction.not_repeated = vec![NotRepeated {
+            figure: Figure::Max,
+            measured_ns: 12_700,
+            replayed_ns: Some(12_800),
+            low_ns: 16_900,
+            high_ns: 66_100,
+        }];
+        let told = text(&prediction, Style::default());
+        let warning = "does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs of a timer, \
+                       and 12.8 µs for the cell's own wakeups, but 12.7 µs was measured.";
+        assert!(told.replace("\n   ", " ").contains(warning), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= WIDTH), "{told}");
+        prediction.not_repeated[0].replayed_ns = None;
         let text = text(&prediction, Style::default());
-        let warning =
-            "does not repeat what was measured: under full, which ran, max is 66.1 µs, but";
-        assert!(text.replace("\n   ", " ").contains(warning), "{text}");
+        assert!(text.replace("\n   ", " ").contains("66.1 µs of a timer, but 12.7 µs"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 

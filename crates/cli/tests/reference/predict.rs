@@ -33,7 +33,13 @@ fn full() -> Prediction {
         path: Some(Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 }),
         measured: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(3), max_ns: Some(4) },
         replayed: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(9), max_ns: Some(9) },
-        not_repeated: vec![NotRepeated { figure: Figure::P999, measured_ns: 4, replayed_ns: 9 }],
+        not_repeated: vec![NotRepeated {
+            figure: Figure::P999,
+            measured_ns: 4,
+            replayed_ns: Some(9),
+            low_ns: 5,
+            high_ns: 9,
+        }],
         breaks: vec![break_of("free_pages")],
         limit_sections_ns: Some(500_000),
         models: vec![

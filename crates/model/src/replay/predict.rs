@@ -129,6 +129,8 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
     });
     let measured = measured(run);
     let replayed = replay.at_its_own(&own_rules);
+    let of_recorded = predicted.iter().find(|of| of.model == recorded);
+    let phases = of_recorded.and_then(|of| of.as_recorded).unwrap_or_default();
     Ok(Prediction {
         schema: SCHEMA.into(),
         recorded,
@@ -137,7 +139,7 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
         phases: PHASES,
         wakeups: replay.wakeups,
         path: replay.path(),
-        not_repeated: NotRepeated::of(&measured, &replayed),
+        not_repeated: NotRepeated::of(&measured, &replayed, &phases),
         measured,
         replayed,
         breaks: broken.collect(),
@@ -220,24 +222,30 @@ impl<'a> Replay<'a> {
             |place: usize| figure(&|sorted: &[u64]| percentile(sorted, Percentile::SHOWN[place]));
         let max = figure(&|sorted: &[u64]| sorted.last().copied());
         max?;
-        // No phase may be later: some ways are longer than the median.
-        let latest = phases.iter().filter_map(|phase| phase.last().copied()).max().unwrap_or(0);
+        // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
+        let latest = phases.iter().filter_map(|phase| phase.last().copied()).max();
+        let own = self.own_latencies(&parts).last().copied();
         let longest_ns = longest(&parts).map_or(0, |(_, ns)| ns) + self.median_way();
-        let longest_ns = longest_ns.max(latest);
+        let longest_ns = [latest, own].into_iter().flatten().fold(longest_ns, u64::max);
         Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
     }
 
     /// What the cell's own wakeups would have measured if the replay were right.
     fn at_its_own(&self, rules: &Rules) -> Measured {
-        let parts = self.recorded.waits(rules, &Breaks::default());
+        let all = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
+        let at = |place: usize| percentile(&all, Percentile::SHOWN[place]);
+        Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.last().copied() }
+    }
+
+    /// How late the cell's own wakeups are, sorted.
+    fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
         let latency = |&(at_ns, way): &(u64, u64)| {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
             Some(part.at(at_ns)?.saturating_add(way))
         };
         let mut all: Vec<u64> = self.own.iter().filter_map(latency).collect();
         all.sort_unstable();
-        let at = |place: usize| percentile(&all, Percentile::SHOWN[place]);
-        Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.last().copied() }
+        all
     }
 
     /// For each phase of the grid that has about as many wakeups as others: its latencies, sorted.
@@ -283,31 +291,34 @@ fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{At, Course, Point, Stretch};
     use super::*;
 
     #[test]
-    fn no_phase_is_later_than_the_latest_of_any_phase() {
+    fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
         // Nothing holds a wakeup up, but one way of three is long.
-        let course = super::super::Course {
-            stretches: vec![super::super::Stretch {
-                from_ns: 0,
-                irqs_off: false,
-                preempt_off: false,
-                at: super::super::At::User,
-                task: 1,
-                point: super::super::Point::Looks,
-                counts: true,
-                is_own: false,
-            }],
-            end_ns: 1_000,
+        let program = Stretch {
+            from_ns: 0,
+            irqs_off: false,
+            preempt_off: false,
+            at: At::User,
+            task: 1,
+            point: Point::Looks,
+            counts: true,
+            is_own: false,
         };
+        let course = Course { stretches: vec![program], end_ns: 1_000 };
         let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
         let grid = Grid { interval_ns: 100, phases: 4 };
-        let ways = vec![5, 30, 5];
-        let replay = Replay { recorded, grid, wakeups: 10, ways, has_ways: true, own: vec![] };
-        let rules = rules(Model::Full).unwrap();
-        let latencies = replay.latencies(&rules, &Breaks::default()).unwrap();
-        assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, 30));
+        for (own, longest_ns) in
+            [(vec![], 30), (vec![(500, 5), (600, 40)], 40), (vec![(500, 5)], 30)]
+        {
+            let ways = vec![5, 30, 5];
+            let replay = Replay { recorded, grid, wakeups: 10, ways, has_ways: true, own };
+            let rules = rules(Model::Full).unwrap();
+            let latencies = replay.latencies(&rules, &Breaks::default()).unwrap();
+            assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, longest_ns));
+        }
     }
 
     #[test]
