@@ -6,6 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use wakescope_core::explain::Cause;
 use wakescope_core::lab::{CellScope, Status};
+use wakescope_core::predict::{Prediction, Reach};
+use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_core::scope::{Row, Scope};
 
@@ -175,4 +177,34 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     // 6.1 has no tracepoint where the scheduler begins: its way to the switch counts as the section's.
     let preempt = preempt.longer_ns.unwrap();
     assert!(preempt.min > 0 && preempt.max < 3_000, "{preempt:?}");
+}
+
+/// Loops over page tables hold a lock and let go of it where somebody waits. The replay knows that, so it neither
+/// predicts wakeups as late as the whole loops take, nor proposes to break them up.
+#[test]
+fn loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up() {
+    let name = "loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    let bench = Bench::new(stock, "predicted");
+    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "launch", "--seeds", "1"];
+    let ran = bench.run(&[&what[..], &["--samples", "600", "--interval", "250us"]].concat());
+    let cell = ran.lab.cells.iter().find(|cell| cell.load == "launch").unwrap();
+    assert_eq!(cell.status, Status::Ok, "{}", ran.json);
+    let args = ["predict", cell.run.as_ref().unwrap(), "--json"];
+    let mut command = bench.test.command(&args);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let said: Prediction = serde_json::from_str(&ended.stdout).unwrap();
+    let steps = &said.next.as_ref().unwrap().steps;
+    let proposed = |name: &str| steps.iter().any(|step| step.functions.iter().any(|f| f == name));
+    assert!(!proposed("unmap_page_range") && !proposed("copy_page_range"), "{said:#?}");
+    // The cell's own wakeups are repeated, whatever they met.
+    let (measured, replayed) = (said.measured.max_ns.unwrap(), said.replayed.max_ns.unwrap());
+    assert!(measured.abs_diff(replayed) <= measured / 20, "{said:#?}");
+    let of = |model| said.models.iter().find(|of| of.model == model).unwrap();
+    let longest = of(Model::Full).as_recorded.unwrap().longest_ns;
+    assert!(longest >= replayed, "{said:#?}");
+    // Its preemption points are seen although full has them patched away.
+    assert_eq!(of(Model::None).reach, Reach::Whole, "{said:#?}");
 }
