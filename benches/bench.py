@@ -31,7 +31,7 @@ import tracer
 import wakers
 import watch
 from figures import spread
-from running import execute, say
+from running import execute, publish, say
 
 PRIORITY = 90
 
@@ -406,9 +406,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for page in (page for page, parts in plan.pages.items() if parts):
         text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
-        print(text, flush=True)
-        if plan.into:
-            figures.put_into(plan.into, page, text)
+        publish(text, plan.into, page)
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

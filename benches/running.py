@@ -39,6 +39,13 @@ def say(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
+def publish(text, into, name):
+    """Prints results, and puts them into a page, if one is asked for, between the marks of this name."""
+    print(text, flush=True)
+    if into:
+        figures.put_into(into, name, text)
+
+
 def execute(command, patience_s, env=None, complaints=None):
     """Runs a program to its end and accounts for it. Kills it, with all it started, when it
     takes longer than `patience_s`. Its output holds what it complains about, too, unless there is

@@ -20,7 +20,7 @@ import guests
 import scoring
 from lab import Lab
 from paused import counter_khz, paused_run, seconds
-from running import end_as_by_ctrl_c, execute, say
+from running import end_as_by_ctrl_c, execute, publish, say
 
 LENGTHS = {"100us": 100_000, "300us": 300_000, "1ms": 1_000_000, "3ms": 3_000_000}
 KINDS = ["fifo", "timers", "syscall", "softirq"]
@@ -350,10 +350,7 @@ def arguments(words=None):
 def main():
     plan = arguments()
     end_as_by_ctrl_c()
-    text = page(plan)
-    print(text, flush=True)
-    if plan.into:
-        figures.put_into(plan.into, "score", text)
+    publish(page(plan), plan.into, "score")
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

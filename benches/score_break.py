@@ -10,13 +10,12 @@ import argparse
 import datetime
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import figures
 from lab import Lab
 from predicting import FIGURES, percent, us
-from running import end_as_by_ctrl_c, execute, say
+from running import end_as_by_ctrl_c, execute, publish, say
 
 # What the second kernel has a preemption point in, and how often it asks there at most.
 FUNCTION, EVERY = "dput", "1us"
@@ -28,16 +27,11 @@ def cell(plan, lab, kernel):
     """The key of the cell of a kernel under the model none."""
     say(f"{kernel}: the cell")
     folder = Path(plan.kernels, kernel)
-    command = lab.command("--kernel", str(folder / "bzImage"), "--config", str(folder / "config"), "--preempt", "none")
-    command += ["--load", plan.load, "--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--interval", plan.interval, "--json"]
-    done = subprocess.run(command, env=lab.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
-    if not done.stdout.strip():
-        raise SystemExit(f"score_break: {' '.join(command)}:\n{done.stderr[-2000:]}")
-    record = json.loads(done.stdout)
+    what = ["--kernel", str(folder / "bzImage"), "--config", str(folder / "config"), "--preempt", "none", "--load", plan.load]
+    how = ["--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--interval", plan.interval]
+    _took, record = lab.run(*what, *how, patience_s=PATIENCE_S)
     lab.note(record)
     [found] = record["cells"]
-    if found["status"] != "ok":
-        raise SystemExit(f"score_break: {kernel}: {found['reason']}")
     return Path(found["run"]).name
 
 
@@ -48,37 +42,37 @@ def prediction(lab, kernel, key, *breaks):
 
 
 def figures_of(prediction):
-    """Of the model that ran: what was measured, what the replay says of it, and of it with the point."""
+    """Of the model that ran: what was measured, what the replay says of the same wakeups, and of it with the point."""
     of = next(of for of in prediction["models"] if of["model"] == prediction["recorded"])
-    return prediction["measured"], of["as_recorded"], of["broken"]
+    return prediction["measured"], prediction["replayed"], of["broken"]
+
+
+def beside(ns, true_ns, span=""):
+    """`6.32 (6.04–6.66), +1 %`; a dash where one of both is not there."""
+    return "–" if ns is None or not true_ns else f"{us(ns)}{span}, {percent((ns - true_ns) / true_ns)}"
 
 
 def table(without, with_point):
     """Rows: without the point measured, replayed and predicted; and measured with it."""
     measured, replayed, predicted = figures_of(without)
     really, _replayed, _broken = figures_of(with_point)
+    keys = [f"{name}_ns" for name in FIGURES]
 
-    def of_run(said):
-        return ["–" if said.get(f"{name}_ns") is None else us(said[f"{name}_ns"]) for name in FIGURES]
+    def told(said):
+        return ["–" if said[key] is None else us(said[key]) for key in keys]
 
-    def of_replay(said, beside):
-        cells = []
-        for name in FIGURES:
-            figure, true_ns = said.get(name), beside.get(f"{name}_ns")
-            if figure is None or not true_ns:
-                cells.append("–")
-                continue
-            span = f" ({us(figure['low_ns'])}–{us(figure['high_ns'])})" if name == "max" else ""
-            cells.append(f"{us(figure['median_ns'])}{span}, {percent((figure['median_ns'] - true_ns) / true_ns)}")
-        return cells
+    def of_timer(name):
+        figure = predicted[name] or {"median_ns": None}
+        span = f" ({us(figure['low_ns'])}–{us(figure['high_ns'])})" if name == "max" else ""
+        return beside(figure["median_ns"], really[f"{name}_ns"], span)
 
     rows = [
-        ["without the point, measured", *of_run(measured)],
-        ["the same, replayed", *of_replay(replayed, measured)],
-        [f"predicted: `--break {FUNCTION}={EVERY}`", *of_replay(predicted, really)],
-        ["with the point, measured", *of_run(really)],
+        ["without the point, measured", *told(measured)],
+        ["the same, replayed", *(beside(replayed[key], measured[key]) for key in keys)],
+        [f"predicted: `--break {FUNCTION}={EVERY}`", *map(of_timer, FIGURES)],
+        ["with the point, measured", *told(really)],
     ]
-    return figures.table(["none", "p50", "p99", "p99.9", "max"], rows)
+    return figures.table(["none", *("p99.9" if name == "p999" else name for name in FIGURES)], rows)
 
 
 def steps(prediction):
@@ -117,10 +111,7 @@ def arguments(words=None):
 def main():
     plan = arguments()
     end_as_by_ctrl_c()
-    text = page(plan)
-    print(text, flush=True)
-    if plan.into:
-        figures.put_into(plan.into, "break", text)
+    publish(page(plan), plan.into, "break")
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

@@ -14,10 +14,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import figures
 import predicting
 from lab import Lab
-from running import end_as_by_ctrl_c, execute, say
+from running import end_as_by_ctrl_c, execute, publish, say
 
 KERNELS = ["6.1-cloud", "6.12-cloud", "6.16-cloud", "6.18-cloud", "7.2-cloud", "7.3-cloud"]
 LOADS = ["file-move", "find", "launch"]
@@ -125,10 +124,7 @@ def main():
     plan = arguments()
     end_as_by_ctrl_c()
     plan.program = sum_of(BINARY)
-    text = page(plan)
-    print(text, flush=True)
-    if plan.into:
-        figures.put_into(plan.into, "predictions", text)
+    publish(page(plan), plan.into, "predictions")
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")
