@@ -1,6 +1,6 @@
 //! The workspace keeps the rules that ARCHITECTURE.md states.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,6 +90,23 @@ fn tests_are_skipped_through_one_function() {
         let is_verdict = file.ends_with("lab/bisect.rs");
         assert!(line.is_none() || is_verdict, "{}:{line:?} skips by itself", file.display());
     }
+}
+
+/// Whoever writes a test for `make test-lab` learns here, and not from CI, that it has to be listed.
+#[test]
+fn long_tests_are_listed_as_skipped() {
+    let listed = read(&root().join(".ci/allowed-skips"));
+    let listed: BTreeSet<&str> = listed.lines().collect();
+    let long = sources().into_iter().filter(|f| f.starts_with("crates/cli/tests/lab_long"));
+    let mut found = 0;
+    for file in long {
+        for test in read(&file).split("#[test]\nfn ").skip(1) {
+            let name = &test[..test.find('(').expect("a function has parameters")];
+            assert!(listed.contains(name), "{name} is not in .ci/allowed-skips");
+            found += 1;
+        }
+    }
+    assert!(found > 30, "only {found} tests of many minutes were found");
 }
 
 #[test]
