@@ -51,5 +51,6 @@ pub fn calibrate(table: &ComponentTable, machine: Machine, probes: bool) -> Know
     // tell of that.
     let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
     let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
-    Known { delivery_ns, scheduling_ns, waking_ns, guest, ticks, probes }
+    let least_sched_latency_ns = table.sched_latency.min_ns;
+    Known { delivery_ns, scheduling_ns, least_sched_latency_ns, waking_ns, guest, ticks, probes }
 }

@@ -422,6 +422,15 @@ fn a_run_teaches_what_every_wakeup_takes() {
     assert!((650..=700).contains(&calibrate(&table, Machine::default(), true).delivery_ns));
     table.sched_duration = Some(distribution(&[[300; 198].as_slice(), &[9_000; 2]].concat()));
     assert_eq!(calibrate(&table, Machine::default(), true).scheduling_ns, Some(300));
+    table.sched_latency = distribution(&[578, 575, 778, 9_000]);
+    let known = calibrate(&table, Machine::default(), true);
+    assert_eq!(known.least_sched_latency_ns, Some(575));
+    // A run of an earlier version did not store that beside its episodes, but has its components.
+    let earlier = Known { least_sched_latency_ns: None, ..known };
+    assert_eq!(earlier.completed(Some(&table)), known);
+    assert_eq!(earlier.completed(None), earlier);
+    let stored = Known { least_sched_latency_ns: Some(570), ..known };
+    assert_eq!(stored.completed(Some(&table)), stored);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A wakeup with what follows from its events before any time is given to anybody.
 
-use crate::tuning::Tuning;
+use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
     Context, Event, Frame, Interrupt, Known, KnownSwitches, Marks, Mode, Task, Wakeup, What,
     WokenBy,
@@ -294,6 +294,24 @@ impl<'a> Case<'a> {
     pub(super) fn events(&self) -> impl DoubleEndedIterator<Item = &'a Event> {
         let Marks { due, response, .. } = self.marks;
         self.wakeup.events.iter().filter(move |event| event.at >= due && event.at <= response)
+    }
+
+    /// How long it takes from an interrupt to the scheduler, through code that holds nothing up, nanoseconds:
+    /// what the run's shortest such way says. 0 if that is not known, as on another CPU.
+    ///
+    /// Where the kernel does not show the scheduler's entry, the shortest way is one to the response. What this
+    /// task took after the switch is no part of it.
+    pub(super) fn way_out_of_section_ns(&self) -> u64 {
+        let Some(least_ns) = self.known.least_sched_latency_ns.filter(|_| !self.remote) else {
+            return 0;
+        };
+        let Marks { switch_in, response, .. } = self.marks;
+        let way_ns = match (self.known.scheduling_ns, switch_in) {
+            (Some(_), _) => percent_of(self.tuning.way_out_percent, least_ns),
+            (None, Some(switch_in)) => least_ns.saturating_sub(response.since(switch_in).0),
+            (None, None) => 0,
+        };
+        way_ns.min(self.tuning.return_path_ns)
     }
 
     /// How long the tracer had the CPU between two marks, nanoseconds; 0 where one of them is not seen.

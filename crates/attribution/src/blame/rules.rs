@@ -232,7 +232,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
             return return_path(case, known_by(rule, &section, Evidence::Bound));
         }
         Some((cause, context)) => {
-            return Split::all(section(Rule::KernelCode, case, cause, &context));
+            return way_first(case, section(Rule::KernelCode, case, cause, &context));
         }
         None => {}
     }
@@ -444,16 +444,18 @@ pub(super) fn remote(case: &Case) -> Split {
 }
 
 fn return_path(case: &Case, then: Label) -> Split {
-    Split {
-        at_most_ns: case.tuning.return_path_ns,
-        first: of_phase(
-            Rule::ReturnPath,
-            Cause::Scheduler,
-            Phase::ReturnFromInterrupt,
-            Evidence::Bound,
-        ),
-        then,
-    }
+    Split { at_most_ns: case.tuning.return_path_ns, first: way_back(), then }
+}
+
+/// What was interrupted holds the scheduler up only by what is beyond the way that every wakeup has. (Test:
+/// `a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler`.)
+fn way_first(case: &Case, then: Label) -> Split {
+    Split { at_most_ns: case.way_out_of_section_ns(), first: way_back(), then }
+}
+
+fn way_back() -> Label {
+    let (rule, phase) = (Rule::ReturnPath, Phase::ReturnFromInterrupt);
+    of_phase(rule, Cause::Scheduler, phase, Evidence::Bound)
 }
 
 fn idle_exit(context: &Context) -> Split {

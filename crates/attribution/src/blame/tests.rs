@@ -8,6 +8,7 @@ mod random;
 mod remote;
 mod stacks;
 mod switched;
+mod way_out;
 
 use crate::testing::{frame, joined, place, who};
 use wakescope_core::explain::{
@@ -151,6 +152,7 @@ fn what_every_wakeup_takes_holds_nobody_up() {
     let known = Known {
         delivery_ns: 2_000,
         scheduling_ns: Some(1_000),
+        least_sched_latency_ns: None,
         waking_ns: None,
         guest: false,
         ticks: false,

@@ -183,8 +183,9 @@ fn exchange(
     budget: &Budget,
 ) -> Result<(), Lacks> {
     let mut reattribution = Reattribution::of(run, ranking_to_make(run, by));
-    let (used, damaged) =
-        each(run, input, |head, episode| reattribution.add(episode, &head.known, budget))?;
+    let (used, damaged) = each(run, input, |head, episode| {
+        reattribution.add(episode, &head.known.completed(run.components.as_ref()), budget)
+    })?;
     let stored = run.explanation.as_ref().and_then(|explanation| explanation.stored_episodes);
     if used == 0 && stored != Some(0) {
         return Err(Lacks::Empty);

@@ -101,6 +101,7 @@ pub(super) fn full_lines() -> Vec<String> {
     run.plan.load = vec!["disturb-fifo-300us".into()];
     let known = wakescope_core::explain::Known {
         scheduling_ns: Some(1),
+        least_sched_latency_ns: Some(3),
         waking_ns: Some(2),
         ..Default::default()
     };

@@ -95,7 +95,7 @@ fn tests_are_skipped_through_one_function() {
 /// Whoever writes a test for `make test-lab` learns here, and not from CI, that it has to be listed.
 #[test]
 fn long_tests_are_listed_as_skipped() {
-    let listed = read(&root().join(".ci/allowed-skips"));
+    let listed = read(root().join(".ci/allowed-skips"));
     let listed: BTreeSet<&str> = listed.lines().collect();
     let long = sources().into_iter().filter(|f| f.starts_with("crates/cli/tests/lab_long"));
     let mut found = 0;

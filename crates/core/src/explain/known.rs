@@ -1,5 +1,6 @@
 //! What is known of a wakeup before its events are looked at.
 
+use super::ComponentTable;
 use serde::{Deserialize, Serialize};
 
 /// What a run teaches about all its wakeups.
@@ -13,6 +14,11 @@ pub struct Known {
     /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
     /// run does not tell.
     pub scheduling_ns: Option<u64>,
+    /// The shortest scheduler latency of the run's wakeups, nanoseconds: from the interrupt's end to
+    /// the scheduler's entry, or to the response where the kernel does not show the scheduler's entry
+    /// (`scheduling_ns` is `None` then). `None` if the run does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_sched_latency_ns: Option<u64>,
     /// How long half of the run's wakeups waited for their interrupt at most, nanoseconds, or how
     /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
     /// tell.
@@ -24,4 +30,14 @@ pub struct Known {
     pub ticks: bool,
     /// Whether those that wake are probes, which do hardly anything between two sleeps.
     pub probes: bool,
+}
+
+impl Known {
+    /// The same, with what the `components` of its run show where a version before this one did not
+    /// store it.
+    #[must_use]
+    pub fn completed(self, components: Option<&ComponentTable>) -> Self {
+        let shown = || components.and_then(|table| table.sched_latency.min_ns);
+        Self { least_sched_latency_ns: self.least_sched_latency_ns.or_else(shown), ..self }
+    }
 }

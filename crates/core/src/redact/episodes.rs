@@ -29,8 +29,15 @@ pub fn redact_head(head: &mut Head) {
 
 /// Figures only.
 fn keep_known(known: &Known) {
-    let Known { delivery_ns: _, scheduling_ns: _, waking_ns: _, guest: _, ticks: _, probes: _ } =
-        known;
+    let Known {
+        delivery_ns: _,
+        scheduling_ns: _,
+        least_sched_latency_ns: _,
+        waking_ns: _,
+        guest: _,
+        ticks: _,
+        probes: _,
+    } = known;
 }
 
 /// Answers name culprits as the ranking does.

@@ -41,7 +41,8 @@ impl Late {
         let _ = episodes::read(stored, |_, line| {
             if let Ok((head, episode)) = line {
                 if episode.wakeup_latency_ns() >= explanation.above_ns {
-                    wakeups.push((episode.wakeup, head.known));
+                    let known = head.known.completed(run.components.as_ref());
+                    wakeups.push((episode.wakeup, known));
                 }
             }
             Ok::<(), Exceeded>(())

@@ -14,6 +14,7 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
         &Known {
             delivery_ns: 1_000,
             scheduling_ns: None,
+            least_sched_latency_ns: None,
             waking_ns: None,
             guest: false,
             ticks: false,

@@ -70,6 +70,8 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
           switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
+          way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
+          way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
         return_path_ns 130 %
           a_softirq_that_was_interrupted_goes_on_to_its_end
@@ -88,7 +90,15 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
           switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
+          way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
+          way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
+        way_out_percent 70 %
+          way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
+          way_out::code_without_a_preemption_point_is_left_by_the_same_way
+        way_out_percent 130 %
+          way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
+          way_out::code_without_a_preemption_point_is_left_by_the_same_way
         slow_way_ns 70 %
           guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
           guests::a_guest_that_is_awake_and_does_not_go_on_was_not_run

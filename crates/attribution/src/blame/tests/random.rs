@@ -237,10 +237,12 @@ fn placed(
 /// What a run teaches.
 fn knowns() -> impl Strategy<Value = Known> {
     let some = || prop::option::of(0_u64..30_000);
-    (0_u64..3_000, some(), some(), any::<[bool; 3]>()).prop_map(
-        |(delivery_ns, scheduling_ns, waking_ns, [guest, ticks, probes])| Known {
+    let of_scheduler = (some(), prop::option::of(0_u64..3_000));
+    (0_u64..3_000, of_scheduler, some(), any::<[bool; 3]>()).prop_map(
+        |(delivery_ns, (scheduling_ns, least), waking_ns, [guest, ticks, probes])| Known {
             delivery_ns,
             scheduling_ns,
+            least_sched_latency_ns: least,
             waking_ns,
             guest,
             ticks,
