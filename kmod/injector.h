@@ -38,6 +38,7 @@
  * @hold: the work item that holds @others_lock
  * @held: @hold has taken @others_lock
  * @waits: this CPU waits for @others_lock
+ * @held_long: @hold has held @others_lock for the length while this CPU waited
  * @tasklet: makes a section in the softirq TASKLET
  * @timer: makes a section in the softirq TIMER
  * @hrtimer: makes a section in the timer interrupt
@@ -65,6 +66,7 @@ struct injector {
 	struct work_struct hold;
 	struct completion held;
 	bool waits;
+	bool held_long;
 	struct tasklet_struct tasklet;
 	struct timer_list timer;
 	struct hrtimer hrtimer;

@@ -206,7 +206,7 @@ static bool wakescope_is_over(u64 begin, u64 length, u64 *turns, u64 most)
 
 /*
  * Runs on the other CPU. Takes the lock, waits until somebody waits for it, and
- * holds it for the length from then on.
+ * holds it for the length from then on. If nobody comes, it gives the lock up.
  */
 static void wakescope_hold_lock(struct work_struct *work)
 {
@@ -219,11 +219,13 @@ static void wakescope_hold_lock(struct work_struct *work)
 	while (!READ_ONCE(injector->waits) &&
 	       !wakescope_is_over(begin, WAKESCOPE_HOLD_MAX_NS, &turns, injector->hold_turns_max))
 		;
-	begin = ktime_get_ns();
-	turns = 0;
-	while (READ_ONCE(injector->waits) &&
-	       !wakescope_is_over(begin, length, &turns, injector->turns_max))
-		;
+	if (READ_ONCE(injector->waits)) {
+		begin = ktime_get_ns();
+		turns = 0;
+		while (!wakescope_is_over(begin, length, &turns, injector->turns_max))
+			;
+		injector->held_long = ktime_get_ns() - begin >= length;
+	}
 	raw_spin_unlock(&injector->others_lock);
 }
 
@@ -237,12 +239,15 @@ static __always_inline void wakescope_wait_for_lock(struct injector *injector)
 	WRITE_ONCE(injector->waits, true);
 	raw_spin_lock(&injector->others_lock);
 	section->end_ns = ktime_get_ns();
+	/*
+	 * The other CPU may have given up. The time does not tell: an interrupt
+	 * may have come between the two readings of the clock.
+	 */
+	if (!injector->held_long)
+		section->flags |= WAKESCOPE_SECTION_CUT;
 	raw_spin_unlock(&injector->others_lock);
 	section->begin_ns = begin;
 	section->end_cpu = raw_smp_processor_id();
-	/* The other CPU may have given up, if this one was held up itself. */
-	if (section->end_ns - begin < injector->asked.length_ns)
-		section->flags |= WAKESCOPE_SECTION_CUT;
 }
 
 static noinline __noclone void
@@ -267,6 +272,7 @@ wakescope_inject_lock_wait_irqs_off(struct injector *injector)
 static void wakescope_start_lock_wait(struct injector *injector)
 {
 	injector->waits = false;
+	injector->held_long = false;
 	schedule_work_on(injector->other, &injector->hold);
 	wait_for_completion(&injector->held);
 	if (injector->asked.kind == WAKESCOPE_LOCK_WAIT)

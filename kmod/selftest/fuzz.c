@@ -275,5 +275,5 @@ void test_random(int operations)
 {
 	state = SEED;
 	printf("selftest: fuzz: %d operations, seed %llu\n", operations, (unsigned long long)SEED);
-	random_operations_do_no_harm(operations);
+	RUN(random_operations_do_no_harm(operations));
 }

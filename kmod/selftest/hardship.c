@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -135,11 +134,11 @@ static void memory_may_be_exhausted_at_any_allocation(void)
 		EXPECT(!write_to(path, "0"), "%s", path);
 	}
 	EXPECT(!write_to(DEBUG "fail_page_alloc/min-order", "0"), "min-order");
-	no_failed_allocation_does_harm("use of the device", use_device);
-	no_failed_allocation_does_harm("use of the injector", use_injector);
+	RUN(no_failed_allocation_does_harm("use of the device", use_device));
+	RUN(no_failed_allocation_does_harm("use of the injector", use_injector));
 	EXPECT(!unload(), "unload");
-	no_failed_allocation_does_harm("load", use_load);
-	EXPECT(!load_with("inject=1"), "load");
+	RUN(no_failed_allocation_does_harm("load", use_load));
+	tests_need("inject=1");
 }
 
 static int set_online(unsigned int cpu, int online)
@@ -148,23 +147,6 @@ static int set_online(unsigned int cpu, int online)
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
 	return write_to(path, online ? "1" : "0");
-}
-
-static void stay_on(unsigned int cpu)
-{
-	cpu_set_t only;
-
-	CPU_ZERO(&only);
-	CPU_SET(cpu, &only);
-	sched_setaffinity(0, sizeof(only), &only);
-}
-
-static void go_anywhere(void)
-{
-	cpu_set_t all;
-
-	memset(&all, 0xff, sizeof(all));
-	sched_setaffinity(0, sizeof(all), &all);
 }
 
 /* Expiries are neither lost nor moved where the CPU of a timer goes. */
@@ -264,19 +246,19 @@ static void cpus_may_go(void)
 		printf("selftest: skipped: CPUs that go: there is none that can\n");
 		return;
 	}
-	a_cpu_may_go_while_a_timer_runs_on_it(1);
+	RUN(a_cpu_may_go_while_a_timer_runs_on_it(1));
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		printf("selftest: CPU 1 goes: kind %u\n", kinds[i]);
-		a_cpu_may_go_while_sections_are_made(kinds[i], 1, 1);
+		RUN(a_cpu_may_go_while_sections_are_made(kinds[i], 1, 1));
 	}
 	/* With two CPUs there would be none left to hold a lock. */
 	if (cpus > 2)
-		a_cpu_may_go_while_sections_are_made(WAKESCOPE_LOCK_WAIT, 0, 1);
+		RUN(a_cpu_may_go_while_sections_are_made(WAKESCOPE_LOCK_WAIT, 0, 1));
 }
 
 void test_hardships(void)
 {
-	EXPECT(!unload() && !load_with("inject=1"), "load");
+	tests_need("inject=1");
 	printf("selftest: hardships\n");
 	cpus_may_go();
 	memory_may_be_exhausted_at_any_allocation();
@@ -311,15 +293,12 @@ void forget_leaks(void)
  * Nothing but the module's use was going on, and code of an unloaded module has
  * no name in a stack: so whatever is found counts.
  */
-void test_leaks(void)
+static void nothing_was_leaked(void)
 {
 	static char found[1 << 16];
 	ssize_t length;
 	int fd;
 
-	if (access(LEAKS, F_OK))
-		return;
-	EXPECT(!unload() && !load_with("inject=1"), "load");
 	EXPECT(!scan_for_leaks(), "scan");
 	fd = open(LEAKS, O_RDONLY | O_CLOEXEC);
 	EXPECT(fd >= 0, "open");
@@ -327,4 +306,12 @@ void test_leaks(void)
 	close(fd);
 	printf("selftest: leaks: %zd bytes of report\n", length);
 	EXPECT(!length, "%s", found);
+}
+
+void test_leaks(void)
+{
+	if (access(LEAKS, F_OK))
+		return;
+	tests_need("inject=1");
+	RUN(nothing_was_leaked());
 }

@@ -88,15 +88,6 @@ static void the_device_exists_only_with_the_parameter(void)
 	close(fd);
 }
 
-static void stay_on(uint32_t cpu)
-{
-	cpu_set_t only;
-
-	CPU_ZERO(&only);
-	CPU_SET(cpu, &only);
-	sched_setaffinity(0, sizeof(only), &only);
-}
-
 /* Binds this thread to the CPU that it is on. */
 static uint32_t stay_here(void)
 {
@@ -104,14 +95,6 @@ static uint32_t stay_here(void)
 
 	stay_on(cpu);
 	return cpu;
-}
-
-static void go_anywhere(void)
-{
-	cpu_set_t all;
-
-	memset(&all, 0xff, sizeof(all));
-	sched_setaffinity(0, sizeof(all), &all);
 }
 
 /* Nothing can preempt these, so they take exactly their length. */
@@ -241,14 +224,7 @@ static void invalid_requests_are_refused(void)
 	munmap(closed, 4096);
 }
 
-struct caller {
-	int fd;
-	struct wakescope_injection asked;
-	int made;
-	int error;
-};
-
-static void *call(void *argument)
+void *call(void *argument)
 {
 	struct caller *caller = argument;
 
@@ -356,7 +332,7 @@ static int start_many(struct caller *caller, pthread_t *thread, const struct wak
 	return tries < 1000;
 }
 
-static void on_signal(int number)
+void on_signal(int number)
 {
 	(void)number;
 }
@@ -548,156 +524,10 @@ static void open_files_are_bounded(void)
 	EXPECT(!load_with("inject=1"), "load");
 }
 
-/* Times in which a thread did not have its CPU. */
-struct gaps {
-	uint32_t cpu;
-	int looks;
-	int stop;
-	uint32_t count;
-	struct {
-		uint64_t begin, end;
-	} all[10000];
-};
-
-static void *find_gaps(void *argument)
-{
-	struct gaps *gaps = argument;
-	uint64_t last, next;
-
-	stay_on(gaps->cpu);
-	last = now();
-	__atomic_store_n(&gaps->looks, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&gaps->stop, __ATOMIC_ACQUIRE)) {
-		next = now();
-		if (next - last > MS / 10 && gaps->count < sizeof(gaps->all) / sizeof(*gaps->all)) {
-			gaps->all[gaps->count].begin = last;
-			gaps->all[gaps->count++].end = next;
-		}
-		last = next;
-	}
-	return NULL;
-}
-
-/* Whether the thread was away from its CPU for all of this time. */
-static int is_in_gap(const struct gaps *gaps, uint64_t begin, uint64_t end)
-{
-	uint32_t i;
-
-	for (i = 0; i < gaps->count; i++)
-		if (gaps->all[i].begin <= begin && end <= gaps->all[i].end)
-			return 1;
-	return 0;
-}
-
-/*
- * While a CPU waits, nothing else runs on the next one. The emulator runs the
- * CPUs in turns, so waits may be longer than they are to be.
- */
-static void the_next_cpu_holds_the_lock_for_all_of_the_wait(uint32_t kind, uint32_t cpu)
-{
-	const uint32_t count = 20, cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t i, whole = 0;
-	static struct gaps gaps;
-	const struct wakescope_ring *ring;
-	pthread_t thread;
-	int fd = open_device();
-
-	ring = ring_of(fd);
-	EXPECT(fd >= 0 && ring, "open");
-	stay_on(cpu);
-	gaps = (struct gaps){ .cpu = (cpu + 1) % cpus };
-	EXPECT(!pthread_create(&thread, NULL, find_gaps, &gaps), "thread");
-	while (!__atomic_load_n(&gaps.looks, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	EXPECT(inject(fd, request_for(kind, MS, count)) == (int)count, "%u", kind);
-	__atomic_store_n(&gaps.stop, 1, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-	EXPECT(written(ring) == count, "%u", kind);
-	for (i = 0; i < count; i++) {
-		const struct wakescope_section *section = &ring->sections[i];
-
-		EXPECT(section->kind == kind, "%u", section->kind);
-		EXPECT(section->cpu == cpu && section->end_cpu == cpu, "%u", section->cpu);
-		if (section->flags)
-			continue;
-		whole++;
-		EXPECT(section->end_ns - section->begin_ns >= MS, "%u: short", kind);
-		EXPECT(is_in_gap(&gaps, section->begin_ns, section->begin_ns + MS),
-		       "%u on CPU %u: %u, %u gaps", kind, cpu, i, gaps.count);
-	}
-	/* The lock was given up early for few, because this CPU came too late. */
-	EXPECT(whole >= count * 9 / 10, "%u on CPU %u: %u of %u", kind, cpu, whole, count);
-	unmap(ring);
-	close(fd);
-	go_anywhere();
-}
-
-/* A CPU holds the lock before anybody waits for it. That time counts as well. */
-static void the_share_of_a_cpu_includes_the_locks_that_it_holds(void)
-{
-	const uint32_t count = 20;
-	uint64_t began = now(), least;
-	int fd = open_device();
-
-	EXPECT(fd >= 0, "open");
-	EXPECT(inject(fd, request_for(WAKESCOPE_LOCK_WAIT, US, count)) == (int)count, "inject");
-	/* After the last one nobody waits. */
-	least = (count - 1) * WAKESCOPE_INJECT_SHARE * (US + WAKESCOPE_HOLD_MAX_NS);
-	EXPECT(now() - began >= least, "%llu ns", (unsigned long long)(now() - began));
-	close(fd);
-}
-
-/* A wait that has to wait for the other CPU holds up no section on its own. */
-static void a_wait_that_was_not_made_takes_no_share(void)
-{
-	struct sigaction action = { .sa_handler = on_signal };
-	struct caller caller = { .asked = request_for(WAKESCOPE_LOCK_WAIT, 50 * MS, 1) };
-	const struct wakescope_ring *ring;
-	pthread_t thread;
-	uint64_t began;
-
-	sigaction(SIGUSR1, &action, NULL);
-	caller.fd = open_device();
-	ring = ring_of(caller.fd);
-	EXPECT(caller.fd >= 0 && ring, "open");
-	/* After this one CPU 1 is left alone for 300 ms. */
-	stay_on(1);
-	EXPECT(inject(caller.fd, request_for(WAKESCOPE_LOOP, 100 * MS, 1)) == 1, "inject");
-	stay_on(0);
-	pthread_create(&thread, NULL, call, &caller);
-	usleep(50000);
-	pthread_kill(thread, SIGUSR1);
-	pthread_join(thread, NULL);
-	EXPECT(caller.made == -1 && caller.error == EINTR, "%d", caller.made);
-	began = now();
-	EXPECT(inject(caller.fd, request_for(WAKESCOPE_LOOP, US, 1)) == 1, "inject");
-	EXPECT(ring->sections[1].begin_ns - began < 50 * MS, "%llu ns",
-	       (unsigned long long)(ring->sections[1].begin_ns - began));
-	unmap(ring);
-	close(caller.fd);
-	go_anywhere();
-}
-
-void test_other_cpus(void)
-{
-	uint32_t cpu, cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	EXPECT(!unload() && !load_with("inject=1"), "load");
-	for (cpu = 0; cpu < cpus; cpu++) {
-		printf("selftest: waits on CPU %u\n", cpu);
-		the_next_cpu_holds_the_lock_for_all_of_the_wait(WAKESCOPE_LOCK_WAIT, cpu);
-		the_next_cpu_holds_the_lock_for_all_of_the_wait(WAKESCOPE_LOCK_WAIT_IRQS_OFF, cpu);
-	}
-	the_share_of_a_cpu_includes_the_locks_that_it_holds();
-	a_wait_that_was_not_made_takes_no_share();
-}
-
 void test_injector(void)
 {
 	static void (*const tests[])(void) = {
-		the_device_exists_only_with_the_parameter,
 		the_ring_reports_sections_of_all_kinds,
-		test_pairs,
 		invalid_requests_are_refused,
 		a_loop_that_restarts_repeats_turns_after_wakeups,
 		the_ring_is_mapped_read_only_and_within_its_size,
@@ -712,8 +542,12 @@ void test_injector(void)
 	};
 	size_t i;
 
+	tests_need("");
+	RUN(the_device_exists_only_with_the_parameter());
+	tests_need("inject=1");
 	for (i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
 		printf("selftest: injector %zu\n", i + 1);
-		tests[i]();
+		RUN(tests[i]());
 	}
+	test_pairs();
 }

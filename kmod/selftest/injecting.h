@@ -27,6 +27,19 @@ struct wakescope_injection request_for(uint32_t kind, uint64_t length, uint32_t 
 /* How many were made; below 0 the request was refused, and errno says why. */
 int inject(int fd, struct wakescope_injection injection);
 
+/* A thread that makes one request: what it was answered, and errno. */
+struct caller {
+	int fd;
+	struct wakescope_injection asked;
+	int made;
+	int error;
+};
+
+void *call(void *caller);
+
+/* For signals that are only to end what waits. */
+void on_signal(int number);
+
 /* The tests of two sections at once. */
 void test_pairs(void);
 

@@ -125,6 +125,6 @@ static void only_documented_pairs_are_made(void)
 
 void test_pairs(void)
 {
-	both_sections_of_a_pair_lie_as_they_are_to();
-	only_documented_pairs_are_made();
+	RUN(both_sections_of_a_pair_lie_as_they_are_to());
+	RUN(only_documented_pairs_are_made());
 }

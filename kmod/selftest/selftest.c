@@ -25,64 +25,23 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../wakescope.h"
 #include "selftest.h"
 
 #define DEVICE "/dev/wakescope"
-#define MODULE "/modules/wakescope.ko"
 
 /* Of syslog(2): which messages the console shows, those more urgent than a level. */
 #define CONSOLE_LEVEL 8
 #define NOTICES 5
-
-int failures;
-
-uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000 * MS + time.tv_nsec;
-}
-
-uint64_t slower(void)
-{
-	const char *asked = getenv("WAKESCOPE_SLOWER");
-
-	return asked ? strtoull(asked, NULL, 10) : 1;
-}
 
 static int start(int fd, uint64_t first, uint64_t period)
 {
 	struct wakescope_grid grid = { first, period };
 
 	return ioctl(fd, WAKESCOPE_IOC_START, &grid);
-}
-
-int load_with(const char *parameters)
-{
-	int fd = open(MODULE, O_RDONLY | O_CLOEXEC);
-	int result = syscall(SYS_finit_module, fd, parameters, 0);
-	int error = errno;
-
-	close(fd);
-	errno = error;
-	return result;
-}
-
-int load(void)
-{
-	return load_with("");
-}
-
-int unload(void)
-{
-	return syscall(SYS_delete_module, "wakescope", O_NONBLOCK);
 }
 
 static int open_device(int flags)
@@ -497,18 +456,17 @@ int main(void)
 	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "");
 	show_warnings();
 	print_by_the_log();
-	forget_leaks();
-	if (load())
-		printf("selftest: FAILED to load the module (errno %d)\n", errno);
+	RUN(forget_leaks());
+	tests_need("");
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
 		/* The emulator runs one CPU at a time: the other tests need only one. */
-		test_other_cpus();
+		test_waits();
 		test_hardships();
 		test_random(operations(200000));
 	} else {
 		for (i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
 			printf("selftest: %zu\n", i + 1);
-			tests[i]();
+			RUN(tests[i]());
 		}
 		test_injector();
 		test_hardships();

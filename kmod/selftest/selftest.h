@@ -34,16 +34,42 @@ uint64_t now(void);
  */
 uint64_t slower(void);
 
+/* Binds this thread to a CPU, or to none. */
+void stay_on(unsigned int cpu);
+void go_anywhere(void);
+
 /* Loads the module with parameters. */
 int load_with(const char *parameters);
 int load(void);
 int unload(void);
 
+/* Loads it anew with parameters, now and after each test that failed. */
+void tests_need(const char *parameters);
+
+/*
+ * Runs a test in a process of its own. One that fails leaves files open, mapped and
+ * in use by threads and children; these end with it, and so fail no other test.
+ */
+#define RUN(test)                   \
+	do {                        \
+		if (is_in_test()) { \
+			test;       \
+			end_test(); \
+		}                   \
+	} while (0)
+
+/*
+ * Whether this process is to run the test. The other one waits for its end, and counts
+ * it if it failed.
+ */
+int is_in_test(void);
+void end_test(void);
+
 /* The tests of the injector. */
 void test_injector(void);
 
-/* Tests of the injector that need several CPUs. */
-void test_other_cpus(void);
+/* Tests of waits for locks, which need several CPUs. */
+void test_waits(void);
 
 /* Exhausted memory, and CPUs that go. */
 void test_hardships(void);

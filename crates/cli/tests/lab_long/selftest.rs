@@ -26,7 +26,8 @@ fn random_operations(usual: Option<u32>) -> String {
 fn self_test(bench: &Bench) -> Result<PathBuf, String> {
     let program = bench.test.dir.join("selftest");
     let folder = common::root().join("kmod/selftest");
-    let sources = ["selftest.c", "inject.c", "pairs.c", "hardship.c", "fuzz.c"];
+    let sources =
+        ["selftest.c", "common.c", "inject.c", "pairs.c", "waits.c", "hardship.c", "fuzz.c"];
     let sources = sources.map(|name| folder.join(name));
     let mut command = std::process::Command::new("cc");
     command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
@@ -120,7 +121,7 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
 const SLOWER: &str = "WAKESCOPE_SLOWER=30";
 
 /// Each takes some 10 ms of the host's time there (measured with 3,000 on three CPUs), so these take some eight
-/// minutes on each machine. On three CPUs one of the waits for locks fails: kmod/README.md.
+/// minutes on each machine.
 const OPERATIONS_WHEN_SLOWER: u32 = 50_000;
 
 #[test]
