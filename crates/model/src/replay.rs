@@ -8,6 +8,7 @@
 mod cut;
 pub mod edges;
 mod grid;
+mod interrupts;
 mod own;
 pub mod predict;
 mod rank;
@@ -18,6 +19,7 @@ use std::collections::HashMap;
 
 pub use cut::{Breaks, Cut, Section, cuts};
 pub use grid::{Figures, Grid};
+pub use interrupts::Interrupt;
 pub use rank::{Mention, Recorded, Step, longest};
 
 use crate::rules::Rules;
@@ -106,8 +108,8 @@ pub struct Wait {
     pub from_ns: u64,
     /// Its end, ns.
     pub to_ns: u64,
-    /// How long one waits that is due at [`Self::from_ns`]; `None` if that is after the end of the course.
-    pub longest_ns: Option<u64>,
+    /// How one waits that is due at [`Self::from_ns`]; `None` if that is until after the end of the course.
+    pub longest: Option<Waited>,
     /// Whether it counts.
     pub counts: bool,
     /// Whether its time is no wait: that of the probe's own handler.
@@ -115,10 +117,35 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// How long one waits that is due at `at_ns` in this part.
-    pub fn at(&self, at_ns: u64) -> Option<u64> {
-        let since = if self.is_own { 0 } else { at_ns.saturating_sub(self.from_ns) };
-        self.longest_ns.map(|longest| longest.saturating_sub(since))
+    /// How one waits that is due at `at_ns` in this part.
+    pub fn at(&self, at_ns: u64) -> Option<Waited> {
+        let longest = self.longest?;
+        if self.is_own {
+            return Some(longest);
+        }
+        let ns = longest.ns.saturating_sub(at_ns.saturating_sub(self.from_ns));
+        let ends_ns = if longest.ns == 0 { at_ns } else { longest.ends_ns };
+        Some(Waited { ns, ends_ns })
+    }
+}
+
+/// How long a wakeup waits, and where that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waited {
+    /// How long, ns.
+    pub ns: u64,
+    /// When its wait is over, ns. That is not always so long after the time that it was due: what the recorded rules
+    /// did in between is left out, and so is the time of the probe's own handlers.
+    pub ends_ns: u64,
+}
+
+impl Waited {
+    fn nothing(at_ns: u64) -> Option<Self> {
+        Some(Self { ns: 0, ends_ns: at_ns })
+    }
+
+    fn longer(self, ns: u64) -> Option<Self> {
+        Some(Self { ns: self.ns.checked_add(ns)?, ..self })
     }
 }
 
@@ -157,14 +184,14 @@ pub fn waits(course: &Course, rules: &Rules, cuts: &[Cut]) -> Vec<Wait> {
 struct Backwards<'a> {
     rules: &'a Rules,
     /// From here on, until the CPU is given up, for one whose interrupt is pending.
-    until_interrupt: Option<u64>,
+    until_interrupt: Option<Waited>,
     /// The same for one whose interrupt was handled, so that only the switch is to come.
-    until_switch: Option<u64>,
+    until_switch: Option<Waited>,
     /// The second, where a preempted task has the CPU again, by its number.
-    resumed: HashMap<u32, Option<u64>>,
+    resumed: HashMap<u32, Option<Waited>>,
     /// The second, where the loop of a function looked for the last time in the section that is passed, by the
     /// function.
-    loops: HashMap<u32, Option<u64>>,
+    loops: HashMap<u32, Option<Waited>>,
     /// From the last to the first.
     parts: Vec<Wait>,
 }
@@ -190,10 +217,11 @@ impl Backwards<'_> {
             At::Kernel => self.preempts() && !stretch.preempt_off,
             At::Urgent => false,
         };
-        let later = |wait: Option<u64>| wait.and_then(|ns| ns.checked_add(length));
+        let later = |wait: Option<Waited>| wait.and_then(|wait| wait.longer(length));
         if takes_interrupts && gives_up {
-            (self.until_interrupt, self.until_switch) = (Some(0), Some(0));
-            self.part(stretch, from_ns, to_ns, Some(0));
+            let nothing = Waited::nothing(from_ns);
+            (self.until_interrupt, self.until_switch) = (nothing, nothing);
+            self.part(stretch, from_ns, to_ns, nothing);
             return;
         }
         self.until_switch = later(self.until_switch);
@@ -208,7 +236,7 @@ impl Backwards<'_> {
             return;
         }
         if !stretch.preempt_off || cut.preempt {
-            self.until_switch = Some(0);
+            self.until_switch = Waited::nothing(cut.at_ns);
         }
         self.until_interrupt = self.until_switch;
     }
@@ -239,7 +267,7 @@ impl Backwards<'_> {
             }
         };
         if looks {
-            self.until_switch = Some(0);
+            self.until_switch = Waited::nothing(stretch.from_ns);
         }
     }
 
@@ -253,9 +281,9 @@ impl Backwards<'_> {
         };
     }
 
-    fn part(&mut self, stretch: &Stretch, from_ns: u64, to_ns: u64, longest_ns: Option<u64>) {
+    fn part(&mut self, stretch: &Stretch, from_ns: u64, to_ns: u64, longest: Option<Waited>) {
         let Stretch { counts, is_own, .. } = *stretch;
-        let part = Wait { from_ns, to_ns, longest_ns, counts, is_own };
+        let part = Wait { from_ns, to_ns, longest, counts, is_own };
         match self.parts.last_mut() {
             Some(next) if next.goes_on_from(&part) => *next = Wait { to_ns: next.to_ns, ..part },
             _ => self.parts.push(part),
@@ -270,9 +298,10 @@ impl Wait {
         let is_next = before.to_ns == self.from_ns && is_alike;
         let length = before.to_ns - before.from_ns;
         is_next
-            && match (before.longest_ns, self.longest_ns) {
-                (Some(0), Some(0)) | (None, None) => true,
-                (Some(before), Some(own)) => own > 0 && own.checked_add(length) == Some(before),
+            && match (before.longest, self.longest) {
+                (None, None) => true,
+                (Some(Waited { ns: 0, .. }), Some(Waited { ns: 0, .. })) => true,
+                (Some(longest), Some(own)) => own.ns > 0 && own.longer(length) == Some(longest),
                 _ => false,
             }
     }

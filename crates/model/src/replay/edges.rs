@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use wakescope_core::explain::Task;
 use wakescope_core::scope::edges::{AskKind, Edge, EdgeKind, Edges, FunctionId, State, WayIn};
 
+use super::interrupts::of_others;
 use super::own::{OwnWakeup, handlers, marked};
-use super::{At, Course, Mention, Point, Section, Stretch};
+use super::{At, Course, Interrupt, Mention, Point, Section, Stretch};
 
 /// A probe, as its tasks are known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Seen {
     pub mentions: Vec<Mention>,
     /// The probe's own wakeups, in order.
     pub own: Vec<OwnWakeup>,
+    /// The interrupts, in order, each without what is the probe's own of it.
+    pub interrupts: Vec<Interrupt>,
     /// Whether the kernel was seen to ask whether somebody else is to run.
     pub asks: bool,
     /// Whether all places are known where it does under any model.
@@ -52,6 +55,8 @@ struct Under {
     handled_ns: Option<u64>,
     schedule_ns: Option<u64>,
     is_on: bool,
+    /// How long interrupts took since then, ns.
+    interrupted_ns: u64,
 }
 
 struct Follower<'a> {
@@ -64,6 +69,8 @@ struct Follower<'a> {
     preempt: Option<Open>,
     /// When interrupts that are not left yet began, ns.
     entered: Vec<u64>,
+    /// When the interrupt that runs came, ns, and how many others and exceptions came into it.
+    interrupt: Option<(u64, u32)>,
     /// The last stretch at whose beginning a task was preempted, until that is certain.
     preempting: Option<usize>,
     preempted: BTreeSet<u32>,
@@ -71,6 +78,8 @@ struct Follower<'a> {
     asked: Option<AskKind>,
     under: Option<Under>,
     last_schedule_ns: Option<u64>,
+    /// How long interrupts took since then, ns.
+    interrupted_ns: u64,
 }
 
 /// A section that has begun.
@@ -91,11 +100,13 @@ impl<'a> Follower<'a> {
             irqs: None,
             preempt: None,
             entered: Vec::new(),
+            interrupt: None,
             preempting: None,
             preempted: BTreeSet::new(),
             asked: None,
             under: None,
             last_schedule_ns: None,
+            interrupted_ns: 0,
         };
         if let Some(first) = edges.edges.first() {
             follower.stretch(first.at_ns.min(edges.window_ns.start), Point::None);
@@ -164,6 +175,7 @@ impl<'a> Follower<'a> {
         let before = self.state;
         let point = self.point(edge);
         self.state = before.after(edge.what);
+        self.interrupt(edge);
         self.wakeup(edge, before);
         self.sections(edge, before);
         let point = match (edge.what, point) {
@@ -234,6 +246,27 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// Follows interrupts: each from its beginning until it is left, or until it calls the scheduler.
+    fn interrupt(&mut self, edge: &Edge) {
+        self.interrupt = match (self.interrupt, edge.what) {
+            (None, EdgeKind::Enter { way: WayIn::Interrupt, .. }) => Some((edge.at_ns, 0)),
+            (Some((from_ns, depth)), EdgeKind::Enter { .. }) => Some((from_ns, depth + 1)),
+            (Some((from_ns, depth)), EdgeKind::Leave { to_user: false }) if depth > 0 => {
+                Some((from_ns, depth - 1))
+            }
+            (Some((from_ns, _)), EdgeKind::Leave { .. } | EdgeKind::Schedule) => {
+                let length_ns = edge.at_ns - from_ns;
+                self.out.interrupts.push(Interrupt { from_ns, length_ns });
+                self.interrupted_ns += length_ns;
+                if let Some(under) = self.under.as_mut().filter(|under| under.is_on) {
+                    under.interrupted_ns += length_ns;
+                }
+                None
+            }
+            (open, _) => open,
+        };
+    }
+
     /// Follows the probe's own wakeups.
     fn wakeup(&mut self, edge: &Edge, before: State) {
         match edge.what {
@@ -242,10 +275,9 @@ impl<'a> Follower<'a> {
                 self.finish(None);
                 self.under = Some(Under { entered_ns, ..Under::default() });
             }
-            EdgeKind::Leave { .. } => {
-                if !matches!(edge.what, EdgeKind::Leave { to_user: true }) {
-                    self.entered.pop();
-                } else {
+            EdgeKind::Leave { to_user } => {
+                self.entered.pop();
+                if to_user {
                     self.entered.clear();
                 }
             }
@@ -257,13 +289,17 @@ impl<'a> Follower<'a> {
                     under.handled_ns = Some(edge.at_ns);
                 }
             }
-            EdgeKind::Schedule => self.last_schedule_ns = Some(edge.at_ns),
+            EdgeKind::Schedule => {
+                (self.last_schedule_ns, self.interrupted_ns) = (Some(edge.at_ns), 0);
+            }
             EdgeKind::Switch(id) => {
                 let is_own = self.is_probe(self.edges.task(Some(id)));
-                let schedule_ns = self.last_schedule_ns;
+                let (schedule_ns, interrupted_ns) = (self.last_schedule_ns, self.interrupted_ns);
                 self.entered.clear();
                 match self.under.as_mut() {
-                    Some(under) if is_own => (under.is_on, under.schedule_ns) = (true, schedule_ns),
+                    Some(under) if is_own => {
+                        *under = Under { is_on: true, schedule_ns, interrupted_ns, ..*under };
+                    }
                     Some(under) if under.is_on => self.finish(None),
                     _ => {}
                 }
@@ -279,11 +315,12 @@ impl<'a> Follower<'a> {
 
     /// A wakeup of the probe that was under way is over. `ran_ns`: see [`OwnWakeup::ran_ns`].
     fn finish(&mut self, ran_ns: Option<(u64, u64)>) {
-        let Some(Under { entered_ns, handled_ns: Some(handled_ns), .. }) = self.under.take() else {
+        let Some(under) = self.under.take() else { return };
+        let Under { entered_ns, handled_ns: Some(handled_ns), interrupted_ns, .. } = under else {
             return;
         };
         let ran_ns = ran_ns.filter(|(schedule_ns, _)| handled_ns <= *schedule_ns);
-        self.out.own.push(OwnWakeup { entered_ns, handled_ns, ran_ns });
+        self.out.own.push(OwnWakeup { entered_ns, handled_ns, ran_ns, interrupted_ns });
     }
 
     fn sections(&mut self, edge: &Edge, before: State) {
@@ -331,6 +368,7 @@ impl<'a> Follower<'a> {
         self.finish(None);
         self.out.course.end_ns = self.out.course.end_ns.max(self.edges.window_ns.end);
         self.out.sections.sort_by_key(|section| section.from_ns);
+        self.out.interrupts = of_others(std::mem::take(&mut self.out.interrupts), &self.out.own);
         let course = &mut self.out.course;
         let own = handlers(&self.out.own);
         course.stretches = marked(std::mem::take(&mut course.stretches), course.end_ns, &own);

@@ -1,6 +1,6 @@
 //! Wakeups on a grid of time, in all its phases.
 
-use super::Wait;
+use super::{Wait, Waited};
 
 /// A grid of wakeups, as a probe's timer has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct Figures {
 }
 
 impl Grid {
-    /// For each phase, in order: how long its wakeups wait, those that are known and count.
-    pub fn waits(&self, parts: &[Wait]) -> Vec<Vec<u64>> {
+    /// For each phase, in order: how its wakeups wait, those that are known and count.
+    pub fn waits(&self, parts: &[Wait]) -> Vec<Vec<Waited>> {
         let phases = u64::from(self.phases.max(1));
         let interval_ns = self.interval_ns.max(1);
         let Some(first) = parts.first() else { return Vec::new() };
@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn each_phase_has_its_wakeups() {
-        let part = |from_ns, to_ns, longest_ns, counts| Wait {
+        let part = |from_ns, to_ns, longest: Option<u64>, counts| Wait {
             from_ns,
             to_ns,
-            longest_ns,
+            longest: longest.map(|ns| Waited { ns, ends_ns: to_ns }),
             counts,
             is_own: false,
         };
@@ -76,8 +76,13 @@ mod tests {
         ];
         let grid = Grid { interval_ns: 200, phases: 2 };
         // Due at 1000, 1200, 1400, and at 1100, 1300; others are not known or do not count.
-        assert_eq!(grid.waits(&parts), [vec![250, 50, 0], vec![150, 0]]);
-        assert_eq!(grid.waits(&[]), Vec::<Vec<u64>>::new());
+        let waits = |parts: &[Wait]| -> Vec<Vec<(u64, u64)>> {
+            let of_phase = |phase: Vec<Waited>| phase.iter().map(|w| (w.ns, w.ends_ns)).collect();
+            grid.waits(parts).into_iter().map(of_phase).collect()
+        };
+        let first = vec![(250, 1_250), (50, 1_250), (0, 1_400)];
+        assert_eq!(waits(&parts), [first, vec![(150, 1_250), (0, 1_300)]]);
+        assert!(waits(&[]).is_empty());
     }
 
     #[test]

@@ -13,36 +13,43 @@ pub struct OwnWakeup {
     pub handled_ns: u64,
     /// When the scheduler was entered, and when the probe read the clock, ns; `None` if one of both was not seen.
     pub ran_ns: Option<(u64, u64)>,
+    /// How long interrupts took between these two, with the softirqs at their ends, ns: a tick that came just then.
+    pub interrupted_ns: u64,
 }
 
 /// How far from its place on the grid an interrupt is that nothing held up, at most: a few instructions, ns.
 const NEAR_NS: u64 = 200;
 
 impl OwnWakeup {
-    fn handler_ns(&self) -> u64 {
+    /// How long its interrupt took until its handler was through, ns.
+    pub(super) fn handler_ns(&self) -> u64 {
         self.handled_ns.saturating_sub(self.entered_ns)
     }
 }
 
 /// How long the handler of a wakeup usually takes: half of them took as long at most. What is more is other work in
 /// the same interrupt, the tick's for one. (6.1 with a tracer: the shortest took 2 us, most of them 5.)
-fn usual_handler_ns(wakeups: &[OwnWakeup]) -> u64 {
+pub(super) fn usual_handler_ns(wakeups: &[OwnWakeup]) -> u64 {
     let whole = wakeups.iter().filter(|own| own.ran_ns.is_some());
     let mut lengths: Vec<u64> = whole.map(OwnWakeup::handler_ns).collect();
     lengths.sort_unstable();
     lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
-/// Of each wakeup, how long it takes from its interrupt to the probe's reading of the clock without what holds it up;
-/// `None` where not all of it was seen.
-pub(super) fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
-    // The way from the handler to the scheduler is the shortest where nothing comes in between.
+/// How long the way from the handler to the scheduler takes where nothing comes in between, ns.
+pub(super) fn shortest_exit_ns(wakeups: &[OwnWakeup]) -> u64 {
     let between = |own: &OwnWakeup| Some(own.ran_ns?.0.saturating_sub(own.handled_ns));
-    let shortest = wakeups.iter().filter_map(between).min().unwrap_or(0);
-    let usual = usual_handler_ns(wakeups);
+    wakeups.iter().filter_map(between).min().unwrap_or(0)
+}
+
+/// Of each wakeup, how long it takes from its interrupt to the probe's reading of the clock without what holds it up
+/// or interrupts it; `None` where not all of it was seen.
+pub(super) fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
+    let (usual, exit) = (usual_handler_ns(wakeups), shortest_exit_ns(wakeups));
     let path = |own: &OwnWakeup| {
         let (schedule, ran) = own.ran_ns?;
-        Some(own.handler_ns().min(usual) + shortest + ran.saturating_sub(schedule))
+        let since_schedule = ran.saturating_sub(schedule).saturating_sub(own.interrupted_ns);
+        Some(own.handler_ns().min(usual) + exit + since_schedule)
     };
     wakeups.iter().map(path).collect()
 }
@@ -116,7 +123,8 @@ mod tests {
     use super::*;
 
     fn own(entered_ns: u64, handled_ns: u64) -> OwnWakeup {
-        OwnWakeup { entered_ns, handled_ns, ran_ns: Some((handled_ns + 5, handled_ns + 10)) }
+        let ran_ns = Some((handled_ns + 5, handled_ns + 10));
+        OwnWakeup { entered_ns, handled_ns, ran_ns, interrupted_ns: 0 }
     }
 
     #[test]
@@ -128,6 +136,9 @@ mod tests {
         let cut = OwnWakeup { ran_ns: None, ..own(300, 400) };
         assert_eq!(handlers(&[own(100, 120), cut]), [100..120, 380..400]);
         assert_eq!(paths(&[own(100, 120), cut]), [Some(30), None]);
+        let interrupted =
+            OwnWakeup { ran_ns: Some((125, 160)), interrupted_ns: 30, ..own(100, 120) };
+        assert_eq!(paths(&[interrupted]), [Some(20 + 5 + 5)]);
         assert_eq!((handlers(&[]), paths(&[])), (vec![], vec![]));
     }
 

@@ -10,8 +10,9 @@ use wakescope_core::run::Run;
 use wakescope_core::scope::edges::Edges;
 
 use super::edges::{Probe, Seen};
+use super::interrupts::interrupted;
 use super::own::{arrivals, paths};
-use super::{Breaks, Figures, Grid, Recorded, Wait, longest};
+use super::{Breaks, Figures, Grid, Interrupt, Recorded, Wait, Waited};
 use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
@@ -168,6 +169,7 @@ fn measured(run: &Run) -> Measured {
 
 struct Replay<'a> {
     recorded: Recorded<'a>,
+    interrupts: &'a [Interrupt],
     grid: Grid,
     wakeups: u64,
     /// Ways of wakeups that nothing held up, ns; one of zero if none was seen.
@@ -195,7 +197,8 @@ impl<'a> Replay<'a> {
             ways.push(0);
         }
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
-        Self { recorded, grid, wakeups: run.expiries().count, ways, has_ways, own }
+        let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
+        Self { recorded, interrupts, grid, wakeups, ways, has_ways, own }
     }
 
     fn path(&self) -> Option<Path> {
@@ -225,9 +228,31 @@ impl<'a> Replay<'a> {
         // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
         let latest = phases.iter().filter_map(|phase| phase.last().copied()).max();
         let own = self.own_latencies(&parts).last().copied();
-        let longest_ns = longest(&parts).map_or(0, |(_, ns)| ns) + self.median_way();
-        let longest_ns = [latest, own].into_iter().flatten().fold(longest_ns, u64::max);
+        let longest_ns = [latest, own].into_iter().flatten().fold(self.latest_ns(&parts), u64::max);
         Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
+    }
+
+    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
+    fn latency_ns(&self, wait: Waited, way_ns: u64) -> u64 {
+        wait.ns.saturating_add(interrupted(self.interrupts, wait.ends_ns, way_ns))
+    }
+
+    /// How late a wakeup is at most, at whatever moment it is due, if its way is as long as half of them.
+    fn latest_ns(&self, parts: &[Wait]) -> u64 {
+        let way_ns = self.median_way();
+        let at =
+            |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way_ns));
+        let latest = |part: &Wait| {
+            // Where nobody waits, those are latest who are due just before an interrupt.
+            let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
+            let begin = self.interrupts.partition_point(|other| other.from_ns < part.from_ns);
+            let within = self.interrupts[begin..].iter().map(|other| other.from_ns);
+            let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
+            let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
+            let due = within.chain([part.from_ns, last_ns]);
+            due.filter_map(|due_ns| at(part, due_ns)).max()
+        };
+        parts.iter().filter(|part| part.counts).filter_map(latest).max().unwrap_or(way_ns)
     }
 
     /// What the cell's own wakeups would have measured if the replay were right.
@@ -241,7 +266,7 @@ impl<'a> Replay<'a> {
     fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
         let latency = |&(at_ns, way): &(u64, u64)| {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
-            Some(part.at(at_ns)?.saturating_add(way))
+            Some(self.latency_ns(part.at(at_ns)?, way))
         };
         let mut all: Vec<u64> = self.own.iter().filter_map(latency).collect();
         all.sort_unstable();
@@ -250,16 +275,17 @@ impl<'a> Replay<'a> {
 
     /// For each phase of the grid that has about as many wakeups as others: its latencies, sorted.
     fn phases(&self, parts: &[Wait]) -> Vec<Vec<u64>> {
-        let mut phases = self.grid.waits(parts);
-        let most = phases.iter().map(Vec::len).max().unwrap_or(0);
-        phases.retain(|phase| phase.len() * 2 > most);
-        for phase in &mut phases {
-            for (wait, way) in phase.iter_mut().zip(self.ways.iter().cycle()) {
-                *wait = wait.saturating_add(*way);
-            }
-            phase.sort_unstable();
-        }
-        phases
+        let waits = self.grid.waits(parts);
+        let most = waits.iter().map(Vec::len).max().unwrap_or(0);
+        let latencies = |phase: Vec<Waited>| {
+            let ways = self.ways.iter().cycle();
+            let latencies =
+                phase.into_iter().zip(ways).map(|(wait, way)| self.latency_ns(wait, *way));
+            let mut latencies: Vec<u64> = latencies.collect();
+            latencies.sort_unstable();
+            latencies
+        };
+        waits.into_iter().filter(|phase| phase.len() * 2 > most).map(latencies).collect()
     }
 
     fn ranking(
@@ -270,13 +296,13 @@ impl<'a> Replay<'a> {
         every_ns: u64,
         edges: &Edges,
     ) -> Ranking {
-        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS);
-        let way = self.median_way();
+        let latest_ns = |parts: &[Wait]| self.latest_ns(parts);
+        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS, &latest_ns);
         let name = |id: u32| edges.functions.get(id as usize).cloned().unwrap_or_default();
         let steps = steps.into_iter().map(|step| Step {
             functions: step.functions.into_iter().map(name).collect(),
-            before_ns: step.before_ns + way,
-            after_ns: step.after_ns + way,
+            before_ns: step.before_ns,
+            after_ns: step.after_ns,
         });
         Ranking { model, every_ns, steps: steps.collect() }
     }
@@ -314,10 +340,60 @@ mod tests {
             [(vec![], 30), (vec![(500, 5), (600, 40)], 40), (vec![(500, 5)], 30)]
         {
             let ways = vec![5, 30, 5];
-            let replay = Replay { recorded, grid, wakeups: 10, ways, has_ways: true, own };
+            let interrupts = &[][..];
+            let replay =
+                Replay { recorded, interrupts, grid, wakeups: 10, ways, has_ways: true, own };
             let rules = rules(Model::Full).unwrap();
             let latencies = replay.latencies(&rules, &Breaks::default()).unwrap();
             assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, longest_ns));
+        }
+    }
+
+    #[test]
+    fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
+        // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
+        let stretch = |from_ns, is_section, at, point| Stretch {
+            from_ns,
+            irqs_off: is_section,
+            preempt_off: is_section,
+            at,
+            task: 1,
+            point,
+            counts: true,
+            is_own: false,
+        };
+        let program = |from_ns| stretch(from_ns, false, At::User, Point::Looks);
+        let section = |from_ns| stretch(from_ns, true, At::Kernel, Point::None);
+        let stretches = [0, 100, 300].map(program);
+        let sections = [section(40), section(106), section(500)];
+        let mut stretches = [stretches, sections].concat();
+        stretches.extend([program(136), program(550)]);
+        stretches.sort_by_key(|stretch| stretch.from_ns);
+        let course = Course { stretches, end_ns: 1_000 };
+        let interrupts =
+            [(106, 30), (500, 50)].map(|(from_ns, length_ns)| Interrupt { from_ns, length_ns });
+        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
+        // Each moment by itself.
+        let grid = Grid { interval_ns: 1_000, phases: 1_000 };
+        for (way_ns, interrupts, on_way_ns) in [
+            (10, &interrupts[..], 30),
+            (6, &interrupts, 0),
+            (6, &[], 0),
+            // The program would have read the clock before.
+            (5, &interrupts, 0),
+            // From the one to the other.
+            (370, &interrupts, 30),
+            (371, &interrupts, 80),
+        ] {
+            let (ways, own) = (vec![way_ns], vec![(100, way_ns)]);
+            let replay =
+                Replay { recorded, interrupts, grid, wakeups: 1, ways, has_ways: true, own };
+            let parts = recorded.waits(&rules(Model::Full).unwrap(), &Breaks::default());
+            let phases = replay.phases(&parts);
+            let want = 60 + way_ns + on_way_ns;
+            assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
+            assert_eq!(replay.latest_ns(&parts), want, "{way_ns}");
+            assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
         }
     }
 

@@ -28,9 +28,9 @@ pub struct Mention {
 pub struct Step {
     /// Numbers of functions. None of them alone makes the longest wait shorter.
     pub functions: Vec<u32>,
-    /// The longest wait before, ns.
+    /// How late the latest wakeup is before, ns.
     pub before_ns: u64,
-    /// The longest wait with it, ns.
+    /// How late the latest wakeup is with it, ns.
     pub after_ns: u64,
 }
 
@@ -59,20 +59,29 @@ impl Recorded<'_> {
 
     /// At most `most` steps. Each breaks what is behind the longest wait that is left under `rules`, so
     /// that it keeps the CPU for `every_ns` at most. It ends where nothing that could be broken is left.
-    pub fn ranking(&self, rules: &Rules, breaks: &Breaks, every_ns: u64, most: usize) -> Vec<Step> {
+    /// `latest_ns` says of waits how late a wakeup can be.
+    pub fn ranking(
+        &self,
+        rules: &Rules,
+        breaks: &Breaks,
+        every_ns: u64,
+        most: usize,
+        latest_ns: &dyn Fn(&[Wait]) -> u64,
+    ) -> Vec<Step> {
         let mut breaks = breaks.clone();
         let mut steps = Vec::new();
         let mut parts = self.waits(rules, &breaks);
         while steps.len() < most {
-            let Some((worst, before_ns)) = longest(&parts) else { break };
-            let until_ns = worst.from_ns.saturating_add(before_ns);
+            let Some((worst, wait_ns)) = longest(&parts) else { break };
+            let before_ns = latest_ns(&parts);
+            let until_ns = worst.from_ns.saturating_add(wait_ns);
             let functions = self.behind(worst.from_ns, until_ns, every_ns, &breaks);
             if functions.is_empty() {
                 break;
             }
             breaks.functions.extend(functions.iter().map(|&id| (id, every_ns)));
             parts = self.waits(rules, &breaks);
-            let after_ns = longest(&parts).map_or(0, |(_, ns)| ns);
+            let after_ns = latest_ns(&parts);
             // What does not help is no step, and what comes after it would not either.
             if after_ns >= before_ns {
                 break;
@@ -126,7 +135,7 @@ impl Recorded<'_> {
 /// The part with the longest wait that counts, and how long that is; `None` if nobody waits.
 pub fn longest(parts: &[Wait]) -> Option<(Wait, u64)> {
     let known = parts.iter().filter(|part| part.counts);
-    let known = known.filter_map(|part| Some((*part, part.longest_ns?)));
+    let known = known.filter_map(|part| Some((*part, part.longest?.ns)));
     // Of two, the first.
     known.rev().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
 }
@@ -156,6 +165,10 @@ mod tests {
         course
     }
 
+    fn wait_ns(parts: &[Wait]) -> u64 {
+        longest(parts).map_or(0, |(_, ns)| ns)
+    }
+
     fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
         Section {
             irqs,
@@ -173,7 +186,7 @@ mod tests {
             [section(true, 100, 700, 1), section(false, 100, 750, 2), section(false, 850, 940, 3)];
         let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
         let full = Rules::named("full").unwrap();
-        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5);
+        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5, &wait_ns);
         let step = |functions: &[u32], before_ns, after_ns| Step {
             functions: functions.into(),
             before_ns,
@@ -181,7 +194,7 @@ mod tests {
         };
         assert_eq!(steps, [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
         // Nobody is behind the rest.
-        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5), []);
+        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5, &wait_ns), []);
     }
 
     #[test]
@@ -191,7 +204,7 @@ mod tests {
         let mentions = [mention(150, 5), mention(300, 5), mention(350, 6), mention(500, 5)];
         let recorded = Recorded { course: &course, sections: &[], mentions: &mentions };
         let none = Rules::named("none").unwrap();
-        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1);
+        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1, &wait_ns);
         assert_eq!(steps, [Step { functions: vec![5], before_ns: 600, after_ns: 200 }]);
     }
 }

@@ -17,13 +17,13 @@ struct Waiting {
     has_jumped: bool,
 }
 
-/// How long one waits that is due at `due_ns`: forwards, a nanosecond at a time.
-fn oracle(course: &Course, rules: &Rules, cuts: &[Cut], due_ns: u64) -> Option<u64> {
+/// How long one waits that is due at `due_ns`, and where that ends: forwards, a nanosecond at a time.
+fn oracle(course: &Course, rules: &Rules, cuts: &[Cut], due_ns: u64) -> Option<(u64, u64)> {
     let begin = Waiting { due_ns, now: due_ns, waited: 0, is_handled: false, has_jumped: false };
     goes_on(course, rules, cuts, begin)
 }
 
-fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Option<u64> {
+fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Option<(u64, u64)> {
     let preempts = rules.name != "none" && rules.name != "voluntary";
     let of = |now: u64| course.stretches.iter().rposition(|stretch| stretch.from_ns <= now);
     loop {
@@ -36,14 +36,14 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
         let can_ask = !stretch.preempt_off && stretch.at != At::Urgent;
         if has_arrived && one.now == stretch.from_ns && !one.has_jumped && one.is_handled {
             match stretch.point {
-                Point::Asks if can_ask && !preempts => return Some(one.waited),
+                Point::Asks if can_ask && !preempts => return Some((one.waited, one.now)),
                 Point::MightSleep if can_ask && rules.name == "voluntary" => {
-                    return Some(one.waited);
+                    return Some((one.waited, one.now));
                 }
                 Point::Looks | Point::Resumed if stretch.at != At::Urgent => {
-                    return Some(one.waited);
+                    return Some((one.waited, one.now));
                 }
-                Point::Preempted if preempts => return Some(one.waited),
+                Point::Preempted if preempts => return Some((one.waited, one.now)),
                 Point::Preempted => {
                     let mut later = course.stretches[place + 1..].iter();
                     let is_own = |s: &&Stretch| s.point == Point::Resumed && s.task == stretch.task;
@@ -66,7 +66,7 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
             if stretch.at != At::Urgent && interrupts {
                 one.is_handled = true;
                 if !stretch.preempt_off || cut.preempt {
-                    return Some(one.waited);
+                    return Some((one.waited, one.now));
                 }
             }
         }
@@ -78,8 +78,10 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
         if !stretch.irqs_off {
             one.is_handled = true;
             match stretch.at {
-                At::User | At::Idle => return Some(one.waited),
-                At::Kernel if preempts && !stretch.preempt_off => return Some(one.waited),
+                At::User | At::Idle => return Some((one.waited, one.now)),
+                At::Kernel if preempts && !stretch.preempt_off => {
+                    return Some((one.waited, one.now));
+                }
                 _ => {}
             }
         }
@@ -145,7 +147,8 @@ proptest! {
                 end_ns = part.to_ns;
                 for due_ns in part.from_ns..part.to_ns {
                     let want = oracle(&course, &rules, &cuts, due_ns);
-                    prop_assert_eq!(part.at(due_ns), want, "{} at {}: {:?}", name, due_ns, waits);
+                    let got = part.at(due_ns).map(|wait| (wait.ns, wait.ends_ns));
+                    prop_assert_eq!(got, want, "{} at {}: {:?}", name, due_ns, waits);
                     let stretch = course.stretches.iter().rfind(|s| s.from_ns <= due_ns).unwrap();
                     prop_assert_eq!(part.counts, stretch.counts);
                 }
@@ -168,7 +171,7 @@ proptest! {
             let waits = waits(&course, rules, cuts);
             (100..course.end_ns).map(move |due| {
                 let part = waits.iter().find(|part| due < part.to_ns).unwrap();
-                part.at(due).unwrap_or(u64::MAX)
+                part.at(due).map_or(u64::MAX, |wait| wait.ns)
             }).collect::<Vec<_>>()
         };
         let with_points = Rules { cond_resched_schedules: true, ..rules("full") };
@@ -208,7 +211,7 @@ fn a_section_holds_up_full_and_the_whole_call_holds_up_none() {
     };
     let parts = |name: &str, cuts: &[Cut]| {
         let waits = waits(&course, &rules(name), cuts);
-        waits.iter().map(|part| (part.from_ns, part.longest_ns.unwrap())).collect::<Vec<_>>()
+        waits.iter().map(|part| (part.from_ns, part.longest.unwrap().ns)).collect::<Vec<_>>()
     };
     assert_eq!(parts("full", &[]), [(0, 0), (200, 320), (520, 0)]);
     assert_eq!(parts("none", &[]), [(0, 0), (100, 600), (700, 200), (900, 0)]);
@@ -252,7 +255,7 @@ fn a_loop_that_looks_by_itself_goes_the_way_out_that_it_went_at_its_end() {
     };
     let wait = |name: &str, due_ns: u64| {
         let waits = waits(&course, &rules(name), &[]);
-        waits.iter().find(|part| due_ns < part.to_ns).unwrap().at(due_ns).unwrap()
+        waits.iter().find(|part| due_ns < part.to_ns).unwrap().at(due_ns).unwrap().ns
     };
     // From each look on it takes 50 ns, as from the last one; none asks only behind all.
     for (due, full, none) in [

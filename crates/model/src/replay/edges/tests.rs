@@ -7,7 +7,7 @@ use wakescope_core::scope::edges::{
 };
 
 use super::super::own::{OwnWakeup, handlers, paths};
-use super::super::{At, Course, Wait, waits};
+use super::super::{At, Course, Interrupt, Wait, waits};
 use super::{Probe, Seen};
 use crate::rules::Rules;
 
@@ -112,7 +112,7 @@ fn kinds() -> impl Strategy<Value = EdgeKind> {
 }
 
 fn wait_at(parts: &[Wait], due_ns: u64) -> Option<u64> {
-    parts.iter().find(|part| due_ns < part.to_ns)?.at(due_ns)
+    parts.iter().find(|part| due_ns < part.to_ns)?.at(due_ns).map(|wait| wait.ns)
 }
 
 proptest! {
@@ -166,7 +166,8 @@ fn the_probes_own_way_is_what_nothing_held_up() {
         PROBE,
         false,
     );
-    let own = OwnWakeup { entered_ns: 120, handled_ns: 140, ran_ns: Some((255, 305)) };
+    let ran_ns = Some((255, 305));
+    let own = OwnWakeup { entered_ns: 120, handled_ns: 140, ran_ns, interrupted_ns: 0 };
     assert_eq!(seen.own, [own]);
     // 20 in the handler, 50 from the scheduler on; of one wakeup, all in between is its own.
     assert_eq!(paths(&seen.own), [Some(20 + 115 + 50)]);
@@ -219,7 +220,11 @@ fn what_is_due_after_the_guest_has_measured_does_not_count() {
     let parts = waits(&seen.course, &Rules::named("full").unwrap(), &[]);
     let counted: Vec<_> = parts.iter().filter(|part| part.counts).collect();
     assert_eq!(counted.iter().map(|part| part.to_ns).max(), Some(120), "{parts:?}");
-    assert_eq!(counted.iter().filter_map(|part| part.longest_ns).max(), Some(0), "{parts:?}");
+    assert_eq!(
+        counted.iter().filter_map(|part| part.longest.map(|wait| wait.ns)).max(),
+        Some(0),
+        "{parts:?}"
+    );
     // It is followed all the same: what is due before may wait until then.
     let parts = waits(&seen.course, &Rules::named("none").unwrap(), &[]);
     assert_eq!(wait_at(&parts, 119), Some(650 - 119), "{parts:?}");
@@ -311,4 +316,71 @@ fn a_loop_that_looks_by_itself_lets_go_of_its_lock() {
     list.edges[4].function = None;
     assert_eq!(waits_of(&list), [280, 230, 70]);
     assert!(!Seen::of(&list, PROBE, true).asks, "which says nothing of preemption points");
+}
+
+#[test]
+fn an_interrupt_in_the_probes_way_is_none_of_it() {
+    // In the scheduler, before it turns interrupts off, an interrupt of 30 ns. After the switch to the probe, a tick of
+    // 300 ns with an exception in it; then a page fault of the probe's own.
+    let fault = EdgeKind::Enter { way: WayIn::Exception, from_user: false };
+    let seen = Seen::of(
+        &edges(vec![
+            (0, EdgeKind::Switch(TaskId(1))),
+            (10, INTERRUPT),
+            (0, HANDLER),
+            (10, EdgeKind::Wake(TaskId(3))),
+            (10, ON),
+            (5, EdgeKind::Schedule),
+            (2, INTERRUPT),
+            (30, EdgeKind::Leave { to_user: false }),
+            (18, EdgeKind::Switch(TaskId(3))),
+            (10, INTERRUPT),
+            (100, fault),
+            (50, EdgeKind::Leave { to_user: false }),
+            (150, EdgeKind::Leave { to_user: false }),
+            (5, fault),
+            (40, EdgeKind::Leave { to_user: false }),
+            (5, EdgeKind::Leave { to_user: true }),
+            (10, EdgeKind::UserClock),
+        ]),
+        PROBE,
+        true,
+    );
+    let ran_ns = Some((135, 555));
+    let own = OwnWakeup { entered_ns: 110, handled_ns: 130, ran_ns, interrupted_ns: 330 };
+    assert_eq!(seen.own, [own]);
+    assert_eq!(paths(&seen.own), [Some(20 + 5 + 90)]);
+    // Its own, until it called the scheduler, others do not meet.
+    let others = [(137, 30), (195, 300)];
+    let others = others.map(|(from_ns, length_ns)| Interrupt { from_ns, length_ns });
+    assert_eq!(seen.interrupts, others);
+}
+
+#[test]
+fn interrupts_last_until_they_are_left_or_call_the_scheduler() {
+    let into = |way| EdgeKind::Enter { way, from_user: false };
+    let seen = Seen::of(
+        &edges(vec![
+            (0, EdgeKind::Switch(TaskId(1))),
+            // With an interrupt in its softirqs; a page fault is none.
+            (10, INTERRUPT),
+            (20, into(WayIn::Interrupt)),
+            (30, EdgeKind::Leave { to_user: false }),
+            (5, EdgeKind::Leave { to_user: true }),
+            (10, into(WayIn::Exception)),
+            (10, EdgeKind::Leave { to_user: true }),
+            // Preempted at its end: it is left when the task has the CPU again.
+            (10, INTERRUPT),
+            (7, EdgeKind::Schedule),
+            (10, EdgeKind::Switch(TaskId(2))),
+            (100, EdgeKind::Leave { to_user: false }),
+            // Not left yet.
+            (10, INTERRUPT),
+        ]),
+        PROBE,
+        true,
+    );
+    let interrupts = [(110, 55), (195, 7)];
+    let interrupts = interrupts.map(|(from_ns, length_ns)| Interrupt { from_ns, length_ns });
+    assert_eq!(seen.interrupts, interrupts);
 }

@@ -1,0 +1,89 @@
+//! Interrupts that come while a wakeup is on its way from where nothing holds it up any more to its program.
+
+use super::own::{OwnWakeup, shortest_exit_ns, usual_handler_ns};
+
+/// An interrupt, with the softirqs at its end and what came into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// When it came, ns.
+    pub from_ns: u64,
+    /// How long it took, ns.
+    pub length_ns: u64,
+}
+
+/// The same interrupts, in order, without what is the probe's own: another wakeup has an interrupt of its own.
+pub(super) fn of_others(mut all: Vec<Interrupt>, own: &[OwnWakeup]) -> Vec<Interrupt> {
+    let (usual, exit) = (usual_handler_ns(own), shortest_exit_ns(own));
+    let mut own = own.iter().peekable();
+    for interrupt in &mut all {
+        let to_ns = interrupt.from_ns.saturating_add(interrupt.length_ns);
+        while own.next_if(|own| own.handled_ns < interrupt.from_ns).is_some() {}
+        while let Some(own) = own.next_if(|own| own.handled_ns <= to_ns) {
+            let less = own.handler_ns().min(usual) + exit;
+            interrupt.length_ns = interrupt.length_ns.saturating_sub(less);
+        }
+    }
+    all.retain(|interrupt| interrupt.length_ns > 0);
+    all
+}
+
+/// How long a way of `way_ns` takes that begins at `from_ns`, with the interrupts that come on it, ns. They are in
+/// order.
+pub(super) fn interrupted(interrupts: &[Interrupt], from_ns: u64, way_ns: u64) -> u64 {
+    let first = interrupts.partition_point(|interrupt| interrupt.from_ns < from_ns);
+    let mut way_ns = way_ns;
+    for interrupt in &interrupts[first..] {
+        if interrupt.from_ns - from_ns >= way_ns {
+            break;
+        }
+        way_ns = way_ns.saturating_add(interrupt.length_ns);
+    }
+    way_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interrupt(from_ns: u64, length_ns: u64) -> Interrupt {
+        Interrupt { from_ns, length_ns }
+    }
+
+    #[test]
+    fn a_way_is_longer_by_what_comes_on_it() {
+        let all = [interrupt(100, 30), interrupt(150, 5), interrupt(400, 1)];
+        for (from_ns, way_ns, want) in [
+            // Before it; it comes with the end; it comes at once.
+            (80, 20, 20),
+            (80, 21, 51),
+            (100, 10, 40),
+            (101, 10, 10),
+            // The first makes the way so long that the second comes on it as well.
+            (90, 31, 66),
+            (90, 30, 60),
+            (500, 10, 10),
+        ] {
+            assert_eq!(interrupted(&all, from_ns, way_ns), want, "{from_ns} {way_ns}");
+        }
+        assert_eq!(interrupted(&[], 0, 10), 10);
+    }
+
+    #[test]
+    fn what_is_the_probes_own_of_an_interrupt_others_do_not_meet() {
+        let own = |entered_ns, handled_ns| OwnWakeup {
+            entered_ns,
+            handled_ns,
+            ran_ns: Some((handled_ns + 5, handled_ns + 10)),
+            interrupted_ns: 0,
+        };
+        // Each takes 20 ns and 5 to the scheduler, but one met a tick of 40 ns.
+        let wakeups = [own(100, 120), own(200, 260), own(300, 320)];
+        let all = [(50, 9), (100, 25), (200, 65), (300, 25), (330, 7)];
+        let all = all.map(|(from_ns, length_ns)| interrupt(from_ns, length_ns)).to_vec();
+        assert_eq!(
+            of_others(all.clone(), &wakeups),
+            [interrupt(50, 9), interrupt(200, 40), interrupt(330, 7)]
+        );
+        assert_eq!(of_others(all.clone(), &[]), all);
+    }
+}
