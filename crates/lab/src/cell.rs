@@ -246,7 +246,13 @@ impl Workshop {
         };
         Job {
             recipe,
-            label: Label { kernel: kernel.name.clone(), model: asked.to_string(), load, seed },
+            label: Label {
+                kernel: kernel.name.clone(),
+                kernel_file: kernel.own_image(),
+                model: asked.to_string(),
+                load,
+                seed,
+            },
             work: Work {
                 qemu: Arc::clone(&self.qemu),
                 machine: machine.arguments(),

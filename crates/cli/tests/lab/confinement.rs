@@ -17,16 +17,16 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock;
 
 /// A lab with an emulator that is a script.
-struct Fake {
-    test: Test,
-    cache: PathBuf,
-    qemu: PathBuf,
-    args: Vec<String>,
+pub(crate) struct Fake {
+    pub(crate) test: Test,
+    pub(crate) cache: PathBuf,
+    pub(crate) qemu: PathBuf,
+    pub(crate) args: Vec<String>,
 }
 
 impl Fake {
     /// `body` is run in place of a guest. It has `$DIR`, the test's folder.
-    fn new(name: &str, body: &str) -> Self {
+    pub(crate) fn new(name: &str, body: &str) -> Self {
         let test = Test::new(name);
         let (cache, dir) = (test.dir.join("cache"), test.dir.display().to_string());
         let qemu = test.dir.join("emulator/qemu-system-x86_64");
@@ -53,7 +53,7 @@ impl Fake {
         Self { test, cache, qemu, args }
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         let mut command = self.test.command(&args);
         command.args(["--qemu", self.qemu.to_str().unwrap()]);

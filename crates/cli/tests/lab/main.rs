@@ -13,6 +13,7 @@ mod explained;
 mod guests;
 mod hurt;
 mod kernels;
+mod own_kernel;
 mod record;
 mod resumed;
 mod schema;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wakescope_core::units::SpanNs;
+use wakescope_report::style::clean;
 
 use super::{CHECKING, Work};
 use crate::cache::Cache;
@@ -15,7 +16,7 @@ use crate::kernel::Arch;
 use crate::kernel::image::identify;
 use crate::kernel::store::stored;
 use crate::qemu::Qemu;
-use crate::store::{ORDER, ROOT, StoredCell};
+use crate::store::{Label, ORDER, ROOT, StoredCell};
 use crate::sum::Memo;
 
 /// What there is to run cells with, by what it holds.
@@ -52,7 +53,7 @@ impl Again {
     /// The job of `cell`, or why it cannot be run again.
     pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, String> {
         let part = |name| cell.recipe.part(name).unwrap_or_default();
-        let kernel = self.kernel(part("kernel"), &cell.meta.label.kernel)?;
+        let kernel = self.kernel(part("kernel"), &cell.meta.label)?;
         let guest = self.guests.get(part("guest")).ok_or("its guest image was removed")?.clone();
         let root = match cell.recipe.part(ROOT) {
             Some(sum) => Some(self.roots.get(sum).ok_or("its root image was removed")?.clone()),
@@ -83,13 +84,23 @@ impl Again {
         })
     }
 
-    /// The kernel of this sum: one of the cache's, or the file that it was called after.
-    fn kernel(&self, sha256: &str, name: &str) -> Result<PathBuf, String> {
-        let named = Path::new(name);
-        let is_it = |path: &&Path| crate::sum::of_file(path).is_ok_and(|sum| sum == sha256);
-        let own = Some(named).filter(|path| path.is_file()).filter(is_it).map(Path::to_owned);
-        own.or_else(|| self.kernels.get(sha256).cloned())
-            .ok_or_else(|| "its kernel was removed".into())
+    /// The kernel of this sum: the file that was given, the one that it was called after, which is all that cells
+    /// of earlier versions know, or one of the cache's.
+    fn kernel(&self, sha256: &str, label: &Label) -> Result<PathBuf, String> {
+        let given = label.kernel_file.as_deref();
+        let is_it = |path: &&Path| {
+            path.is_file() && crate::sum::of_file(path).is_ok_and(|sum| sum == sha256)
+        };
+        let own = given.into_iter().chain([Path::new(&label.kernel)]).find(is_it);
+        own.map(Path::to_owned).or_else(|| self.kernels.get(sha256).cloned()).ok_or_else(|| {
+            match given {
+                Some(path) => {
+                    let path = clean(&path.display().to_string(), 300);
+                    format!("its kernel {path} was removed, or is another one now")
+                }
+                None => "its kernel was removed".into(),
+            }
+        })
     }
 }
 

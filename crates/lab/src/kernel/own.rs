@@ -104,6 +104,14 @@ impl Kernel {
             package: None,
         })
     }
+
+    /// The image, as an absolute path, of a kernel that came from no package. `None` also for a path that no JSON
+    /// can hold.
+    pub fn own_image(&self) -> Option<PathBuf> {
+        let own = Some(&self.image).filter(|_| self.package.is_none())?;
+        let path = std::path::absolute(own).ok()?;
+        path.to_str().is_some().then_some(path)
+    }
 }
 
 fn not_read(path: &Path) -> impl FnOnce(io::Error) -> OwnError + use<'_> {

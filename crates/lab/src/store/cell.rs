@@ -28,6 +28,10 @@ const LARGEST: u64 = 1 << 20;
 pub struct Label {
     /// The kernel's name.
     pub kernel: String,
+    /// The image of a kernel that the lab did not fetch, as an absolute path. Its name is a path as it was given,
+    /// which leads there from one folder only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_file: Option<PathBuf>,
     /// The preemption model asked for.
     pub model: String,
     /// The load, or what else the guest does.

@@ -55,6 +55,7 @@ pub(crate) fn job(seed: usize, act: Act) -> Job<Act> {
     });
     let label = Label {
         kernel: "6.1-cloud".into(),
+        kernel_file: None,
         model: "full".into(),
         load: "find".into(),
         seed: Some(seed as u64),
