@@ -197,6 +197,8 @@ class Tally:
     wrong: dict = field(default_factory=dict)
     # Blamed length less the injected one, by wakeup; and the largest blamed length.
     errors_ns: list = field(default_factory=list)
+    # The same of wakeups that were due before a section began and waited for all of it.
+    whole_errors_ns: list = field(default_factory=list)
     largest_ns: int = 0
     late_ns: int = 0
     nobody_ns: int = 0
@@ -222,6 +224,24 @@ class Tally:
         else:
             name = name_of(first)
             self.wrong[name] = self.wrong.get(name, 0) + 1
+        blamed = self.blamed_ns(episode, cause, culprit, expected, expected_ns is not None)
+        self.largest_ns = max(self.largest_ns, blamed)
+        if expected_ns is not None:
+            self.errors_ns.append(blamed - expected_ns)
+        self.late_ns += episode["wakeup_latency_ns"]
+        self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
+
+    def add_whole(self, episode, expected_ns):
+        """Takes the edges of a section from an episode that does not count, because other code may have held
+        it up before the section did."""
+        if episode.get("blame"):
+            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model), None, True)
+            self.whole_errors_ns.append(blamed - expected_ns)
+
+    def blamed_ns(self, episode, cause, culprit, expected, is_known):
+        """The time of an episode that is attributed to the injected cause. `is_known` if the load's log says
+        how long it should be."""
+        blame = episode["blame"]
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
         own = lambda share: share["cause"] == cause and culprit.items() <= share["culprit"].items()
         if expected:
@@ -234,16 +254,12 @@ class Tally:
         elif self.kind in UNINTERRUPTED:
             # The probe's own interrupt, which comes after it, is no part of it.
             blamed = sum(share["ns"] for share in blame if own(share))
-        elif expected_ns is not None:
+        elif is_known:
             # What the load's clock says has the interrupts in it that came meanwhile.
             blamed += sum(share["ns"] for share in blame if share["cause"] in {"irq", "tracer"} - {cause})
             if self.kind not in TELL_LATE:
                 blamed -= traced_at_switch_ns(episode)
-        self.largest_ns = max(self.largest_ns, blamed)
-        if expected_ns is not None:
-            self.errors_ns.append(blamed - expected_ns)
-        self.late_ns += episode["wakeup_latency_ns"]
-        self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
+        return blamed
 
     def error_ns(self):
         """The error of the blamed length: the median of what is known of each, or that of the largest.
@@ -305,6 +321,9 @@ def tally(run, kind, length_ns, log=None, model=None):
             result.add(episode, expected_ns)
         else:
             result.left_out += 1
+            # It was still waiting when the section ended.
+            if kind in INJECTED and due(episode) < begin and end <= due(episode) + episode["wakeup_latency_ns"]:
+                result.add_whole(episode, end - begin)
     return result
 
 
@@ -431,7 +450,19 @@ HEAD = [
 def beside_sections(machine, result):
     """What the row of injected sections does not say, in words."""
     what = f"{result.kind} {shown_length(result.length_ns)}, {machine}"
-    return f"- {what}: {result.made} sections; wakeups as late outside of them: {result.others}"
+    parts = [f"{result.made} sections", f"wakeups as late outside of them: {result.others}"]
+    if result.errors_ns:
+        parts.append(f"lengths off by {span_of(result.errors_ns)}")
+    if result.whole_errors_ns:
+        wakeups = "1 wakeup" if len(result.whole_errors_ns) == 1 else f"{len(result.whole_errors_ns)} wakeups"
+        parts.append(f"from begin to end off by {span_of(result.whole_errors_ns)} ({wakeups})")
+    return f"- {what}: {'; '.join(parts)}"
+
+
+def span_of(errors_ns):
+    """The least and the largest of errors, in words."""
+    least, most = min(errors_ns) / 1_000, max(errors_ns) / 1_000
+    return f"{least:+.1f} to {most:+.1f} µs"
 
 
 def wrong_blames(machine, result):

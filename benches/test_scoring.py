@@ -107,11 +107,20 @@ class Tallies(unittest.TestCase):
 
     def test_a_wakeup_that_was_due_before_a_section_is_left_out(self):
         log = {0: [(1_100_000, 1_400_000)]}
-        at = lambda expiry_ns, ns: episode(expiry_ns, share("irq_off", ns, named("function", "f")))
+        at = lambda expiry_ns, ns: episode(expiry_ns, share("irq_off", ns, named("function", "wakescope_inject_irqs_off")))
         # Just before it, inside, after it, and one that was over when it began.
         late = [at(99_000, 301_000), at(100_000, 300_000), at(400_000, 200_000), at(0, 100_000)]
         result = scoring.tally(run(*late), "irqs-off", 300_000, log)
         self.assertEqual((result.injected, result.left_out, result.others), (1, 1, 2))
+        # Of the one just before it, 1 µs is too much: both edges of the section are known.
+        self.assertEqual((result.errors_ns, result.whole_errors_ns), ([0], [1_000]))
+
+    def test_errors_of_edges_are_shown_from_the_least_to_the_largest(self):
+        result = scoring.Tally("irqs-off", 300_000, made=40, errors_ns=[-100, 2_300, 40], whole_errors_ns=[1_000])
+        shown = scoring.beside_sections("here", result)
+        self.assertIn("; lengths off by -0.1 to +2.3 µs; from begin to end off by +1.0 to +1.0 µs (1 wakeup)", shown)
+        result = scoring.Tally("irqs-off", 300_000, made=40)
+        self.assertTrue(scoring.beside_sections("here", result).endswith("40 sections; wakeups as late outside of them: 0"))
 
     def test_a_function_is_named_that_the_section_calls(self):
         frames = [{"function": "ktime_get"}, {"function": "wakescope_inject_loop"}]
