@@ -155,8 +155,11 @@ pub fn scope(
         .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
     let qemu = job.work.qemu();
     let shift = check(&cell.ending, &cell.recipe, qemu.arch, qemu.version)?;
-    let measured = Measured::of(&cell)?;
+    let mut measured = Measured::of(&cell)?;
     let late = measured.late(&cell);
+    if let Some(late) = &late {
+        late.blame_anew(&mut measured.run.worst);
+    }
     let plugin = plugin::build(cache, watch)?;
     let scratch = store.scratch()?;
     // Without room a guest cannot be looked into, whatever the emulator says of it.

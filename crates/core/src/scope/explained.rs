@@ -70,7 +70,7 @@ pub struct ComparedShare {
     pub kind: Kind,
     /// When the wakeup was due, since the start of the run, ns.
     pub expiry_ns: u64,
-    /// The length of the share, ns.
+    /// The length of the share, ns; with preemption off, the way to the scheduler is added.
     pub ns: u64,
     /// The function that is blamed, if one is.
     pub function: Option<String>,

@@ -8,11 +8,11 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use wakescope_attribution::placed_blame;
+use wakescope_attribution::{blame, placed_blame};
 use wakescope_core::budget::Exceeded;
 use wakescope_core::episodes;
 use wakescope_core::explain::{Cause, Culprit, Known, Marks, Phase, Share, Wakeup, What};
-use wakescope_core::run::Run;
+use wakescope_core::run::{Episode, Run};
 use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
 use wakescope_core::scope::{Kind, Section};
 use wakescope_core::units::grouped;
@@ -48,6 +48,19 @@ impl Late {
             Ok::<(), Exceeded>(())
         });
         Some(Self { origin_ns: run.origin_ns, began_ns, count: explanation.late, wakeups })
+    }
+
+    /// Blames those of the `worst` wakeups of the run that are stored by today's rules, and no longer by those of
+    /// the version that measured.
+    pub(super) fn blame_anew(&self, worst: &mut [Episode]) {
+        for (wakeup, known) in &self.wakeups {
+            let Marks { due, response, .. } = wakeup.marks;
+            let own = (due.0.saturating_sub(self.origin_ns), response.since(due).0);
+            let of = |episode: &Episode| (episode.expiry_ns, episode.wakeup_latency_ns);
+            if let Some(episode) = worst.iter_mut().find(|episode| of(episode) == own) {
+                episode.blame = blame(wakeup, known);
+            }
+        }
     }
 
     /// The times to look at, since the first process began, ns: in order, without overlap.
@@ -164,6 +177,7 @@ impl Seen<'_> {
         }
         for (number, (share, _)) in shares.iter().enumerate() {
             let Some(kind) = kind_of(share.cause) else { continue };
+            let stated_ns = share.ns.saturating_add(way_beside(kind, &shares));
             let own = self.own(kind);
             let held_ns = own.map_or(0, |section| self.held_ns(section, &above));
             if number == 0 && held_ns < share.ns / 2 {
@@ -172,7 +186,7 @@ impl Seen<'_> {
             into.shares.push(ComparedShare {
                 kind,
                 expiry_ns: self.wakeup.marks.due.0.saturating_sub(origin_ns),
-                ns: share.ns,
+                ns: stated_ns,
                 function: match &share.culprit {
                     Culprit::Function(function) => Some(function.name.clone()),
                     _ => None,
@@ -261,6 +275,18 @@ fn lies_above(share: &Share) -> bool {
         Cause::Irq => share.phase.is_none(),
         Cause::Softirq | Cause::Nmi | Cause::Tracer => true,
         _ => false,
+    }
+}
+
+/// The way to the scheduler that explain does not count as that of a section of this `kind`. A part of it, the
+/// rest of the interrupt, lies within the section; where that ends, the tracer does not see.
+fn way_beside(kind: Kind, shares: &[(Share, Vec<(u64, u64)>)]) -> u64 {
+    let is_way = |share: &Share| share.phase == Some(Phase::ReturnFromInterrupt);
+    match kind {
+        Kind::IrqsOff => 0,
+        Kind::PreemptOff => {
+            shares.iter().filter(|(share, _)| is_way(share)).map(|(share, _)| share.ns).sum()
+        }
     }
 }
 

@@ -109,6 +109,32 @@ fn shares_are_compared_with_the_sections_that_they_are_in() {
 }
 
 #[test]
+fn the_way_to_the_scheduler_is_added_to_what_is_said_of_a_section() {
+    let compared = |known: Known| {
+        let mut late = late(vec![wakeup("hold", 1)]);
+        late.wakeups[0].1 = known;
+        late.compare(&looked(&late, sections())).unwrap()
+    };
+    let unknown = Known { scheduling_ns: Some(1_000), ..Known::default() };
+    // 700 ns of 5,000 are the scheduler's then.
+    let known = Known { least_sched_latency_ns: Some(500), ..unknown };
+    assert_eq!(compared(known), compared(unknown));
+    assert_eq!(compared(known).kinds[1].longer_ns.unwrap().p50, 100);
+}
+
+#[test]
+fn the_latest_wakeups_are_blamed_by_todays_rules() {
+    let late = late(vec![wakeup("hold", 1)]);
+    let stored = Episode { expiry_ns: DUE, wakeup_latency_ns: 9_000, ..Episode::default() };
+    let other = Episode { wakeup_latency_ns: 9_001, ..stored.clone() };
+    let mut worst = [other.clone(), stored];
+    late.blame_anew(&mut worst);
+    assert_eq!(worst[0], other);
+    assert_eq!(worst[1].blame.iter().map(|share| share.ns).sum::<u64>(), 9_000);
+    assert_eq!(worst[1].blame[0].cause, Cause::PreemptOff);
+}
+
+#[test]
 fn interrupts_in_a_section_are_not_its_time() {
     let mut wakeup = wakeup("hold", 1);
     let [entry, exit] = [(4_000, true), (4_600, false)].map(|(ns, begins)| {
