@@ -235,12 +235,13 @@ class Tally:
         """Takes the edges of a section from an episode that does not count, because other code may have held
         it up before the section did."""
         if episode.get("blame"):
-            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model), None, True)
+            # Its own interrupt came before the section.
+            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model), None, False)
             self.whole_errors_ns.append(blamed - expected_ns)
 
     def blamed_ns(self, episode, cause, culprit, expected, is_known):
-        """The time of an episode that is attributed to the injected cause. `is_known` if the load's log says
-        how long it should be."""
+        """The time of an episode that is attributed to the injected cause, with interrupts in the middle of it
+        if the load's log says how long it should be (`is_known`)."""
         blame = episode["blame"]
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
         own = lambda share: share["cause"] == cause and culprit.items() <= share["culprit"].items()
