@@ -25,6 +25,10 @@ pub(super) fn first_blame(
         let (Some(said), Some(seen)) = (first(&said_of.blame), first(&seen_of)) else {
             continue;
         };
+        let latency_ns = said_of.wakeup_latency_ns;
+        if [&said, &seen].iter().all(|share| is_negligible(share.ns, latency_ns)) {
+            continue;
+        }
         let is_same = said.cause == seen.cause;
         let is_named = is_same && names(&said, &seen);
         let (of_cause, longer_ns) = causes.entry(said.cause).or_default();
@@ -66,6 +70,12 @@ pub(super) fn first_blame(
 /// first two is the tracer's does not show from outside.
 fn holds_up(share: &Share) -> bool {
     !matches!(share.cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
+}
+
+/// Less than one in a hundred of a wakeup's lateness held nobody up. The wait for the interrupt differs by some ns
+/// from wakeup to wakeup, and so does the way to the scheduler.
+fn is_negligible(ns: u64, latency_ns: u64) -> bool {
+    ns.saturating_mul(100) < latency_ns
 }
 
 /// What was seen, the largest share first, with the functions at the ends of sections among their frames.
@@ -128,6 +138,18 @@ mod tests {
     fn in_function(cause: Cause, name: &str, ns: u64) -> Share {
         let function = Function { name: name.into(), module: None };
         Share { cause, culprit: Culprit::Function(function), ns, ..Share::default() }
+    }
+
+    #[test]
+    fn a_wakeup_that_nothing_held_up_is_not_compared() {
+        let of = |ns| episode(&[share(Cause::IrqOff, "a", ns)]);
+        let seen = |ns| [episode(&[share(Cause::NoPreemptionPoint, "b", ns)])];
+        assert_eq!(compared(&[&of(89)], &seen(23)), None);
+        // If only one of the two says so, they differ.
+        for (said_ns, seen_ns) in [(90, 23), (5, 90)] {
+            let got = compared(&[&of(said_ns)], &seen(seen_ns)).unwrap();
+            assert_eq!((got.wakeups, got.same_cause), (1, 0));
+        }
     }
 
     #[test]
