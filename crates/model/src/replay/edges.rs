@@ -357,7 +357,12 @@ impl<'a> Follower<'a> {
         else {
             return;
         };
-        let is_code = !matches!(edge.what, EdgeKind::Enter { .. } | EdgeKind::Leave { .. });
+        // An `iret` turns interrupts on in a function without a caller: nobody can ask there.
+        let is_code = match edge.what {
+            EdgeKind::Enter { .. } | EdgeKind::Leave { .. } => false,
+            EdgeKind::IrqsOn => edge.caller.is_some(),
+            _ => true,
+        };
         if let Some(function) = owner(self.edges, edge).filter(|_| is_code) {
             self.out.mentions.push(Mention { at_ns: edge.at_ns, function });
         }

@@ -357,6 +357,23 @@ fn an_interrupt_in_the_probes_way_is_none_of_it() {
 }
 
 #[test]
+fn a_function_can_ask_where_its_code_has_all_on_and_not_where_an_interrupt_ends() {
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (10, EdgeKind::IrqsOff),
+        (10, EdgeKind::IrqsOn),
+        (10, INTERRUPT),
+        (10, EdgeKind::IrqsOn),
+        (0, EdgeKind::Leave { to_user: false }),
+    ]);
+    // The way out of an interrupt is no call.
+    list.edges[4].caller = None;
+    let mentions = Seen::of(&list, PROBE, true).mentions;
+    let places: Vec<_> = mentions.iter().map(|mention| mention.at_ns).collect();
+    assert_eq!(places, [100, 120]);
+}
+
+#[test]
 fn interrupts_last_until_they_are_left_or_call_the_scheduler() {
     let into = |way| EdgeKind::Enter { way, from_user: false };
     let seen = Seen::of(
