@@ -121,11 +121,11 @@ impl Wait {
     pub fn at(&self, at_ns: u64) -> Option<Waited> {
         let longest = self.longest?;
         if self.is_own {
-            return Some(longest);
+            return Some(Waited { is_handled: true, ..longest });
         }
         let ns = longest.ns.saturating_sub(at_ns.saturating_sub(self.from_ns));
         let ends_ns = if longest.ns == 0 { at_ns } else { longest.ends_ns };
-        Some(Waited { ns, ends_ns })
+        Some(Waited { ns, ends_ns, ..longest })
     }
 }
 
@@ -137,11 +137,18 @@ pub struct Waited {
     /// When its wait is over, ns. That is not always so long after the time that it was due: what the recorded rules
     /// did in between is left out, and so is the time of the probe's own handlers.
     pub ends_ns: u64,
+    /// Whether its interrupt is handled before that, so that only the switch is left.
+    pub is_handled: bool,
 }
 
 impl Waited {
     fn nothing(at_ns: u64) -> Option<Self> {
-        Some(Self { ns: 0, ends_ns: at_ns })
+        Some(Self { ns: 0, ends_ns: at_ns, is_handled: false })
+    }
+
+    /// The same wait for the switch, of one whose interrupt comes then.
+    fn handled(self, at_ns: u64) -> Self {
+        Self { is_handled: at_ns < self.ends_ns, ..self }
     }
 
     fn longer(self, ns: u64) -> Option<Self> {
@@ -225,8 +232,10 @@ impl Backwards<'_> {
             return;
         }
         self.until_switch = later(self.until_switch);
-        self.until_interrupt =
-            if takes_interrupts { self.until_switch } else { later(self.until_interrupt) };
+        self.until_interrupt = match takes_interrupts {
+            true => self.until_switch.map(|wait| wait.handled(from_ns)),
+            false => later(self.until_interrupt),
+        };
         self.part(stretch, from_ns, to_ns, self.until_interrupt);
     }
 
@@ -238,7 +247,7 @@ impl Backwards<'_> {
         if !stretch.preempt_off || cut.preempt {
             self.until_switch = Waited::nothing(cut.at_ns);
         }
-        self.until_interrupt = self.until_switch;
+        self.until_interrupt = self.until_switch.map(|wait| wait.handled(cut.at_ns));
     }
 
     /// What happens at the beginning of a stretch.

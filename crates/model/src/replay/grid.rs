@@ -64,7 +64,7 @@ mod tests {
         let part = |from_ns, to_ns, longest: Option<u64>, counts| Wait {
             from_ns,
             to_ns,
-            longest: longest.map(|ns| Waited { ns, ends_ns: to_ns }),
+            longest: longest.map(|ns| Waited { ns, ends_ns: to_ns, is_handled: false }),
             counts,
             is_own: false,
         };

@@ -42,16 +42,30 @@ pub(super) fn shortest_exit_ns(wakeups: &[OwnWakeup]) -> u64 {
     wakeups.iter().filter_map(between).min().unwrap_or(0)
 }
 
-/// Of each wakeup, how long it takes from its interrupt to the probe's reading of the clock without what holds it up
-/// or interrupts it; `None` where not all of it was seen.
-pub(super) fn paths(wakeups: &[OwnWakeup]) -> Vec<Option<u64>> {
+/// How long a wakeup takes that nothing holds up or interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    /// From its expiry to the scheduler, ns.
+    pub(super) to_scheduler_ns: u64,
+    /// From there to the probe's reading of the clock, ns.
+    pub(super) to_program_ns: u64,
+}
+
+impl Way {
+    pub(super) fn ns(self) -> u64 {
+        self.to_scheduler_ns.saturating_add(self.to_program_ns)
+    }
+}
+
+/// The way of each wakeup from its interrupt on; `None` where not all of it was seen.
+pub(super) fn ways(wakeups: &[OwnWakeup]) -> Vec<Option<Way>> {
     let (usual, exit) = (usual_handler_ns(wakeups), shortest_exit_ns(wakeups));
-    let path = |own: &OwnWakeup| {
+    let way = |own: &OwnWakeup| {
         let (schedule, ran) = own.ran_ns?;
-        let since_schedule = ran.saturating_sub(schedule).saturating_sub(own.interrupted_ns);
-        Some(own.handler_ns().min(usual) + exit + since_schedule)
+        let to_program_ns = ran.saturating_sub(schedule).saturating_sub(own.interrupted_ns);
+        Some(Way { to_scheduler_ns: own.handler_ns().min(usual) + exit, to_program_ns })
     };
-    wakeups.iter().map(path).collect()
+    wakeups.iter().map(way).collect()
 }
 
 /// The times of those handlers, as if each came last in its interrupt.
@@ -131,15 +145,16 @@ mod tests {
     fn what_is_longer_than_a_usual_handler_is_others_work() {
         let wakeups = [own(100, 120), own(200, 260), own(300, 310)];
         assert_eq!(handlers(&wakeups), [100..120, 240..260, 300..310]);
-        assert_eq!(paths(&wakeups), [Some(20 + 5 + 5), Some(20 + 5 + 5), Some(10 + 5 + 5)]);
+        let way = |handler_ns: u64| Way { to_scheduler_ns: handler_ns + 5, to_program_ns: 5 };
+        assert_eq!(ways(&wakeups), [20, 20, 10].map(|ns| Some(way(ns))));
         // One that was not seen to its end says nothing of what is usual.
         let cut = OwnWakeup { ran_ns: None, ..own(300, 400) };
         assert_eq!(handlers(&[own(100, 120), cut]), [100..120, 380..400]);
-        assert_eq!(paths(&[own(100, 120), cut]), [Some(30), None]);
+        assert_eq!(ways(&[own(100, 120), cut]), [Some(way(20)), None]);
         let interrupted =
             OwnWakeup { ran_ns: Some((125, 160)), interrupted_ns: 30, ..own(100, 120) };
-        assert_eq!(paths(&[interrupted]), [Some(20 + 5 + 5)]);
-        assert_eq!((handlers(&[]), paths(&[])), (vec![], vec![]));
+        assert_eq!(ways(&[interrupted]), [Some(way(20))]);
+        assert_eq!((handlers(&[]), ways(&[])), (vec![], vec![]));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use wakescope_core::scope::edges::Edges;
 
 use super::edges::{Probe, Seen};
 use super::interrupts::interrupted;
-use super::own::{arrivals, paths};
+use super::own::{Way, arrivals, ways};
 use super::{Breaks, Figures, Grid, Interrupt, Recorded, Wait, Waited};
 use crate::rules::Rules;
 
@@ -172,25 +172,23 @@ struct Replay<'a> {
     interrupts: &'a [Interrupt],
     grid: Grid,
     wakeups: u64,
-    /// Ways of wakeups that nothing held up, ns; one of zero if none was seen.
-    ways: Vec<u64>,
+    /// Ways of wakeups; one of zero if none was seen.
+    ways: Vec<Way>,
     has_ways: bool,
-    /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, and the way, ns.
-    own: Vec<(u64, u64)>,
+    /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, ns, and the way.
+    own: Vec<(u64, Way)>,
 }
 
 impl<'a> Replay<'a> {
     fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Self {
         let recorded =
             Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
-        let paths = paths(&seen.own);
-        let arrivals = arrivals(&seen.own, run.plan.interval_ns);
-        let own = arrivals.into_iter().zip(&paths);
-        let own = own.filter_map(|(at, path)| Some((at, (*path)?))).collect();
-        let mut ways: Vec<u64> = paths.iter().copied().flatten().collect();
+        let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
+        let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
+        let mut ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
         let has_ways = !ways.is_empty();
         if ways.is_empty() {
-            ways.push(0);
+            ways.push(Way::default());
         }
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
         let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
@@ -215,20 +213,23 @@ impl<'a> Replay<'a> {
         let own = self.own.iter_mut().map(|(_, way)| way);
         // Without a way nothing is known of what comes before it.
         for way in self.ways.iter_mut().filter(|_| self.has_ways).chain(own) {
-            *way += delivery_ns;
+            way.to_scheduler_ns += delivery_ns;
         }
     }
 
     fn path(&self) -> Option<Path> {
-        let mut ways = self.ways.clone();
+        let mut ways: Vec<u64> = self.ways.iter().map(|way| way.ns()).collect();
         ways.sort_unstable();
         let (min_ns, max_ns) = (*ways.first()?, *ways.last()?);
         let median_ns = ways[ways.len() / 2];
         self.has_ways.then_some(Path { wakeups: ways.len() as u64, min_ns, median_ns, max_ns })
     }
 
-    fn median_way(&self) -> u64 {
-        self.path().map_or(0, |path| path.median_ns)
+    /// The way that half of them are no longer than.
+    fn median_way(&self) -> Way {
+        let mut ways = self.ways.clone();
+        ways.sort_unstable_by_key(|way| way.ns());
+        ways.get(ways.len() / 2).copied().unwrap_or_default()
     }
 
     fn latencies(&self, rules: &Rules, breaks: &Breaks) -> Option<Latencies> {
@@ -251,15 +252,21 @@ impl<'a> Replay<'a> {
     }
 
     /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
-    fn latency_ns(&self, wait: Waited, way_ns: u64) -> u64 {
-        wait.ns.saturating_add(interrupted(self.interrupts, wait.ends_ns, way_ns))
+    fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
+        // One whose interrupt was handled before the wait was over goes to the scheduler at once.
+        let Way { to_scheduler_ns, to_program_ns } = way;
+        let (before_ns, on_way_ns) = match wait.is_handled {
+            true => (to_scheduler_ns, to_program_ns),
+            false => (0, way.ns()),
+        };
+        let on_way_ns = interrupted(self.interrupts, wait.ends_ns, on_way_ns);
+        wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
     }
 
     /// How late a wakeup is at most, at whatever moment it is due, if its way is as long as half of them.
     fn latest_ns(&self, parts: &[Wait]) -> u64 {
-        let way_ns = self.median_way();
-        let at =
-            |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way_ns));
+        let way = self.median_way();
+        let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
         let latest = |part: &Wait| {
             // Where nobody waits, those are latest who are due just before an interrupt.
             let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
@@ -270,7 +277,7 @@ impl<'a> Replay<'a> {
             let due = within.chain([part.from_ns, last_ns]);
             due.filter_map(|due_ns| at(part, due_ns)).max()
         };
-        parts.iter().filter(|part| part.counts).filter_map(latest).max().unwrap_or(way_ns)
+        parts.iter().filter(|part| part.counts).filter_map(latest).max().unwrap_or(way.ns())
     }
 
     /// What the cell's own wakeups would have measured if the replay were right.
@@ -282,7 +289,7 @@ impl<'a> Replay<'a> {
 
     /// How late the cell's own wakeups are, sorted.
     fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
-        let latency = |&(at_ns, way): &(u64, u64)| {
+        let latency = |&(at_ns, way): &(u64, Way)| {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
             Some(self.latency_ns(part.at(at_ns)?, way))
         };
@@ -338,6 +345,11 @@ mod tests {
     use super::super::{At, Course, Point, Stretch};
     use super::*;
 
+    /// Of so many ns, 4 of them to the scheduler.
+    fn way(ns: u64) -> Way {
+        Way { to_scheduler_ns: 4, to_program_ns: ns - 4 }
+    }
+
     #[test]
     fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
         // Nothing holds a wakeup up, but one way of three is long.
@@ -355,9 +367,9 @@ mod tests {
         let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
         let grid = Grid { interval_ns: 100, phases: 4 };
         for (own, longest_ns) in
-            [(vec![], 30), (vec![(500, 5), (600, 40)], 40), (vec![(500, 5)], 30)]
+            [(vec![], 30), (vec![(500, way(5)), (600, way(40))], 40), (vec![(500, way(5))], 30)]
         {
-            let ways = vec![5, 30, 5];
+            let ways = [5, 30, 5].map(way).to_vec();
             let interrupts = &[][..];
             let replay =
                 Replay { recorded, interrupts, grid, wakeups: 10, ways, has_ways: true, own };
@@ -403,7 +415,7 @@ mod tests {
             (370, &interrupts, 30),
             (371, &interrupts, 80),
         ] {
-            let (ways, own) = (vec![way_ns], vec![(100, way_ns)]);
+            let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
             let replay =
                 Replay { recorded, interrupts, grid, wakeups: 1, ways, has_ways: true, own };
             let parts = recorded.waits(&rules(Model::Full).unwrap(), &Breaks::default());
@@ -413,6 +425,43 @@ mod tests {
             assert_eq!(replay.latest_ns(&parts), want, "{way_ns}");
             assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
         }
+    }
+
+    #[test]
+    fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
+        // Preemption off until 100, with interrupts on; an interrupt of 30 ns comes 6 ns later.
+        let stretch = |from_ns, preempt_off, at| Stretch {
+            from_ns,
+            irqs_off: false,
+            preempt_off,
+            at,
+            task: 1,
+            point: Point::None,
+            counts: true,
+            is_own: false,
+        };
+        let stretches = vec![stretch(0, true, At::Kernel), stretch(100, false, At::User)];
+        let course = Course { stretches, end_ns: 1_000 };
+        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
+        let grid = Grid { interval_ns: 1_000, phases: 10 };
+        let interrupts = &[Interrupt { from_ns: 106, length_ns: 30 }][..];
+        let replay = Replay {
+            recorded,
+            interrupts,
+            grid,
+            wakeups: 1,
+            ways: vec![],
+            has_ways: true,
+            own: vec![],
+        };
+        let parts = recorded.waits(&rules(Model::Full).unwrap(), &Breaks::default());
+        // Due at 70, in the section; and at 100, where its own interrupt comes first.
+        let late = |due_ns: u64, way| {
+            let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
+            replay.latency_ns(part.at(due_ns).unwrap(), way)
+        };
+        assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
+        assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
     }
 
     #[test]
@@ -432,8 +481,8 @@ mod tests {
         let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
         let grid = Grid { interval_ns: 100, phases: 4 };
         // The first waits for 40 ns.
-        let own = vec![(120, 5), (500, 10)];
-        let (ways, interrupts) = (vec![5, 10], &[][..]);
+        let own = vec![(120, way(5)), (500, way(10))];
+        let (ways, interrupts) = ([5, 10].map(way).to_vec(), &[][..]);
         let mut replay =
             Replay { recorded, interrupts, grid, wakeups: 2, ways, has_ways: true, own };
         let rules = rules(Model::Full).unwrap();
@@ -443,14 +492,14 @@ mod tests {
         replay.delivered_after(3);
         let parts = recorded.waits(&rules, &Breaks::default());
         assert_eq!(replay.own_latencies(&parts), [13, 48]);
-        assert_eq!(replay.ways, [8, 13]);
+        assert_eq!(replay.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
         // Without a way nothing is known of what comes before it.
-        let (ways, own) = (vec![0], vec![]);
+        let (ways, own) = (vec![Way::default()], vec![]);
         let mut replay =
             Replay { recorded, interrupts, grid, wakeups: 2, ways, has_ways: false, own };
         assert_eq!(replay.delivery_ns(&rules, Some(13)), 0);
         replay.delivered_after(3);
-        assert_eq!(replay.ways, [0]);
+        assert_eq!(replay.ways, [Way::default()]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wakescope_core::scope::edges::{
     AskKind, Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
 
-use super::super::own::{OwnWakeup, handlers, paths};
+use super::super::own::{OwnWakeup, Way, handlers, ways};
 use super::super::{At, Course, Interrupt, Wait, waits};
 use super::{Probe, Seen};
 use crate::rules::Rules;
@@ -170,7 +170,8 @@ fn the_probes_own_way_is_what_nothing_held_up() {
     let own = OwnWakeup { entered_ns: 120, handled_ns: 140, ran_ns, interrupted_ns: 0 };
     assert_eq!(seen.own, [own]);
     // 20 in the handler, 50 from the scheduler on; of one wakeup, all in between is its own.
-    assert_eq!(paths(&seen.own), [Some(20 + 115 + 50)]);
+    let way = |to_scheduler_ns, to_program_ns| Some(Way { to_scheduler_ns, to_program_ns });
+    assert_eq!(ways(&seen.own), [way(20 + 115, 50)]);
     let counted = |course: &Course| {
         let counts = course.stretches.iter().map(|s| (s.from_ns, s.counts)).collect::<Vec<_>>();
         counts.into_iter().filter(|(_, counts)| !counts).map(|(at, _)| at).collect::<Vec<_>>()
@@ -349,7 +350,7 @@ fn an_interrupt_in_the_probes_way_is_none_of_it() {
     let ran_ns = Some((135, 555));
     let own = OwnWakeup { entered_ns: 110, handled_ns: 130, ran_ns, interrupted_ns: 330 };
     assert_eq!(seen.own, [own]);
-    assert_eq!(paths(&seen.own), [Some(20 + 5 + 90)]);
+    assert_eq!(ways(&seen.own), [Some(Way { to_scheduler_ns: 20 + 5, to_program_ns: 90 })]);
     // Its own, until it called the scheduler, others do not meet.
     let others = [(137, 30), (195, 300)];
     let others = others.map(|(from_ns, length_ns)| Interrupt { from_ns, length_ns });
