@@ -300,10 +300,10 @@ fn text_from_elsewhere_does_no_harm_in_any_format() {
 fn a_report_says_what_the_maximum_proves() {
     let test = with_run("tail");
     let text = shown(&test, &["run"]);
-    assert!(
-        text.contains("\n How long is long enough?\n · With 95 % confidence, fewer than 1 in "),
-        "{text}"
-    );
+    // On a disturbed machine the sentence begins with how many expiries come together in a burst.
+    let (_, proof) = text.split_once("\n How long is long enough?\n · ").expect(&text);
+    let proof: Vec<&str> = proof.split_whitespace().collect();
+    assert!(proof.join(" ").contains("With 95 % confidence, fewer than 1 in "), "{text}");
     assert!(text.contains(" · Measuring time needed without a value above "), "{text}");
     assert!(text.contains("xtrapolation"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");

@@ -92,7 +92,7 @@ fn a_table_shows_what_each_model_gives() {
 
              the latest wakeup of each, and the largest share of it
                none: 403 simulated µs late: 400 simulated µs no preemption point in prune_dcache, in find[101]
-               both: 42.7 simulated µs late: 40.2 simulated µs preemption off in prune_dcache, in find[101]
+               both: 42.7 simulated µs late: 39.9 simulated µs preemption off in prune_dcache, in find[101]
                rt: 2.70 simulated µs late: 1.50 simulated µs scheduler in switch
 
              runs: out   show: wakescope report out/*/*
