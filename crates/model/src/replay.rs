@@ -20,7 +20,7 @@ use std::collections::HashMap;
 pub use cut::{Breaks, Cut, Section, cuts};
 pub use grid::{Figures, Grid};
 pub use interrupts::Interrupt;
-pub use rank::{Mention, Recorded, Step, longest};
+pub use rank::{Latest, Mention, Recorded, Step};
 
 use crate::rules::Rules;
 

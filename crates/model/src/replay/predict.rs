@@ -247,7 +247,8 @@ impl<'a> Replay<'a> {
         // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
         let latest = phases.iter().filter_map(|phase| phase.last().copied()).max();
         let own = self.own_latencies(&parts).last().copied();
-        let longest_ns = [latest, own].into_iter().flatten().fold(self.latest_ns(&parts), u64::max);
+        let of_any_phase = self.latest(&parts).map(|(_, ns)| ns);
+        let longest_ns = [of_any_phase, latest, own].into_iter().flatten().max().unwrap_or(0);
         Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
     }
 
@@ -263,8 +264,9 @@ impl<'a> Replay<'a> {
         wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
     }
 
-    /// How late a wakeup is at most, at whatever moment it is due, if its way is as long as half of them.
-    fn latest_ns(&self, parts: &[Wait]) -> u64 {
+    /// The part in which the latest wakeup of all moments is due, and how late that is, ns, if its way is as long as
+    /// half of them; of two, the first. `None` if none counts.
+    fn latest(&self, parts: &[Wait]) -> Option<(Wait, u64)> {
         let way = self.median_way();
         let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
         let latest = |part: &Wait| {
@@ -275,9 +277,10 @@ impl<'a> Replay<'a> {
             let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
             let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
             let due = within.chain([part.from_ns, last_ns]);
-            due.filter_map(|due_ns| at(part, due_ns)).max()
+            Some((*part, due.filter_map(|due_ns| at(part, due_ns)).max()?))
         };
-        parts.iter().filter(|part| part.counts).filter_map(latest).max().unwrap_or(way.ns())
+        let counted = parts.iter().filter(|part| part.counts).filter_map(latest);
+        counted.rev().max_by_key(|(_, ns)| *ns)
     }
 
     /// What the cell's own wakeups would have measured if the replay were right.
@@ -321,8 +324,8 @@ impl<'a> Replay<'a> {
         every_ns: u64,
         edges: &Edges,
     ) -> Ranking {
-        let latest_ns = |parts: &[Wait]| self.latest_ns(parts);
-        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS, &latest_ns);
+        let latest = |parts: &[Wait]| self.latest(parts);
+        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS, &latest);
         let name = |id: u32| edges.functions.get(id as usize).cloned().unwrap_or_default();
         let steps = steps.into_iter().map(|step| Step {
             functions: step.functions.into_iter().map(name).collect(),
@@ -341,192 +344,4 @@ fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{At, Course, Point, Stretch};
-    use super::*;
-
-    /// Of so many ns, 4 of them to the scheduler.
-    fn way(ns: u64) -> Way {
-        Way { to_scheduler_ns: 4, to_program_ns: ns - 4 }
-    }
-
-    #[test]
-    fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
-        // Nothing holds a wakeup up, but one way of three is long.
-        let program = Stretch {
-            from_ns: 0,
-            irqs_off: false,
-            preempt_off: false,
-            at: At::User,
-            task: 1,
-            point: Point::Looks,
-            counts: true,
-            is_own: false,
-        };
-        let course = Course { stretches: vec![program], end_ns: 1_000 };
-        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
-        let grid = Grid { interval_ns: 100, phases: 4 };
-        for (own, longest_ns) in
-            [(vec![], 30), (vec![(500, way(5)), (600, way(40))], 40), (vec![(500, way(5))], 30)]
-        {
-            let ways = [5, 30, 5].map(way).to_vec();
-            let interrupts = &[][..];
-            let replay =
-                Replay { recorded, interrupts, grid, wakeups: 10, ways, has_ways: true, own };
-            let rules = rules(Model::Full).unwrap();
-            let latencies = replay.latencies(&rules, &Breaks::default()).unwrap();
-            assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, longest_ns));
-        }
-    }
-
-    #[test]
-    fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
-        // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
-        let stretch = |from_ns, is_section, at, point| Stretch {
-            from_ns,
-            irqs_off: is_section,
-            preempt_off: is_section,
-            at,
-            task: 1,
-            point,
-            counts: true,
-            is_own: false,
-        };
-        let program = |from_ns| stretch(from_ns, false, At::User, Point::Looks);
-        let section = |from_ns| stretch(from_ns, true, At::Kernel, Point::None);
-        let stretches = [0, 100, 300].map(program);
-        let sections = [section(40), section(106), section(500)];
-        let mut stretches = [stretches, sections].concat();
-        stretches.extend([program(136), program(550)]);
-        stretches.sort_by_key(|stretch| stretch.from_ns);
-        let course = Course { stretches, end_ns: 1_000 };
-        let interrupts =
-            [(106, 30), (500, 50)].map(|(from_ns, length_ns)| Interrupt { from_ns, length_ns });
-        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
-        // Each moment by itself.
-        let grid = Grid { interval_ns: 1_000, phases: 1_000 };
-        for (way_ns, interrupts, on_way_ns) in [
-            (10, &interrupts[..], 30),
-            (6, &interrupts, 0),
-            (6, &[], 0),
-            // The program would have read the clock before.
-            (5, &interrupts, 0),
-            // From the one to the other.
-            (370, &interrupts, 30),
-            (371, &interrupts, 80),
-        ] {
-            let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
-            let replay =
-                Replay { recorded, interrupts, grid, wakeups: 1, ways, has_ways: true, own };
-            let parts = recorded.waits(&rules(Model::Full).unwrap(), &Breaks::default());
-            let phases = replay.phases(&parts);
-            let want = 60 + way_ns + on_way_ns;
-            assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
-            assert_eq!(replay.latest_ns(&parts), want, "{way_ns}");
-            assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
-        }
-    }
-
-    #[test]
-    fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
-        // Preemption off until 100, with interrupts on; an interrupt of 30 ns comes 6 ns later.
-        let stretch = |from_ns, preempt_off, at| Stretch {
-            from_ns,
-            irqs_off: false,
-            preempt_off,
-            at,
-            task: 1,
-            point: Point::None,
-            counts: true,
-            is_own: false,
-        };
-        let stretches = vec![stretch(0, true, At::Kernel), stretch(100, false, At::User)];
-        let course = Course { stretches, end_ns: 1_000 };
-        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
-        let grid = Grid { interval_ns: 1_000, phases: 10 };
-        let interrupts = &[Interrupt { from_ns: 106, length_ns: 30 }][..];
-        let replay = Replay {
-            recorded,
-            interrupts,
-            grid,
-            wakeups: 1,
-            ways: vec![],
-            has_ways: true,
-            own: vec![],
-        };
-        let parts = recorded.waits(&rules(Model::Full).unwrap(), &Breaks::default());
-        // Due at 70, in the section; and at 100, where its own interrupt comes first.
-        let late = |due_ns: u64, way| {
-            let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
-            replay.latency_ns(part.at(due_ns).unwrap(), way)
-        };
-        assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
-        assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
-    }
-
-    #[test]
-    fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_way() {
-        let stretch = |from_ns, is_section| Stretch {
-            from_ns,
-            irqs_off: is_section,
-            preempt_off: is_section,
-            at: if is_section { At::Kernel } else { At::User },
-            task: 1,
-            point: if is_section { Point::None } else { Point::Looks },
-            counts: true,
-            is_own: false,
-        };
-        let stretches = vec![stretch(0, false), stretch(100, true), stretch(160, false)];
-        let course = Course { stretches, end_ns: 1_000 };
-        let recorded = Recorded { course: &course, sections: &[], mentions: &[] };
-        let grid = Grid { interval_ns: 100, phases: 4 };
-        // The first waits for 40 ns.
-        let own = vec![(120, way(5)), (500, way(10))];
-        let (ways, interrupts) = ([5, 10].map(way).to_vec(), &[][..]);
-        let mut replay =
-            Replay { recorded, interrupts, grid, wakeups: 2, ways, has_ways: true, own };
-        let rules = rules(Model::Full).unwrap();
-        for (measured_ns, want) in [(Some(13), 3), (Some(9), 0), (None, 0)] {
-            assert_eq!(replay.delivery_ns(&rules, measured_ns), want, "{measured_ns:?}");
-        }
-        replay.delivered_after(3);
-        let parts = recorded.waits(&rules, &Breaks::default());
-        assert_eq!(replay.own_latencies(&parts), [13, 48]);
-        assert_eq!(replay.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
-        // Without a way nothing is known of what comes before it.
-        let (ways, own) = (vec![Way::default()], vec![]);
-        let mut replay =
-            Replay { recorded, interrupts, grid, wakeups: 2, ways, has_ways: false, own };
-        assert_eq!(replay.delivery_ns(&rules, Some(13)), 0);
-        replay.delivered_after(3);
-        assert_eq!(replay.ways, [Way::default()]);
-    }
-
-    #[test]
-    fn how_far_a_prediction_goes() {
-        use Model::{Full, Lazy, None, Rt, Voluntary};
-        use Reach::{AtLeast, AtMost, OtherKernel, SpinLocks, Whole};
-        let reach = |recorded, model, knows_asks, asks| {
-            reach(recorded, model, &Seen { asks, knows_asks, ..Seen::default() })
-        };
-        for (recorded, model, known, asked, unasked) in [
-            (Full, None, Whole, AtMost, AtMost),
-            (Lazy, Voluntary, Whole, AtMost, AtMost),
-            (None, Voluntary, Whole, AtMost, AtMost),
-            (Voluntary, None, Whole, AtLeast, AtMost),
-            (None, None, Whole, Whole, AtMost),
-            (None, Full, Whole, Whole, Whole),
-            (Full, Lazy, Whole, Whole, Whole),
-            (None, Rt, SpinLocks, SpinLocks, SpinLocks),
-            (Rt, None, OtherKernel, OtherKernel, OtherKernel),
-            (Rt, Rt, Whole, Whole, Whole),
-        ] {
-            let got = [
-                reach(recorded, model, true, false),
-                reach(recorded, model, false, true),
-                reach(recorded, model, false, false),
-            ];
-            assert_eq!(got, [known, asked, unasked], "{recorded} to {model}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What to break up next: the functions behind the longest wait, and what is left without it.
+//! What to break up next: the functions behind the latest wakeup, and what is left without them.
 
 use super::{Breaks, Course, Cut, Section, Wait, cuts, waits};
 use crate::rules::Rules;
@@ -34,6 +34,9 @@ pub struct Step {
     pub after_ns: u64,
 }
 
+/// Finds the part of the course in which the latest wakeup is due, and how late that is, ns.
+pub type Latest<'a> = dyn Fn(&[Wait]) -> Option<(Wait, u64)> + 'a;
+
 impl Recorded<'_> {
     /// How long wakeups wait under `rules`, with what `breaks` says broken.
     pub fn waits(&self, rules: &Rules, breaks: &Breaks) -> Vec<Wait> {
@@ -57,23 +60,23 @@ impl Recorded<'_> {
         all
     }
 
-    /// At most `most` steps. Each breaks what is behind the longest wait that is left under `rules`, so
+    /// At most `most` steps. Each breaks what is behind the wait of the latest wakeup that is left under `rules`, so
     /// that it keeps the CPU for `every_ns` at most. It ends where nothing that could be broken is left.
-    /// `latest_ns` says of waits how late a wakeup can be.
+    /// `latest` finds that wakeup: the longest wait need not be its own, for interrupts may come after a shorter one.
     pub fn ranking(
         &self,
         rules: &Rules,
         breaks: &Breaks,
         every_ns: u64,
         most: usize,
-        latest_ns: &dyn Fn(&[Wait]) -> u64,
+        latest: &Latest<'_>,
     ) -> Vec<Step> {
         let mut breaks = breaks.clone();
         let mut steps = Vec::new();
         let mut parts = self.waits(rules, &breaks);
         while steps.len() < most {
-            let Some((worst, wait_ns)) = longest(&parts) else { break };
-            let before_ns = latest_ns(&parts);
+            let Some((worst, before_ns)) = latest(&parts) else { break };
+            let wait_ns = worst.longest.map_or(0, |wait| wait.ns);
             let until_ns = worst.from_ns.saturating_add(wait_ns);
             let functions = self.behind(worst.from_ns, until_ns, every_ns, &breaks);
             if functions.is_empty() {
@@ -81,7 +84,7 @@ impl Recorded<'_> {
             }
             breaks.functions.extend(functions.iter().map(|&id| (id, every_ns)));
             parts = self.waits(rules, &breaks);
-            let after_ns = latest_ns(&parts);
+            let after_ns = latest(&parts).map_or(0, |(_, ns)| ns);
             // What does not help is no step, and what comes after it would not either.
             if after_ns >= before_ns {
                 break;
@@ -132,14 +135,6 @@ impl Recorded<'_> {
     }
 }
 
-/// The part with the longest wait that counts, and how long that is; `None` if nobody waits.
-pub fn longest(parts: &[Wait]) -> Option<(Wait, u64)> {
-    let known = parts.iter().filter(|part| part.counts);
-    let known = known.filter_map(|part| Some((*part, part.longest?.ns)));
-    // Of two, the first.
-    known.rev().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,8 +160,11 @@ mod tests {
         course
     }
 
-    fn wait_ns(parts: &[Wait]) -> u64 {
-        longest(parts).map_or(0, |(_, ns)| ns)
+    /// Without a way: who waits longest is latest; of two, the first.
+    fn longest(parts: &[Wait]) -> Option<(Wait, u64)> {
+        let known = parts.iter().filter(|part| part.counts);
+        let known = known.filter_map(|part| Some((*part, part.longest?.ns)));
+        known.rev().max_by_key(|(_, ns)| *ns)
     }
 
     fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
@@ -186,7 +184,7 @@ mod tests {
             [section(true, 100, 700, 1), section(false, 100, 750, 2), section(false, 850, 940, 3)];
         let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
         let full = Rules::named("full").unwrap();
-        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5, &wait_ns);
+        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5, &longest);
         let step = |functions: &[u32], before_ns, after_ns| Step {
             functions: functions.into(),
             before_ns,
@@ -194,7 +192,7 @@ mod tests {
         };
         assert_eq!(steps, [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
         // Nobody is behind the rest.
-        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5, &wait_ns), []);
+        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5, &longest), []);
     }
 
     #[test]
@@ -204,7 +202,7 @@ mod tests {
         let mentions = [mention(150, 5), mention(300, 5), mention(350, 6), mention(500, 5)];
         let recorded = Recorded { course: &course, sections: &[], mentions: &mentions };
         let none = Rules::named("none").unwrap();
-        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1, &wait_ns);
+        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1, &longest);
         assert_eq!(steps, [Step { functions: vec![5], before_ns: 600, after_ns: 200 }]);
     }
 }

@@ -1,0 +1,172 @@
+use super::super::{At, Course, Point, Section, Stretch};
+use super::*;
+
+/// From a time on, a program runs: `'u'`; or the kernel, with interrupts off: `'i'`; or with preemption off: `'p'`.
+fn course(places: &[(u64, char)]) -> Course {
+    let stretch = |&(from_ns, what): &(u64, char)| Stretch {
+        from_ns,
+        irqs_off: what == 'i',
+        preempt_off: what == 'p',
+        at: if what == 'u' { At::User } else { At::Kernel },
+        task: 1,
+        point: if what == 'u' { Point::Looks } else { Point::None },
+        counts: true,
+        is_own: false,
+    };
+    Course { stretches: places.iter().map(stretch).collect(), end_ns: 1_000 }
+}
+
+/// Without sections, interrupts and wakeups of its own; a way of 10 ns, and phases 1 ns apart.
+fn replay(course: &Course) -> Replay<'_> {
+    Replay {
+        recorded: Recorded { course, sections: &[], mentions: &[] },
+        interrupts: &[],
+        grid: Grid { interval_ns: 1_000, phases: 1_000 },
+        wakeups: 1,
+        ways: vec![way(10)],
+        has_ways: true,
+        own: vec![],
+    }
+}
+
+/// Of so many ns, 4 of them to the scheduler.
+fn way(ns: u64) -> Way {
+    Way { to_scheduler_ns: 4, to_program_ns: ns - 4 }
+}
+
+fn interrupt(from_ns: u64, length_ns: u64) -> Interrupt {
+    Interrupt { from_ns, length_ns }
+}
+
+fn full() -> Rules {
+    rules(Model::Full).unwrap()
+}
+
+#[test]
+fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
+    // Nothing holds a wakeup up, but one way of three is long.
+    let course = course(&[(0, 'u')]);
+    for (own, longest_ns) in
+        [(vec![], 30), (vec![(500, way(5)), (600, way(40))], 40), (vec![(500, way(5))], 30)]
+    {
+        let grid = Grid { interval_ns: 100, phases: 4 };
+        let ways = [5, 30, 5].map(way).to_vec();
+        let replay = Replay { grid, ways, own, ..replay(&course) };
+        let latencies = replay.latencies(&full(), &Breaks::default()).unwrap();
+        assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, longest_ns));
+    }
+}
+
+#[test]
+fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
+    // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
+    let course =
+        course(&[(0, 'u'), (40, 'i'), (100, 'u'), (106, 'i'), (136, 'u'), (500, 'i'), (550, 'u')]);
+    let interrupts = [interrupt(106, 30), interrupt(500, 50)];
+    for (way_ns, interrupts, on_way_ns) in [
+        (10, &interrupts[..], 30),
+        (6, &interrupts, 0),
+        (6, &[], 0),
+        // The program would have read the clock before.
+        (5, &interrupts, 0),
+        // From the one to the other.
+        (370, &interrupts, 30),
+        (371, &interrupts, 80),
+    ] {
+        let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
+        let replay = Replay { interrupts, ways, own, ..replay(&course) };
+        let parts = replay.recorded.waits(&full(), &Breaks::default());
+        // Each moment by itself.
+        let phases = replay.phases(&parts);
+        let want = 60 + way_ns + on_way_ns;
+        assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
+        assert_eq!(replay.latest(&parts).map(|(_, ns)| ns), Some(want), "{way_ns}");
+        assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
+    }
+}
+
+#[test]
+fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
+    let course = course(&[(0, 'p'), (100, 'u')]);
+    let interrupts = &[interrupt(106, 30)][..];
+    let replay = Replay { interrupts, ..replay(&course) };
+    let parts = replay.recorded.waits(&full(), &Breaks::default());
+    // Due at 70, in the section; and at 100, where its own interrupt comes first.
+    let late = |due_ns: u64, way| {
+        let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
+        replay.latency_ns(part.at(due_ns).unwrap(), way)
+    };
+    assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
+    assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
+}
+
+#[test]
+fn what_holds_up_the_latest_wakeup_is_broken_first_and_not_the_longest_wait() {
+    // 60 ns in a section of function 1; 50 ns in one of function 2, after which an interrupt of 30 ns comes.
+    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u'), (200, 'i'), (250, 'u')]);
+    let section = |from_ns, to_ns, owner| Section {
+        irqs: true,
+        from_ns,
+        to_ns,
+        owner: Some(owner),
+        functions: [Some(owner), None, None, None],
+    };
+    let sections = [section(100, 160, 1), section(200, 250, 2)];
+    let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
+    let interrupts = &[interrupt(250, 30)][..];
+    let replay = Replay { recorded, interrupts, ..replay(&course) };
+    // Each 25 ns at most; of what is left then, the latest comes before the interrupt again.
+    let latest = |parts: &[Wait]| replay.latest(parts);
+    let steps = recorded.ranking(&full(), &Breaks::default(), 25, 3, &latest);
+    let steps: Vec<_> =
+        steps.iter().map(|step| (&step.functions[..], step.before_ns, step.after_ns)).collect();
+    assert_eq!(steps, [(&[2][..], 50 + 10 + 30, 60 + 10), (&[1], 60 + 10, 25 + 10 + 30)]);
+}
+
+#[test]
+fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_way() {
+    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u')]);
+    // The first waits for 40 ns.
+    let own = vec![(120, way(5)), (500, way(10))];
+    let mut seen = Replay { ways: [5, 10].map(way).to_vec(), own, ..replay(&course) };
+    for (measured_ns, want) in [(Some(13), 3), (Some(9), 0), (None, 0)] {
+        assert_eq!(seen.delivery_ns(&full(), measured_ns), want, "{measured_ns:?}");
+    }
+    seen.delivered_after(3);
+    let parts = seen.recorded.waits(&full(), &Breaks::default());
+    assert_eq!(seen.own_latencies(&parts), [13, 48]);
+    assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
+    // Without a way nothing is known of what comes before it.
+    let mut unseen = Replay { ways: vec![Way::default()], has_ways: false, ..replay(&course) };
+    assert_eq!(unseen.delivery_ns(&full(), Some(13)), 0);
+    unseen.delivered_after(3);
+    assert_eq!(unseen.ways, [Way::default()]);
+}
+
+#[test]
+fn how_far_a_prediction_goes() {
+    use Model::{Full, Lazy, None, Rt, Voluntary};
+    use Reach::{AtLeast, AtMost, OtherKernel, SpinLocks, Whole};
+    let reach = |recorded, model, knows_asks, asks| {
+        reach(recorded, model, &Seen { asks, knows_asks, ..Seen::default() })
+    };
+    for (recorded, model, known, asked, unasked) in [
+        (Full, None, Whole, AtMost, AtMost),
+        (Lazy, Voluntary, Whole, AtMost, AtMost),
+        (None, Voluntary, Whole, AtMost, AtMost),
+        (Voluntary, None, Whole, AtLeast, AtMost),
+        (None, None, Whole, Whole, AtMost),
+        (None, Full, Whole, Whole, Whole),
+        (Full, Lazy, Whole, Whole, Whole),
+        (None, Rt, SpinLocks, SpinLocks, SpinLocks),
+        (Rt, None, OtherKernel, OtherKernel, OtherKernel),
+        (Rt, Rt, Whole, Whole, Whole),
+    ] {
+        let got = [
+            reach(recorded, model, true, false),
+            reach(recorded, model, false, true),
+            reach(recorded, model, false, false),
+        ];
+        assert_eq!(got, [known, asked, unasked], "{recorded} to {model}");
+    }
+}
