@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import scoring
 
-HEAD = ["first blame of explain", "wakeups", "same cause", "same culprit", "length, error: least", "p50", "most"]
+COMPARED = ["same cause", "same culprit", "length, error: least", "p50", "most"]
+CELL_HEAD = ["cell", "held up by nothing", "by something", *COMPARED]
+CAUSE_HEAD = ["first blame of explain", "wakeups", *COMPARED]
 
 
 @dataclass
@@ -58,10 +60,12 @@ def by_cell(records):
     """A row for each cell; `records` are pairs of its name and its record."""
     rows = []
     for name, record in records:
-        tally = Tally()
+        tally, by_nothing = Tally(), 0
         if record["first_blame"]:
             tally.add(record["first_blame"])
-        rows.append(tally.row(name))
+            by_nothing = record["first_blame"]["held_by_nothing"]
+        name, *counts = tally.row(name)
+        rows.append([name, str(by_nothing), *counts])
     return rows
 
 

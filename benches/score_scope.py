@@ -69,8 +69,8 @@ def page(plan):
             except SystemExit as failure:
                 say(str(failure))
                 missing.append(f"- {name}: {' '.join(str(failure).split())[:300]}")
-    parts = [figures.table(["cell", *scope_score.HEAD[1:]], scope_score.by_cell(found))]
-    parts.append(figures.table(scope_score.HEAD, scope_score.by_cause(found)))
+    parts = [figures.table(scope_score.CELL_HEAD, scope_score.by_cell(found))]
+    parts.append(figures.table(scope_score.CAUSE_HEAD, scope_score.by_cause(found)))
     lists = [
         ("Blamed on something else first:", scope_score.disagreements(found)),
         ("No wakeup was compared:", scope_score.without(found)),

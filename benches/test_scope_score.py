@@ -33,6 +33,7 @@ def record(causes, others=(), no_episodes=None):
     counts = {key: sum(cause[key] for cause in causes) for key in ("wakeups", "same_cause", "same_culprit")}
     spreads = [cause["longer_ns"] for cause in causes if cause["longer_ns"]]
     all_of_it = spreads[0] if len(spreads) == 1 else spread(-60, -8, 900)
+    counts["held_by_nothing"] = 3
     return {"first_blame": {**counts, "longer_ns": all_of_it, "causes": causes, "others": list(others)}, "no_episodes": None}
 
 
@@ -47,9 +48,9 @@ RECORDS = [
 class Sums(unittest.TestCase):
     def test_cells_stand_by_themselves(self):
         rows = scope_score.by_cell(RECORDS)
-        self.assertEqual(rows[0], ["6.1 find", "12", "91.7 %", "83.3 %", "−60 ns", "−8 ns", "+900 ns"])
-        self.assertEqual(rows[1], ["6.1 launch", "5", "100.0 %", "100.0 %", "−52 ns", "−52 ns", "+12 ns"])
-        self.assertEqual(rows[2][:2] + rows[2][4:], ["7.2 find", "0", "–", "–", "–"])
+        self.assertEqual(rows[0], ["6.1 find", "3", "12", "91.7 %", "83.3 %", "−60 ns", "−8 ns", "+900 ns"])
+        self.assertEqual(rows[1], ["6.1 launch", "3", "5", "100.0 %", "100.0 %", "−52 ns", "−52 ns", "+12 ns"])
+        self.assertEqual(rows[2][:3] + rows[2][5:], ["7.2 find", "0", "0", "–", "–", "–"])
 
     def test_causes_are_added_up_over_cells(self):
         rows = scope_score.by_cause(RECORDS)

@@ -87,6 +87,7 @@ fn full() -> Scope {
         no_episodes: Some("the clock of the guest is not the emulator's".into()),
         first_blame: Some(FirstBlame {
             wakeups: 20,
+            held_by_nothing: 3,
             same_cause: 19,
             same_culprit: 18,
             longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),

@@ -11,6 +11,9 @@ use crate::explain::{Answer, Cause};
 pub struct FirstBlame {
     /// Wakeups that were compared.
     pub wakeups: u64,
+    /// Wakeups beside these of which both say that nothing held them up: less than one in a hundred of the lateness.
+    #[serde(default)]
+    pub held_by_nothing: u64,
     /// Of these, blamed on the same cause first.
     pub same_cause: u64,
     /// Of those with the same cause, on the same culprit; of sections, on a function that the emulator saw at

@@ -22,13 +22,19 @@ pub(super) fn first_blame(
     for ((said_of, seen_of), ends) in said.iter().zip(seen).zip(ends) {
         let first = |blame: &[Share]| blame.iter().find(|share| holds_up(share)).cloned();
         let seen_of = in_terms_of_explain(&seen_of.blame, ends, model);
-        let (Some(said), Some(seen)) = (first(&said_of.blame), first(&seen_of)) else {
-            continue;
-        };
         let latency_ns = said_of.wakeup_latency_ns;
-        if [&said, &seen].iter().all(|share| is_negligible(share.ns, latency_ns)) {
+        let both = [first(&said_of.blame), first(&seen_of)];
+        let holds = |share: &Option<Share>| {
+            share.as_ref().is_some_and(|s| !is_negligible(s.ns, latency_ns))
+        };
+        if !both.iter().any(holds) {
+            all.held_by_nothing += 1;
             continue;
         }
+        // If only one of the two says so, they differ: then its largest share stands for it.
+        let [said, seen] = both;
+        let said = said.or_else(|| said_of.blame.first().cloned()).unwrap_or_default();
+        let seen = seen.or_else(|| seen_of.first().cloned()).unwrap_or_default();
         let is_same = said.cause == seen.cause;
         let is_named = is_same && names(&said, &seen);
         let (of_cause, longer_ns) = causes.entry(said.cause).or_default();
@@ -63,7 +69,7 @@ pub(super) fn first_blame(
     }
     all.causes.sort_by_key(|of_cause| std::cmp::Reverse(of_cause.wakeups));
     all.longer_ns = Spread::of(longer_ns);
-    (all.wakeups > 0).then_some(all)
+    (all.wakeups + all.held_by_nothing > 0).then_some(all)
 }
 
 /// Whether a share is of what held the wakeup up. Handler, scheduler and tracer are in each wakeup, and what of the
@@ -141,14 +147,25 @@ mod tests {
     }
 
     #[test]
-    fn a_wakeup_that_nothing_held_up_is_not_compared() {
+    fn wakeups_that_nothing_held_up_are_counted_apart() {
         let of = |ns| episode(&[share(Cause::IrqOff, "a", ns)]);
         let seen = |ns| [episode(&[share(Cause::NoPreemptionPoint, "b", ns)])];
-        assert_eq!(compared(&[&of(89)], &seen(23)), None);
+        let apart = FirstBlame { held_by_nothing: 1, ..FirstBlame::default() };
+        assert_eq!(compared(&[&of(89)], &seen(23)), Some(apart.clone()));
         // If only one of the two says so, they differ.
         for (said_ns, seen_ns) in [(90, 23), (5, 90)] {
             let got = compared(&[&of(said_ns)], &seen(seen_ns)).unwrap();
-            assert_eq!((got.wakeups, got.same_cause), (1, 0));
+            assert_eq!((got.wakeups, got.same_cause, got.held_by_nothing), (1, 0, 0));
+        }
+        // The same where one has no such share at all.
+        let quick = episode(&[share(Cause::Scheduler, "", 9_000)]);
+        let held = episode(&[share(Cause::IrqOff, "a", 90)]);
+        assert_eq!(compared(&[&quick], std::slice::from_ref(&quick)), Some(apart));
+        for (said, seen) in [(&quick, &held), (&held, &quick)] {
+            let got = compared(&[said], std::slice::from_ref(seen)).unwrap();
+            assert_eq!((got.wakeups, got.same_cause, got.held_by_nothing), (1, 0, 0));
+            assert_eq!(got.others[0].said.cause, said.blame[0].cause);
+            assert_eq!(got.others[0].seen.cause, seen.blame[0].cause);
         }
     }
 
@@ -206,8 +223,8 @@ mod tests {
         let quick = episode(&[share(Cause::Scheduler, "", 9_000)]);
         let got = compared(&[&said, &quick], &[seen, quick.clone()]).unwrap();
         assert_eq!((got.wakeups, got.same_cause, got.same_culprit), (1, 1, 1));
-        assert_eq!(got.longer_ns, Spread::of(vec![-10]));
-        assert!(compared(&[&quick], std::slice::from_ref(&quick)).is_none());
+        assert_eq!((got.held_by_nothing, got.longer_ns), (1, Spread::of(vec![-10])));
+        assert_eq!(compared(&[], &[]), None);
     }
 
     #[test]

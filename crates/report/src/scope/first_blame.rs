@@ -16,10 +16,18 @@ const NAMED: usize = 6;
 
 /// A sentence on how many are the same, and a line for each that is not.
 pub(super) fn text(first: &FirstBlame, style: Style) -> String {
-    let FirstBlame { wakeups, same_cause, same_culprit, longer_ns, others, .. } = first;
+    let FirstBlame {
+        wakeups, held_by_nothing, same_cause, same_culprit, longer_ns, others, ..
+    } = first;
     let title =
         format!(" explain against what was seen: {} compared", counted(*wakeups, "latest wakeup"));
     let mut out = format!("{}\n", style.strong(&title));
+    if *held_by_nothing > 0 {
+        let _ = writeln!(out, " Held up by nothing, as both say: {}.", grouped(*held_by_nothing));
+    }
+    if *wakeups == 0 {
+        return out;
+    }
     let longer = longer_ns.map(|longer| {
         let [min, p50, max] = [longer.min, longer.p50, longer.max].map(signed);
         format!(" Its first share is too long by {min} (min), {p50} (p50), {max} (max).")
@@ -77,6 +85,7 @@ mod tests {
         };
         let first = FirstBlame {
             wakeups: 20,
+            held_by_nothing: 3,
             same_cause: 13,
             same_culprit: 13,
             longer_ns: Some(Spread { min: -56, p50: 9, max: 12 }),
@@ -84,15 +93,22 @@ mod tests {
             others: vec![other; 7],
         };
         let text = text(&first, Style::default());
-        let lines: Vec<&str> = text.lines().take(4).chain(text.lines().last()).collect();
+        let lines: Vec<&str> = text.lines().take(5).chain(text.lines().last()).collect();
         // The first line is there for the margin of the others.
         expect![[r#"
             first:
              explain against what was seen: 20 latest wakeups compared
+             Held up by nothing, as both say: 3.
              Blamed on the same cause first: 13; on the same culprit, too: 13. Its first share is too long by
              −56 ns (min), 9 ns (p50), 12 ns (max).
              late by 11.0 µs: explain says 4.10 µs interrupts off in free_bulk, seen were 4.20 µs preemption
              1 more wakeup: --json
         "#]].assert_eq(&format!("first:\n{}\n", lines.join("\n")));
+        let nothing = FirstBlame { held_by_nothing: 3, ..FirstBlame::default() };
+        expect![[r#"
+             explain against what was seen: 0 latest wakeups compared
+             Held up by nothing, as both say: 3.
+        "#]]
+        .assert_eq(&super::text(&nothing, Style::default()));
     }
 }
