@@ -2,6 +2,7 @@
 
 mod damage;
 mod fuzz;
+mod program;
 mod rerun;
 
 use std::io::Write;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use fuzz::{fuzz, fuzz_fewer};
+pub use program::{copy_program, write_program};
 pub use rerun::{change, failing_with};
 
 /// Says that a test, or a named part of one, did not run here, and why.

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Load, LoadError, Options};
+use wakescope_probe::load::{Load, Options};
 use wakescope_sys::clock;
 use wakescope_sys::signal::end_by_default;
 #[allow(unused_imports)] // Each test takes what it needs.
 pub(crate) use wakescope_testing::{Disk, skip};
+use wakescope_testing::{copy_program, write_program};
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
@@ -70,25 +71,12 @@ impl Test {
 
     /// Starts a load of this process, through a script that marks it and is gone when it runs.
     pub(crate) fn start(&self, name: &str) -> Load {
-        const TEXT_FILE_BUSY: i32 = 26;
         let program = self.dir.join("marking");
         let command = self.program.display();
         let script = format!("#!/bin/sh\nexport {MARK}={}\nexec {command} \"$@\"\n", self.mark);
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, script.as_bytes());
         let options = Options { program, ..self.options() };
-        eventually_some("the script can be run", || {
-            match Load::start(name.parse().unwrap(), &options) {
-                Ok(load) => Some(load),
-                // A process that another test starts just now has it open for writing.
-                Err(LoadError::Start { source, .. })
-                    if source.raw_os_error() == Some(TEXT_FILE_BUSY) =>
-                {
-                    None
-                }
-                Err(e) => panic!("{e}"),
-            }
-        })
+        Load::start(name.parse().unwrap(), &options).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// Starts `wakescope load` with `args`.
@@ -138,8 +126,7 @@ impl Test {
         fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755)).unwrap();
         // Where it was built, others need not be able to read it.
         let program = self.dir.join("wakescope");
-        fs::copy(&self.program, &program).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        copy_program(&self.program, &program);
         chown(&self.dir, Some(NOBODY), Some(NOBODY)).unwrap();
         chown(&self.loads, Some(NOBODY), Some(NOBODY)).unwrap();
         (self.program, self.user) = (program, Some(NOBODY));

@@ -15,6 +15,7 @@ use crate::common::made_up_kernel::{End, MadeUp};
 use crate::common::measured::names;
 use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock;
+use wakescope_testing::write_program;
 
 /// A lab with an emulator that is a script.
 pub(crate) struct Fake {
@@ -30,15 +31,11 @@ impl Fake {
         let test = Test::new(name);
         let (cache, dir) = (test.dir.join("cache"), test.dir.display().to_string());
         let qemu = test.dir.join("emulator/qemu-system-x86_64");
-        fs::create_dir(qemu.parent().unwrap()).unwrap();
         let script = format!(
             "#!/bin/sh\nDIR='{dir}'\ncase \" $* \" in *' -kernel '*) ;; *) echo 'QEMU emulator \
              version 10.0.0'; exit;; esac\n{body}\n"
         );
-        let unfinished = test.dir.join("unfinished");
-        fs::write(&unfinished, script).unwrap();
-        fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(unfinished, &qemu).unwrap();
+        write_program(&qemu, script.as_bytes());
         let kernel = MadeUp::new(End::Hang).write(&test.dir, "kernel").display().to_string();
         // Neither is anybody's but this user's.
         fs::set_permissions(&kernel, fs::Permissions::from_mode(0o600)).unwrap();

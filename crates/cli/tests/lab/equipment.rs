@@ -1,12 +1,12 @@
 //! Kernels and emulators that are of no use. No guest is booted.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::bench::{Ended, Running, Test};
 use crate::common::lab::{Bench, KERNEL, NOWHERE, Stock};
 use crate::common::made_up_kernel::{End, MadeUp};
+use wakescope_testing::write_program;
 
 /// Runs `wakescope lab run` with `args`, an empty cache and nothing to fetch from.
 fn run(test: &Test, path: &str, args: &[&str]) -> Ended {
@@ -95,10 +95,8 @@ fn a_lab_without_an_emulator_says_what_to_do() {
 
 /// A program that says what an emulator says.
 fn fake(folder: &Path, says: &str) -> String {
-    fs::create_dir_all(folder).unwrap();
     let path = folder.join("qemu-system-x86_64");
-    fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, format!("#!/bin/sh\necho '{says}'\n").as_bytes());
     path.display().to_string()
 }
 

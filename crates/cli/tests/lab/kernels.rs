@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use expect_test::expect;
 use serde_json::{Value, json};
+use wakescope_testing::write_program;
 
 /// Nobody answers there.
 const NOWHERE: &str = "http://127.0.0.1:9/debian";
@@ -164,8 +165,6 @@ fn a_cache_that_cannot_be_written_is_named() {
 
 #[test]
 fn a_module_is_built_from_what_is_cached_or_refused_with_a_remedy() {
-    use std::os::unix::fs::PermissionsExt;
-
     let lab = Lab::new("module");
     check(&mut lab.command(&["module"]), 2, &["no kernel in the cache", "→ name one"]);
     lab.add("6.1.0-56-cloud", "PREEMPT_DYNAMIC", "CONFIG_PREEMPT_DYNAMIC=y\n");
@@ -180,11 +179,9 @@ fn a_module_is_built_from_what_is_cached_or_refused_with_a_remedy() {
     fs::create_dir_all(tree).unwrap();
     // It goes into the packages and builds, in place of the real one.
     let tools = lab.dir.join("tools");
-    fs::create_dir(&tools).unwrap();
     let module = |script: &str, code, told: &[&str]| {
         let unshare = tools.join("unshare");
-        fs::write(&unshare, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&unshare, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&unshare, format!("#!/bin/sh\n{script}\n").as_bytes());
         let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
         check(lab.command(&["module", "6.1-cloud"]).env("PATH", path), code, told);
     };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::common::bench::{Ended, Running, Test, skip};
 use crate::common::lab::NOWHERE;
 use wakescope_sys::file::effective_user;
+use wakescope_testing::write_program;
 
 /// Another user.
 const MALLORY: u32 = 1001;
@@ -48,10 +49,7 @@ impl Trap {
             "maps/0123",
             "sums.json",
         ] {
-            let path = trap.cache.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, &script).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&trap.cache.join(file), script.as_bytes());
         }
         fs::create_dir(trap.cache.join("cells")).unwrap();
         fs::create_dir(trap.cache.join("locks")).unwrap();

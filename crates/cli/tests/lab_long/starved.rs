@@ -20,6 +20,7 @@ use wakescope_lab::qemu::Qemu;
 use wakescope_lab::sum::Memo;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule};
+use wakescope_testing::write_program;
 
 use crate::common::bench::skip;
 use crate::common::lab::{Bench, KERNEL, first_lab};
@@ -159,8 +160,7 @@ impl Disturbed {
         }
         script.push_str(" \"$@\"\n");
         let program = dir.join(Qemu::program_name(Arch::Amd64));
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, script.as_bytes());
         Some(Self { program: program.to_str().unwrap().into(), tells })
     }
 

@@ -12,6 +12,7 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::network::leave_for_a_new_one;
 use wakescope_sys::process::wait_readable;
 use wakescope_sys::serial::open_pair;
+use wakescope_testing::write_program;
 
 /// Those that run on every machine with a loopback interface.
 const BUILT_IN: [&str; 5] = ["ttcp", "network", "hackbench", "serial-pty", "interrupts"];
@@ -193,7 +194,7 @@ fn a_program_that_is_not_there_or_ends_is_told_with_the_remedy() {
         // Not from wherever the user is.
         (&["dbench"], ":.:relative", "dbench is not installed"),
     ] {
-        fs::write(test.dir.join("dbench"), "#!/bin/sh\n").unwrap();
+        write_program(&test.dir.join("dbench"), b"#!/bin/sh\n");
         let mut command = test.command(&[&["load"], args].concat());
         let out = Running::start(command.env("PATH", path)).output();
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");

@@ -1,7 +1,7 @@
 //! `wakescope compare`, run as a command.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::common::bench::{Ended, Test};
@@ -9,6 +9,7 @@ use crate::common::made_up::run;
 use serde_json::Value;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::run::{Run, TimeDomain};
+use wakescope_testing::write_program;
 
 const LOW: [u64; 5] = [100, 103, 97, 101, 99];
 const SAME: [u64; 5] = [102, 98, 100, 104, 96];
@@ -138,10 +139,7 @@ fn a_plan_tells_the_order_and_is_no_block_itself() {
     assert_eq!((is_file.code, &*is_file.stdout), (Some(0), ""));
     // The script itself, with programs that only say what they are asked.
     let bin = test.dir.join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    let fake = bin.join("wakescope");
-    fs::write(&fake, "#!/bin/sh\necho \"$STATE $*\"\n").unwrap();
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&bin.join("wakescope"), b"#!/bin/sh\necho \"$STATE $*\"\n");
     let run = |vars: &[(&str, &str)]| {
         let mut command = Command::new("sh");
         command.args(["plan.sh", "--duration", "1s"]).current_dir(&test.dir);

@@ -2,7 +2,7 @@
 //! is the compiler that its plugin is built with.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
@@ -14,6 +14,7 @@ use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::KERNEL_HEAD;
 use wakescope_lab::store::{CellStore, Claim, Ending, Ingredients, Label, Meta, Recipe};
 use wakescope_lab::sum::{Memo, of_bytes};
+use wakescope_testing::write_program;
 
 use crate::common::bench::{Disk, Ended, Running, Test};
 use crate::common::made_up_kernel::{End, MadeUp};
@@ -51,12 +52,7 @@ struct MadeUpCell {
 }
 
 fn write_script(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Renamed, so that nobody has it open for writing when it is executed.
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(unfinished, path).unwrap();
+    write_program(path, format!("#!/bin/sh\n{text}\n").as_bytes());
 }
 
 impl MadeUpCell {

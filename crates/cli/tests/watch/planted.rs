@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
+use wakescope_testing::copy_program;
 
-use crate::common::bench::{Test, eventually_some};
+use crate::common::bench::Test;
 
 /// A thread that keeps its CPU busy under a name of its own, with a rest now and then: a wait is seen when it
 /// ends.
@@ -96,10 +97,10 @@ impl Group {
     /// A process in it that never sleeps, on this CPU and under this name.
     pub(crate) fn start_spinner(&self, test: &Test, name: &str, cpu: u32) -> Spinner {
         let program = test.dir.join(name);
-        fs::copy("/bin/sh", &program).unwrap();
+        copy_program(Path::new("/bin/sh"), &program);
         let mut pinned = test.program(Path::new("taskset"));
         pinned.args(["-c", &cpu.to_string()]).arg(program).args(["-c", "while :; do :; done"]);
-        let child = eventually_some("it starts", || pinned.spawn().ok());
+        let child = pinned.spawn().unwrap();
         fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
         Spinner(child)
     }

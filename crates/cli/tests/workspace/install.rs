@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::root;
-use wakescope_testing::skip;
+use wakescope_testing::{copy_program, skip, write_program};
 
 /// A checkout in a folder with blanks and a quotation mark in its name, and what it builds.
 struct Checkout {
@@ -29,7 +29,7 @@ impl Checkout {
         let to = this.folder();
         fs::create_dir_all(to.join("scripts")).unwrap();
         for file in ["Makefile", "scripts/install"] {
-            fs::copy(root().join(file), to.join(file)).unwrap();
+            copy_program(&root().join(file), &to.join(file));
         }
         for folder in ["docs/reference/man", "docs/reference/completions"] {
             fs::create_dir_all(to.join(folder)).unwrap();
@@ -53,10 +53,7 @@ impl Checkout {
     }
 
     fn program(&self, path: &str, text: &str) {
-        let path = self.folder().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.folder().join(path), text.as_bytes());
     }
 
     /// Makes the two programs that `make build` would.

@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::testing::Folder;
+use wakescope_testing::write_program;
 
 /// A program that says it is QEMU.
 fn fake(folder: &Folder, name: &str, version: &str) -> PathBuf {
@@ -11,11 +12,7 @@ fn fake(folder: &Folder, name: &str, version: &str) -> PathBuf {
         "#!/bin/sh\ncase $1 in -L) echo {};; *) echo 'QEMU emulator version {version}';; esac\n",
         folder.path().display()
     );
-    // Renamed into its place, so that nobody has the program open for writing when it is started.
-    let unfinished = folder.path().join("unfinished");
-    fs::write(&unfinished, script).unwrap();
-    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&unfinished, &path).unwrap();
+    write_program(&path, script.as_bytes());
     path
 }
 
