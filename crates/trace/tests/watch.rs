@@ -222,22 +222,30 @@ fn a_wait_in_progress_at_the_start_is_counted_from_its_begin() {
         return skip(name, "no thread may have a real-time priority");
     }
     set_affinity(&[own]).unwrap();
-    // Real-time tasks leave others a part of each second, in which the watch may happen to start.
+    // Real-time tasks leave others a part of each second, in which the watch may happen to start. And a wait whose
+    // end the kernel does not report is counted as missed: a guest of 6.18 omits up to one switch in a hundred.
     for _ in 0..10 {
-        let Some((in_progress, waits)) = start_during_a_wait(name, cpu, fifo) else { return };
-        if let Some(in_progress) = in_progress {
+        let Some((in_progress, waits, missed)) = start_during_a_wait(name, cpu, fifo) else {
+            return;
+        };
+        if let (Some(in_progress), 0) = (in_progress, missed) {
             let longest = waits.max_ns.unwrap();
             // The clock of the queue is not adjusted as that of spans is.
             assert!(longest >= in_progress.0 / 100 * 99 - 1_000_000, "{in_progress}: {waits:?}");
             return;
         }
     }
-    panic!("no watch started while the task waited");
+    panic!("no watch started while the task waited, or each missed a wait");
 }
 
 /// Starts a watch while a task of this CPU that never sleeps has to wait for one scheduled so. How long the wait
-/// was that was in progress, by the task's own clock, and all its waits that were counted.
-fn start_during_a_wait(name: &str, cpu: u32, hog: Schedule) -> Option<(Option<SpanNs>, Waits)> {
+/// was that was in progress, by the task's own clock, all its waits that were counted, and how many of all tasks were
+/// missed.
+fn start_during_a_wait(
+    name: &str,
+    cpu: u32,
+    hog: Schedule,
+) -> Option<(Option<SpanNs>, Waits, u64)> {
     let [hog_ends, ends] = [AtomicBool::new(false), AtomicBool::new(false)];
     let (watcher, started, gaps) = std::thread::scope(|scope| {
         let waiter = std::thread::Builder::new().name("was-waiting".into());
@@ -272,8 +280,9 @@ fn start_during_a_wait(name: &str, cpu: u32, hog: Schedule) -> Option<(Option<Sp
     let mut watcher = watcher?;
     watcher.detach();
     let counted = watcher.read();
+    let missed = counted.left_out.missed;
     let found = counted.series.into_iter().find(|series| series.comm == "was-waiting");
     let in_progress = gaps.iter().find(|gap| gap.0 < started && started < gap.1);
     let waits = found.map(|series| series.waits).unwrap_or_default();
-    Some((in_progress.map(|gap| gap.1.since(gap.0)), waits))
+    Some((in_progress.map(|gap| gap.1.since(gap.0)), waits, missed))
 }
