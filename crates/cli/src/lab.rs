@@ -18,6 +18,7 @@ use crate::{Failure, Outcome};
 mod asking;
 mod bisect;
 mod building;
+mod chosen;
 mod equipping;
 mod fetch;
 mod image;

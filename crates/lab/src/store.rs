@@ -27,7 +27,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{Label, Lookup, Meta, StoredCell};
+pub use cell::{Label, Lookup, Meta, RECIPE, StoredCell};
 pub(crate) use cell::{host_name, note_use};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;

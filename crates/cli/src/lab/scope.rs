@@ -13,11 +13,12 @@ use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, scope};
-use wakescope_lab::store::{CellStore, Key};
+use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
 use wakescope_report::style::clean;
 
+use super::chosen::chosen;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_cache, failure_of_qemu, failure_of_store};
@@ -138,7 +139,7 @@ pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail) -> Result<See
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
-    let key = the_one(&key_of(cell), keys)?;
+    let key = chosen(cell, &keys, &cache.cells())?;
     let mut memo = Memo::open(&cache);
     let qemu = Qemu::find(Arch::Amd64, again.qemu.as_deref(), &cache, &mut memo);
     let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
@@ -171,26 +172,6 @@ fn write_trace(path: &Path, seen: &Scope, signals: &[Signals]) -> Result<(), Fai
     // To memory it cannot fail.
     let _ = shown::trace::write(seen, signals, &mut trace);
     print_to(Some(path), &String::from_utf8_lossy(&trace))
-}
-
-/// The key, or the beginning of one, that a folder or a text means.
-fn key_of(cell: &Path) -> String {
-    cell.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The only one of `keys` that begins with `text`.
-fn the_one(text: &str, keys: Vec<Key>) -> Result<Key, Failure> {
-    let mut found = keys.into_iter().filter(|key| key.as_str().starts_with(text));
-    match (found.next(), found.next()) {
-        (Some(key), None) => Ok(key),
-        (None, _) => Err(Failure::new(format!("no cell has the key {}", clean(text, 80)))
-            .because("a key is the name of a cell's folder in the lab's cache")
-            .try_this(
-                "the record of a lab has the folders: wakescope lab run … --json, .cells[].run",
-            )),
-        _ => Err(Failure::new(format!("several keys begin with {}", clean(text, 80)))
-            .try_this("give more digits")),
-    }
 }
 
 fn failure(e: &ScopeFailure, key: &str) -> Failure {

@@ -16,7 +16,7 @@ use super::recipe::{Key, Recipe};
 use super::sums::{META, SUMS, Sums, from_text, read_small, sums_of};
 
 /// The recipe's file.
-pub(crate) const RECIPE: &str = "recipe.json";
+pub const RECIPE: &str = "recipe.json";
 /// The ending's file.
 pub(crate) const ENDING: &str = "ending.json";
 
