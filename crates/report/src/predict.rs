@@ -119,21 +119,29 @@ fn row(name: String, latencies: &Latencies, reach: Reach) -> Vec<String> {
         Some(range) if range.low_ns == range.high_ns => {
             format!("{sign}{}", SpanNs(range.median_ns))
         }
-        Some(range) => format!(
-            "{sign}{} ({}–{})",
-            SpanNs(range.median_ns),
-            SpanNs(range.low_ns),
-            SpanNs(range.high_ns)
-        ),
+        Some(range) => format!("{sign}{}", with_range(range)),
     };
     let Latencies { p50, p99, p999, max, longest_ns } = *latencies;
     let mut cells = vec![name];
-    cells.extend([p50, p99].map(|range| {
-        range.map_or_else(|| "–".into(), |range| format!("{sign}{}", SpanNs(range.median_ns)))
-    }));
-    cells.extend([p999, max].map(figure));
+    // Phases hardly differ in their medians.
+    cells
+        .push(p50.map_or_else(|| "–".into(), |range| format!("{sign}{}", SpanNs(range.median_ns))));
+    cells.extend([p99, p999, max].map(figure));
     cells.push(format!("{sign}{}", SpanNs(longest_ns)));
     cells
+}
+
+/// `18.4 µs (11.8–23.1)`; with all units where they differ.
+fn with_range(range: Range) -> String {
+    let [median, low, high] =
+        [range.median_ns, range.low_ns, range.high_ns].map(|ns| SpanNs(ns).to_string());
+    let unit = median.find(' ').map_or("", |at| &median[at..]);
+    match (low.strip_suffix(unit), high.strip_suffix(unit)) {
+        (Some(low), Some(high)) if !low.contains(' ') && !high.contains(' ') => {
+            format!("{median} ({low}–{high})")
+        }
+        _ => format!("{median} ({low}–{high})"),
+    }
 }
 
 /// `The replay does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs of a timer, and 12.8 µs
@@ -311,7 +319,10 @@ mod tests {
             "in virtual time: none ≤ 3.90 ms, full 400 µs.",
             "full, measured ",
             " 3.70 µs ",
-            "≤ 3.90 ms (1.95 ms–7.80 ms)",
+            "≤ 3.90 ms (1.95–7.80)",
+            "≤ 5.00 µs ",
+            // The p99 of one timer may be far from the median over all phases.
+            "≤ 9.00 µs (4.50–18.0)",
             " none ≤: some of the places where",
             " RT not predicted: RT makes spin locks sleep",
             " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
@@ -325,6 +336,18 @@ mod tests {
             );
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn units_of_a_range_are_left_out_where_they_are_the_medians() {
+        for (median_ns, low_ns, high_ns, want) in [
+            (18_400, 11_800, 23_100, "18.4 µs (11.8–23.1)"),
+            (998_000, 900_000, 1_200_000, "998 µs (900 µs–1.20 ms)"),
+            (1_200_000, 998_000, 1_300_000, "1.20 ms (998 µs–1.30 ms)"),
+            (900, 800, 990, "900 ns (800–990)"),
+        ] {
+            assert_eq!(with_range(Range { median_ns, low_ns, high_ns }), want);
+        }
     }
 
     #[test]

@@ -77,9 +77,12 @@ struct Follower<'a> {
     /// How the kernel asked last, since the scheduler was entered.
     asked: Option<AskKind>,
     under: Option<Under>,
+    /// When the scheduler was entered last, or gone back to from the interrupt of a wakeup, ns.
     last_schedule_ns: Option<u64>,
     /// How long interrupts took since then, ns.
     interrupted_ns: u64,
+    /// Whether the scheduler was entered, and interrupts are still on in it: it has not chosen a task yet.
+    is_to_choose: bool,
 }
 
 /// A section that has begun.
@@ -107,6 +110,7 @@ impl<'a> Follower<'a> {
             under: None,
             last_schedule_ns: None,
             interrupted_ns: 0,
+            is_to_choose: false,
         };
         if let Some(first) = edges.edges.first() {
             follower.stretch(first.at_ns.min(edges.window_ns.start), Point::None);
@@ -217,8 +221,14 @@ impl<'a> Follower<'a> {
                 self.out.asks = true;
                 Point::Asks
             }
+            // A wakeup whose interrupt came in the scheduler before this is chosen all the same.
+            EdgeKind::IrqsOff if self.is_to_choose && self.is_in_scheduler(edge) => {
+                self.is_to_choose = false;
+                Point::Looks
+            }
             EdgeKind::Schedule => {
                 self.not_preempted();
+                self.is_to_choose = true;
                 let caller = self.edges.function(edge.caller).unwrap_or_default();
                 let is_preempted = caller.starts_with("preempt_schedule");
                 // Only voluntary gives up the CPU where the kernel might sleep.
@@ -230,6 +240,7 @@ impl<'a> Follower<'a> {
                 }
             }
             EdgeKind::Switch(_) => {
+                self.is_to_choose = false;
                 if self.preempting.take().is_some() {
                     self.preempted.insert(self.pid());
                 }
@@ -237,6 +248,10 @@ impl<'a> Follower<'a> {
             }
             _ => Point::None,
         }
+    }
+
+    fn is_in_scheduler(&self, edge: &Edge) -> bool {
+        self.edges.function(edge.function) == Some("__schedule")
     }
 
     /// The scheduler was entered for nothing: the task goes on.
@@ -276,6 +291,7 @@ impl<'a> Follower<'a> {
                 self.under = Some(Under { entered_ns, ..Under::default() });
             }
             EdgeKind::Leave { to_user } => {
+                self.go_on(edge.at_ns);
                 self.entered.pop();
                 if to_user {
                     self.entered.clear();
@@ -310,6 +326,15 @@ impl<'a> Follower<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An interrupt was left, at whose end the scheduler was not entered. If it woke the probe and had come in the
+    /// scheduler, that goes on and is not entered again before the switch: for the wakeup it begins here.
+    fn go_on(&mut self, at_ns: u64) {
+        let handled_ns = self.under.filter(|under| !under.is_on).and_then(|under| under.handled_ns);
+        if handled_ns.is_some() && self.last_schedule_ns < handled_ns {
+            (self.last_schedule_ns, self.interrupted_ns) = (Some(at_ns), 0);
         }
     }
 
