@@ -15,6 +15,9 @@ use crate::style::clean;
 /// The longest name of a task that a line shows.
 const COMM: usize = 15;
 
+/// The most tasks that a line names of those that ran meanwhile.
+const SHOWN_OCCUPANTS: usize = 2;
+
 /// How a list says when a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
@@ -118,8 +121,7 @@ fn line(episode: &Episode, whose: &str, when: &str) -> String {
 
 /// What took it.
 fn verdict(episode: &Episode) -> String {
-    let Episode { throttled_ns, irq_ns, steal_ns, moved_ns, unexplained_ns, occupants, .. } =
-        episode;
+    let Episode { throttled_ns, irq_ns, steal_ns, occupants, .. } = episode;
     let took = |ns: &u64| format!("took {}", SpanNs(*ns));
     let ran = |occupant: &Occupant| {
         let whose = within(&occupant.task, occupant.cgroup_id, occupant.cgroup.as_ref());
@@ -134,7 +136,7 @@ fn verdict(episode: &Episode) -> String {
             first.map_or_else(|| name(who), ran)
         }
         _ => {
-            let mut parts: Vec<String> = occupants.iter().take(2).map(ran).collect();
+            let mut parts: Vec<String> = occupants.iter().take(SHOWN_OCCUPANTS).map(ran).collect();
             let known = [
                 (throttled_ns, "its CPU quota"),
                 (steal_ns, "the hypervisor"),
@@ -142,13 +144,38 @@ fn verdict(episode: &Episode) -> String {
             ];
             let known = known.iter().filter(|part| *part.0 > 0);
             parts.extend(known.map(|(ns, who)| format!("{who} {}", took(ns))));
-            if *moved_ns > 0 {
-                parts.push(format!("{} in the queue of another CPU", SpanNs(*moved_ns)));
+            let rest = beside_shown(episode, SHOWN_OCCUPANTS);
+            if rest > 0 {
+                parts.push(format!("others ran {}", SpanNs(rest)));
             }
-            parts.push(format!("{} not explained", SpanNs(*unexplained_ns)));
+            // A narrow line is cut at its end: the largest part is not what goes.
+            let first = occupants.first().map_or(0, |occupant| occupant.ns);
+            let at = if episode.unexplained_ns > first { 0 } else { parts.len() };
+            parts.insert(at, not_explained(episode));
             format!("no single cause: {}", parts.join("; "))
         }
     }
+}
+
+/// What is known of its time beside what the line has of the first `shown` occupants and of all else, ns.
+fn beside_shown(episode: &Episode, shown: usize) -> u64 {
+    let Episode { ns, throttled_ns, irq_ns, steal_ns, unexplained_ns, occupants, .. } = episode;
+    let shown = occupants.iter().take(shown).map(|occupant| occupant.ns);
+    let parts = shown.chain([*throttled_ns, *irq_ns, *steal_ns, *unexplained_ns]);
+    ns.saturating_sub(parts.fold(0, u64::saturating_add))
+}
+
+/// Nobody is known to have run in the queue of another CPU, so that time is no share of its own.
+fn not_explained(episode: &Episode) -> String {
+    let unexplained = SpanNs(episode.unexplained_ns);
+    let moved = episode.moved_ns.min(episode.unexplained_ns);
+    if moved == 0 {
+        return format!("{unexplained} not explained");
+    }
+    // A quota may have stopped it there, too.
+    let bound = if episode.throttled_ns > 0 { "at most " } else { "" };
+    let moved = SpanNs(moved);
+    format!("{unexplained} not explained, {bound}{moved} of it in the queue of another CPU")
 }
 
 fn within(task: &NamedTask, cgroup_id: u64, cgroup: Option<&String>) -> String {

@@ -194,7 +194,7 @@ fn long_waits_are_shown_with_who_took_them() {
         | last   3,000  12.0 µs  12.0 µs  12.0 µs  4.31 ms  40.5 ms
         | all   12,000  12.0 µs  12.0 µs  12.0 µs  4.31 ms   162 ms
         | 4.31 ms  find[13], CPU 1 at 0:06: its CPU quota took 4.00 ms
-        | 3.00 ms  find[13], CPU 1 at 0:06: no single cause: cc1[80] in /user.slice ran 1.00 ms; the hypervisor took 200 µs; 900…
+        | 3.00 ms  find[13], CPU 1 at 0:06: no single cause: 1.80 ms not explained, 900 µs of it in the queue of another CPU; cc…
         | 2.10 ms  find[13], CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
         | 2.00 ms  find[13], CPU 1 at 0:06: interrupts took 1.90 ms
         | 1.60 ms  find[13], CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
