@@ -7,6 +7,7 @@ use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES};
 
 use wakescope_core::source::Quantity;
+use wakescope_core::units::SpanNs;
 
 use crate::Failure;
 use crate::samples::SampleFile;
@@ -15,6 +16,8 @@ use crate::samples::SampleFile;
 pub(crate) struct RunFolder {
     files: RunFiles,
     samples: Option<SampleFile>,
+    /// How much of the run the record in the folder has.
+    stored: SpanNs,
 }
 
 impl SampleSink for RunFolder {
@@ -40,7 +43,7 @@ impl RunFolder {
     ) -> Result<Self, Failure> {
         let mut files = RunFiles::create(named, time, record).map_err(failure)?;
         match samples.map(|of| samples_in(&mut files, of)).transpose() {
-            Ok(samples) => Ok(Self { files, samples }),
+            Ok(samples) => Ok(Self { files, samples, stored: SpanNs(0) }),
             Err(e) => {
                 files.discard();
                 Err(failure(e))
@@ -53,10 +56,12 @@ impl RunFolder {
         self.files.add_growing(EPISODES, EPISODES_FRESH).map_err(failure)
     }
 
-    /// Puts a new version of the record in place of the last one. If that fails, the last one
-    /// stays, whole.
-    pub(crate) fn write(&mut self, record: &[u8]) -> io::Result<()> {
-        self.files.write(record)
+    /// Puts a new version of the record, of the run's first `measured`, in place of the last one. If
+    /// that fails, the last one stays, whole.
+    pub(crate) fn write(&mut self, record: &[u8], measured: SpanNs) -> io::Result<()> {
+        self.files.write(record)?;
+        self.stored = measured;
+        Ok(())
     }
 
     /// Removes what has been written and made: the run did not begin.
@@ -66,9 +71,15 @@ impl RunFolder {
 
     /// Writes the final record and removes what was needed only to get there.
     pub(crate) fn finish(self, record: &[u8]) -> Result<PathBuf, Failure> {
+        let kept = match self.stored {
+            SpanNs(0) => {
+                "the record in the folder has no wakeup: there was no room for more".into()
+            }
+            stored => format!("the record in the folder has the first {stored} of the run"),
+        };
         self.files.finish(record).map_err(|e| match e {
             RunFolderError::File(path, cause) => cannot_write(&path, &cause)
-                .because("the folder holds the state of the run about a second before its end")
+                .because(kept)
                 .try_this("make room and measure again, or name another folder: --out DIR"),
             other => failure(other),
         })

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::de::IgnoredAny;
 use wakescope_core::run::SCHEMA;
+use wakescope_core::watch::SCHEMA as WATCH;
 use wakescope_report::style::clean;
 
 use crate::Failure;
@@ -22,16 +23,22 @@ const KEYS: usize = 6;
 /// another record of wakescope, or another program's. `None` where it is a run's, whole or not. It is
 /// read from its begin again.
 pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
-    let text = read_whole(&mut *file, LARGEST).ok().filter(|_| file.rewind().is_ok())?;
-    let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&text).ok()?;
     #[derive(serde::Deserialize)]
     struct Head {
         schema: String,
     }
+    let text = read_whole(&mut *file, LARGEST).ok().filter(|_| file.rewind().is_ok())?;
+    let kind = |schema: &str| schema.split('/').next().unwrap_or_default().to_owned();
+    // A file of a watch has a window on each line.
+    let first = serde_json::Deserializer::from_slice(&text).into_iter::<Head>().next();
+    let schema = first.and_then(Result::ok).map(|head| head.schema);
+    if schema.is_some_and(|schema| kind(&schema) == kind(WATCH)) {
+        return Some(watch_is_no_run(path, path.parent().unwrap_or(path)));
+    }
+    let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&text).ok()?;
     let head: Option<Head> = serde_json::from_slice(&text).ok();
     let schema = head.map(|head| head.schema).filter(|schema| schema.starts_with("wakescope."));
     let path = path.display();
-    let kind = |schema: &str| schema.split('/').next().unwrap_or_default().to_owned();
     match schema {
         Some(schema) if kind(&schema) == kind(SCHEMA) => None,
         Some(schema) => Some(
@@ -54,6 +61,13 @@ pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
             ),
         ),
     }
+}
+
+/// That `path` is of a watch, which lies in `folder`, where a run is needed.
+pub(crate) fn watch_is_no_run(path: &Path, folder: &Path) -> Failure {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Failure::new(format!("{} belongs to a watch, and is not a run", path.display()))
+        .try_this(format!("show the watch by its folder: wakescope report {}", folder.display()))
 }
 
 fn keys_of(keys: &BTreeMap<String, IgnoredAny>) -> String {

@@ -212,7 +212,8 @@ impl driver::Storage for Storage<'_> {
         self.args.redact_if_asked(&mut run);
         // A full disk is no error yet: the last version is still whole, and the record is written once
         // more at the end, which reports one.
-        let _ = self.folder.write(self.writer.write(&mut run));
+        let measured = SpanNs(run.duration_ns);
+        let _ = self.folder.write(self.writer.write(&mut run), measured);
     }
 }
 

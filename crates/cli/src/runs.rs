@@ -13,8 +13,9 @@ use wakescope_formats::import::Unit;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
-use crate::foreign_json::why_no_run;
+use crate::foreign_json::{watch_is_no_run, why_no_run};
 use crate::input::{not_a_run, read_file, regular};
+use crate::report::is_watch;
 use crate::unit::UnitArgs;
 use crate::{Failure, import, parallel};
 
@@ -176,6 +177,7 @@ impl Reader<'_> {
             // A record that is no file stands for no run.
             return match run_in(path).filter(|file| file != path) {
                 Some(file) => self.read_each(&file, keep),
+                None if is_watch(path) => Err(watch_is_no_run(path, path)),
                 None => Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]),
             };
         }

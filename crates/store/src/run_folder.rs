@@ -157,7 +157,7 @@ impl RunFiles {
     }
 
     /// Writes the final record, removes what was needed only to get there, and returns where it is.
-    /// On an error an earlier version, of about a second before, may be all that is there.
+    /// On an error the version that was written last may be all that is there.
     pub fn finish(mut self, record: &[u8]) -> Result<PathBuf, RunFolderError> {
         let written = self.write(record).and_then(|()| self.record.sync_all());
         // The spare file goes in any case: that frees the room for the record if there was none.

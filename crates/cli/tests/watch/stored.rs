@@ -110,6 +110,8 @@ fn what_cannot_be_shown_or_stored_is_refused_with_a_remedy() {
         (&["watch", "--out", "x", "--keep", "2kB"], "keep at least 1MB"),
         (&["watch", "--redact"], "add --out DIR or --replay DIR"),
         (&["report", "w", "empty"], "is a watch, which is shown alone"),
+        (&["report", "w/2026-11-21T01-40-00.jsonl"], "wakescope report w\n"),
+        (&["explain", "w"], "wakescope report w\n"),
         (&["report", "w", "-o", "w.html"], "--format html does not show a watch"),
         (&["report", "w", "--line", "5us"], "--line does not apply"),
     ] {

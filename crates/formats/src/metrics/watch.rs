@@ -86,7 +86,7 @@ fn waits(counters: &Counters) -> [Family; 5] {
         Family {
             name: "wakescope_switches",
             kind: Kind::Counter,
-            help: "Switches of each CPU from one task to another, or to or from idle.",
+            help: "Switches of each CPU from one task to another, or to or from idle, that the kernel reported.",
             samples: switches.collect(),
         },
     ]
