@@ -106,9 +106,10 @@ mod tests {
         "#]].assert_eq(&format!("first:\n{}\n", lines.join("\n")));
         let nothing = FirstBlame { held_by_nothing: 3, ..FirstBlame::default() };
         expect![[r#"
+            first:
              explain against what was seen: 0 latest wakeups compared
              Held up by nothing, as both say: 3.
         "#]]
-        .assert_eq(&super::text(&nothing, Style::default()));
+        .assert_eq(&format!("first:\n{}", super::text(&nothing, Style::default())));
     }
 }
