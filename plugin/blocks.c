@@ -54,6 +54,17 @@ static unsigned int index_in(const struct block *block, uint64_t address)
 }
 
 /*
+ * Instructions up to and including that of @place, which touches a device. The block
+ * that runs is the one that was counted: see below.
+ */
+uint64_t count_at_device(const struct place *place)
+{
+	const struct block *block = (const void *)running->block;
+
+	return running->count - (block ? block->count - 1 - index_in(block, place->address) : 0);
+}
+
+/*
  * Blocks are counted as a whole when they begin. Where one ends early, at an
  * instruction that touches a device, the emulator executes this one again, on
  * its own and uncounted, and goes on behind it: in the middle of that block, to

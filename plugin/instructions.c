@@ -41,6 +41,31 @@ static enum what named_by(const uint8_t *bytes, size_t size, size_t at, uint64_t
 	return NOTHING;
 }
 
+/*
+ * Whether it stores into the fixed mappings of devices (FIXADDR_START and above), among which the local
+ * APIC is: its number of a page differs from kernel to kernel.
+ */
+static bool stores_to_device(const uint8_t *bytes, size_t size, size_t at)
+{
+	uint8_t opcode = bytes[at], modrm;
+	uint32_t distance;
+
+	if (opcode != 0x89 && opcode != 0x87 && opcode != 0xc7)
+		return false;
+	if (++at + 5 > size)
+		return false;
+	modrm = bytes[at++];
+	/* A base register and 32 bits, or no base register. */
+	if ((modrm & 0xc0) != 0x80 && (modrm & 0xc7) != 0x04)
+		return false;
+	if ((modrm & 7) == 4)
+		at++;
+	if (at + 4 > size)
+		return false;
+	memcpy(&distance, bytes + at, 4);
+	return distance >> 20 == 0xff5;
+}
+
 /* What the instruction of @size bytes at @address changes that is followed, if anything. */
 enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 {
@@ -55,6 +80,8 @@ enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 		return NOTHING;
 	if (gs)
 		return named_by(bytes, size, at, address + size);
+	if (stores_to_device(bytes, size, at))
+		return APIC;
 	switch (bytes[at]) {
 	case 0xfa:
 		return CLI;

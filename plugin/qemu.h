@@ -24,6 +24,7 @@ struct tb;
 struct insn;
 struct scoreboard;
 struct register_handle;
+struct physical_address;
 
 /* A counter for each CPU. */
 struct counter {
@@ -109,6 +110,8 @@ size_t qemu_plugin_insn_data(const struct insn *insn, void *bytes, size_t length
 size_t qemu_plugin_insn_size(const struct insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct insn *insn);
 struct memory_value qemu_plugin_mem_get_value(uint32_t access);
+struct physical_address *qemu_plugin_get_hwaddr(uint32_t access, uint64_t address);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct physical_address *address);
 struct scoreboard *qemu_plugin_scoreboard_new(size_t size);
 void *qemu_plugin_scoreboard_find(struct scoreboard *score, unsigned int cpu);
 struct array *qemu_plugin_get_registers(void);

@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 7
+#define FORMAT 8
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -80,6 +80,7 @@ enum what {
 	CLOCK,
 	PREEMPT_COUNT,
 	CURRENT_TASK,
+	APIC,
 	ENTRY,
 	REMAINDER
 };
@@ -168,6 +169,7 @@ enum edge {
 	HALTED,
 	USER_CLOCK,
 	ASK,
+	TIMER_SET,
 };
 /* What the CPU is at when the first edge is written. */
 struct state {
@@ -197,6 +199,7 @@ struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
 /* blocks.c: instructions, counted by the block. */
 uint64_t count_now(void);
 uint64_t count_at(const struct place *place);
+uint64_t count_at_device(const struct place *place);
 void correct_count(void);
 bool goes_on_in(const struct block *block, uint64_t address);
 void at_remainder(unsigned int cpu, void *data);
@@ -238,6 +241,9 @@ void at_popf(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void check_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+
+/* timer.c: the timer of the CPU's local APIC. */
+void at_apic(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 
 /* kept.c: memory for what translated code refers to. */
 void *keep(size_t size);

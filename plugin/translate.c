@@ -51,6 +51,11 @@ static bool follow(struct insn *insn, uint32_t left)
 			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
 							 STORES, place);
 		break;
+	case APIC:
+		if (plan.edges)
+			qemu_plugin_register_vcpu_mem_cb(insn, at_apic, READS_REGISTERS, STORES,
+							 place);
+		break;
 	case POPF:
 		qemu_plugin_register_vcpu_mem_cb(insn, at_popf, READS_REGISTERS, LOADS, place);
 		break;

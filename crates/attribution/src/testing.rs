@@ -37,6 +37,7 @@ pub(crate) fn who(blamed: Blamed) -> String {
     let Blamed { cause, culprit, phase, from_cpu, others } = blamed;
     match (phase, from_cpu, culprit) {
         _ if others => "others".into(),
+        (Some(Phase::Timer), ..) => "before its timer fired".into(),
         (Some(Phase::Delivery), ..) => "delivery".into(),
         (Some(Phase::ReturnFromInterrupt), ..) => "return from interrupt".into(),
         (Some(Phase::Switch), ..) => "switch".into(),

@@ -22,7 +22,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 7;
+const FORMAT: u64 = 8;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -42,6 +42,18 @@ pub(super) struct Cpu<'a> {
     pub(super) softirq: Option<u8>,
     /// Whether the scheduler was entered and not left.
     pub(super) in_scheduler: bool,
+    timer: Timer,
+    /// By which function its interrupt enters the kernel.
+    timer_entry: Option<FunctionId>,
+}
+
+/// The timer of the CPU's local APIC.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timer {
+    /// Whether it is set, and has not fired since.
+    is_set: bool,
+    /// Whether it fired, and the CPU has not taken its interrupt. It may have been set again meanwhile.
+    asks: bool,
 }
 
 impl<'a> Cpu<'a> {
@@ -55,6 +67,8 @@ impl<'a> Cpu<'a> {
             others: BTreeMap::new(),
             softirq: None,
             in_scheduler: false,
+            timer: Timer::default(),
+            timer_entry: edges.timer_entry(),
         }
     }
 
@@ -77,6 +91,7 @@ impl<'a> Cpu<'a> {
             EdgeKind::Enter { way, .. } => {
                 let (by, into) = (edge.function, edge.caller);
                 let into_scheduler = std::mem::take(&mut self.in_scheduler);
+                self.timer.asks &= by != self.timer_entry;
                 self.entered.push(Entered { way, at_ns: edge.at_ns, by, into, into_scheduler });
             }
             EdgeKind::Leave { to_user: true } => self.entered.clear(),
@@ -89,6 +104,8 @@ impl<'a> Cpu<'a> {
             // The idle task never turns preemption on.
             EdgeKind::Halt => self.in_scheduler = false,
             EdgeKind::Wake(_) | EdgeKind::UserClock | EdgeKind::Ask(_) => {}
+            EdgeKind::TimerSet(after) => self.timer.is_set = after.is_some(),
+            EdgeKind::TimerFires => self.timer = Timer { is_set: false, asks: true },
         }
     }
 
@@ -133,6 +150,16 @@ impl<'a> Cpu<'a> {
     /// A stack of one function.
     pub(super) fn frame(&self, id: Option<FunctionId>) -> Option<Frame> {
         self.edges.function(id).map(|name| Frame::in_function(name, 0))
+    }
+
+    /// Whether the interrupt of the CPU's own timer will come, and has not been asked for: the timer is set.
+    pub(super) fn awaits_timer(&self) -> bool {
+        self.timer.is_set && !self.timer.asks
+    }
+
+    /// Whether the kernel was entered by the interrupt of the CPU's own timer.
+    pub(super) fn is_timer(&self, entered: &Entered) -> bool {
+        entered.by.is_some() && entered.by == self.timer_entry
     }
 
     /// What an interrupt is called.

@@ -149,7 +149,7 @@ impl Own {
         } else if has_come {
             self.ready(from_ns, cpu, task)
         } else {
-            Self::not_come(cpu)
+            self.not_come(cpu)
         };
         // Code and softirqs run in a task's name; all else is the same in each.
         let has_task = matches!(share.culprit, Culprit::Function(_) | Culprit::Softirq(_));
@@ -159,10 +159,14 @@ impl Own {
     }
 
     /// The task's interrupt has not come.
-    fn not_come(cpu: &Cpu) -> Share {
+    fn not_come(&self, cpu: &Cpu) -> Share {
         let preempt = cpu.state.preempt;
         if preempt.in_nmi() {
             return Share { cause: Cause::Nmi, ..Share::default() };
+        }
+        // Whatever the CPU is at, nothing asked it for the interrupt yet.
+        if cpu.awaits_timer() && self.interrupt.is_some_and(|own| cpu.is_timer(&own)) {
+            return phase(Cause::Irq, Phase::Timer);
         }
         let by_entry = cpu.interrupt().filter(|_| cpu.irqs_off.is_none());
         match by_entry {
@@ -176,7 +180,7 @@ impl Own {
                 };
                 in_code(cpu, Cause::IrqOff, stack)
             }
-            // Nothing held it off: the timer's own rounding.
+            // Nothing held it off.
             _ => phase(Cause::Irq, Phase::Delivery),
         }
     }

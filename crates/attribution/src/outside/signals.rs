@@ -9,7 +9,7 @@ use super::is_same;
 use crate::softirq::softirq_name;
 
 /// Signals of different kinds.
-const TRACKS: usize = 7;
+const TRACKS: usize = 8;
 
 /// The signals of a wakeup, whose shares of blame come in order of time.
 pub(super) fn slices(before: &Cpu, cut: &Cut, shares: &[Share]) -> Vec<Slice> {
@@ -56,6 +56,7 @@ fn signals_of(cpu: &Cpu) -> [Option<Signal>; TRACKS] {
         cpu.interrupt().map(|entered| Signal::Interrupt(cpu.name_of(entered))),
         cpu.softirq.filter(|_| preempt.in_softirq()).map(|n| Signal::Softirq(softirq_name(n))),
         preempt.need_resched().then_some(Signal::NeedResched),
+        cpu.awaits_timer().then_some(Signal::TimerSet),
         cpu.edges.task(cpu.state.task).map(|task| Signal::Task(task.named(), cpu.state.in_user)),
     ];
     let mut all: [Option<Signal>; TRACKS] = Default::default();

@@ -165,6 +165,49 @@ fn a_section_with_interrupts_off_is_blamed_until_the_interrupt_comes() {
 }
 
 #[test]
+fn nothing_holds_an_interrupt_off_before_its_timer_fires() {
+    let section = [
+        (5, EdgeKind::TimerSet(Some(155)), "native_apic_mem_write", "lapic_next_event"),
+        (10, EdgeKind::IrqsOff, "_raw_spin_lock_irqsave", "free_bulk"),
+        (160, EdgeKind::TimerFires, "", ""),
+        (300, EdgeKind::TimerSet(Some(9_000)), "native_apic_mem_write", "lapic_next_event"),
+        (400, EdgeKind::IrqsOn, "_raw_spin_unlock_irqrestore", "free_list"),
+    ];
+    // Set anew before its interrupt is taken, it asks all the same.
+    check(
+        FIND,
+        &[&section, &timer(401, "free_list"), &way_to_probe(500)],
+        (100, 600),
+        expect![[r#"
+            301 99 20 Some(80)
+            240 irq_off free_bulk in find
+            99 irq local_timer
+            80 scheduler Switch
+            60 irq Timer
+            20 scheduler ReturnFromInterrupt
+            1 irq Delivery
+        "#]],
+    );
+    // The interrupt of a device asks for itself.
+    let device = timer(401, "free_list").into_iter().map(|(at, what, function, caller)| {
+        (at, what, if function == TIMER { "irq_entries_start" } else { function }, caller)
+    });
+    check(
+        FIND,
+        &[&section, &device.collect::<Vec<_>>(), &way_to_probe(500)],
+        (100, 600),
+        expect![[r#"
+            301 99 20 Some(80)
+            300 irq_off free_bulk in find
+            99 irq device
+            80 scheduler Switch
+            20 scheduler ReturnFromInterrupt
+            1 irq Delivery
+        "#]],
+    );
+}
+
+#[test]
 fn a_section_with_preemption_off_is_blamed_after_the_interrupt() {
     let before = [(50, count(OFF), "_raw_spin_lock", "undo_range")];
     let after = [

@@ -45,6 +45,8 @@ pub struct Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
+    /// Until the timer's hardware fired, which asks for the interrupt. Only an observer from outside sees that.
+    Timer,
     /// What every interrupt takes to arrive.
     Delivery,
     /// From the interrupt's end to the scheduler.

@@ -7,6 +7,9 @@ use std::ops::Range;
 
 use crate::explain::Task;
 
+/// Where the kernel is entered by the interrupt of the local APIC's timer.
+const TIMER_ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
+
 /// A number of a function, in [`Edges::functions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
@@ -39,6 +42,12 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// The function by which the interrupt of the local APIC's timer enters the kernel, if one did.
+    pub fn timer_entry(&self) -> Option<FunctionId> {
+        let place = self.functions.iter().position(|name| name == TIMER_ENTRY)?;
+        u32::try_from(place).ok().map(FunctionId)
+    }
+
     /// The name of a function; `None` of code whose name is not known: a module's.
     pub fn function(&self, id: Option<FunctionId>) -> Option<&str> {
         self.functions.get(id?.0 as usize).map(String::as_str)
@@ -100,6 +109,11 @@ pub enum EdgeKind {
     UserClock,
     /// The kernel comes to a place at which it asks whether somebody else is to run, or would under another model.
     Ask(AskKind),
+    /// The timer of the CPU's local APIC is set to fire after so many ns, and not when it was to fire before.
+    /// `None`: it is stopped.
+    TimerSet(Option<u32>),
+    /// That timer fires: its interrupt comes as soon as the CPU takes it.
+    TimerFires,
 }
 
 /// How the kernel asks whether somebody else is to run.
@@ -214,7 +228,9 @@ impl State {
             | EdgeKind::Wake(_)
             | EdgeKind::Schedule
             | EdgeKind::UserClock
-            | EdgeKind::Ask(_) => self,
+            | EdgeKind::Ask(_)
+            | EdgeKind::TimerSet(_)
+            | EdgeKind::TimerFires => self,
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum Signal {
     Softirq(String),
     /// The task that runs is to give up the CPU.
     NeedResched,
+    /// The CPU's own timer is set, and has not fired.
+    TimerSet,
     /// The task that has the CPU, and whether its program runs and not the kernel.
     Task(NamedTask, bool),
 }
@@ -54,7 +56,8 @@ impl Signal {
             Self::Interrupt(_) => 3,
             Self::Softirq(_) => 4,
             Self::NeedResched => 5,
-            Self::Task(..) => 6,
+            Self::TimerSet => 6,
+            Self::Task(..) => 7,
         }
     }
 }

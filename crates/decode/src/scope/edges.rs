@@ -14,6 +14,15 @@ use crate::kernel::policy_of;
 /// The high half of every address in the kernel's image.
 const IMAGE: u64 = 0xffff_ffff_0000_0000;
 
+/// While the CPU is halted, time passes and no instruction does: one count has two times.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// When it halts.
+    BeforeIdle,
+    /// When an interrupt ends that; of every other count the only one.
+    AfterIdle,
+}
+
 /// Words of the record of what the CPU is at when the first edge comes.
 const START: usize = 5;
 
@@ -76,7 +85,7 @@ impl Written {
         &self,
         edges: u64,
         tasks: u64,
-        ns_at: impl Fn(u64) -> u64,
+        ns_at: impl Fn(u64, Moment) -> u64,
         kernel: &Kernel,
     ) -> Result<Option<Edges>, ScopeError> {
         if self.edges.len() as u64 != edges || self.tasks.len() as u64 != tasks {
@@ -106,7 +115,9 @@ impl Written {
         for Counted { count, words: [first, second] } in &self.edges {
             let what = self.kind(*first)?;
             // Between idle time and the next reading of the clock, times are taken back from that.
-            at_ns = ns_at(*count).max(at_ns);
+            let moment =
+                if what == EdgeKind::Halt { Moment::BeforeIdle } else { Moment::AfterIdle };
+            at_ns = ns_at(*count, moment).max(at_ns);
             let (address, caller) = (low(*second), high(*second));
             // What a call returns to may be behind the end of the function that made it. What an interrupt
             // returns to is what it came into.
@@ -122,7 +133,9 @@ impl Written {
             functions[number as usize] = names[place].to_owned();
         }
         let (tasks, knows_asks) = (self.tasks.clone(), kernel.has_asks());
-        Ok(Some(Edges { start, edges, functions, tasks, knows_asks, ..Edges::default() }))
+        let all = Edges { start, functions, tasks, knows_asks, ..Edges::default() };
+        let edges = with_fires(edges, all.timer_entry())?;
+        Ok(Some(Edges { edges, ..all }))
     }
 
     fn kind(&self, word: u64) -> Result<EdgeKind, ScopeError> {
@@ -143,6 +156,7 @@ impl Written {
             12 => EdgeKind::Halt,
             13 => EdgeKind::UserClock,
             14 => EdgeKind::Ask(ask_kind(value.into()).ok_or(ScopeError::Foreign)?),
+            15 => EdgeKind::TimerSet(Some(value).filter(|&ns| ns != 0)),
             _ => return Err(ScopeError::Foreign),
         })
     }
@@ -154,10 +168,81 @@ impl Written {
     }
 }
 
+/// The same edges, and one for each time that the timer fires, whose interrupt enters the kernel at `entry`.
+fn with_fires(edges: Vec<Edge>, entry: Option<FunctionId>) -> Result<Vec<Edge>, ScopeError> {
+    let mut all = Vec::with_capacity(edges.len());
+    let (mut fires_ns, mut too_early) = (None, 0);
+    // Before the first of these edges it may have fired.
+    let mut asks = true;
+    for edge in edges {
+        if let Some(at_ns) = fires_ns.take_if(|at_ns| *at_ns <= edge.at_ns) {
+            all.push(Edge { at_ns, function: None, caller: None, what: EdgeKind::TimerFires });
+            asks = true;
+        }
+        match edge.what {
+            EdgeKind::TimerSet(after) => {
+                fires_ns = after.map(|ns| edge.at_ns.saturating_add(ns.into()));
+            }
+            EdgeKind::Enter { way: WayIn::Interrupt, .. } if edge.function == entry => {
+                too_early += u64::from(entry.is_some() && !asks);
+                asks = false;
+            }
+            _ => {}
+        }
+        all.push(edge);
+    }
+    match too_early {
+        0 => Ok(all),
+        count => {
+            let what = "the timer's interrupt came before the timer fired";
+            Err(ScopeError::Missed { what, count })
+        }
+    }
+}
+
 fn low(word: u64) -> u32 {
     (word & 0xffff_ffff) as u32
 }
 
 fn high(word: u64) -> u32 {
     (word >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: Option<FunctionId> = Some(FunctionId(3));
+    const INTERRUPT: EdgeKind = EdgeKind::Enter { way: WayIn::Interrupt, from_user: false };
+
+    /// The same edges, all in the function of the timer's interrupt, and when the timer fires.
+    fn fires(edges: &[(u64, EdgeKind)]) -> Result<Vec<u64>, ScopeError> {
+        let edge = |&(at_ns, what)| Edge { at_ns, function: ENTRY, caller: None, what };
+        let all = with_fires(edges.iter().map(edge).collect(), ENTRY)?;
+        let (fires, others): (Vec<Edge>, Vec<Edge>) =
+            all.iter().partition(|edge| edge.what == EdgeKind::TimerFires);
+        assert!(all.is_sorted_by_key(|edge| edge.at_ns));
+        assert_eq!(others, edges.iter().map(edge).collect::<Vec<_>>());
+        Ok(fires.iter().map(|edge| edge.at_ns).collect())
+    }
+
+    #[test]
+    fn the_timer_fires_when_it_was_set_to_if_it_is_not_set_anew_before() {
+        let set = |ns| EdgeKind::TimerSet(Some(ns));
+        let stop = EdgeKind::TimerSet(None);
+        assert_eq!(fires(&[(10, set(90)), (100, INTERRUPT)]), Ok(vec![100]));
+        assert_eq!(fires(&[(10, set(90)), (50, set(90)), (141, INTERRUPT)]), Ok(vec![140]));
+        assert_eq!(fires(&[(10, set(90)), (50, stop), (500, EdgeKind::Halt)]), Ok(vec![]));
+        // It fires while interrupts are off, and is set anew before its interrupt is taken.
+        let late = [(10, set(90)), (120, set(500)), (130, INTERRUPT), (620, INTERRUPT)];
+        assert_eq!(fires(&late), Ok(vec![100, 620]));
+        // What it was set to before the first edge is not known.
+        assert_eq!(fires(&[(5, INTERRUPT), (10, set(90)), (100, INTERRUPT)]), Ok(vec![100]));
+    }
+
+    #[test]
+    fn an_interrupt_of_a_timer_that_has_not_fired_is_refused() {
+        let edges = [(5, INTERRUPT), (10, EdgeKind::TimerSet(Some(90))), (99, INTERRUPT)];
+        assert!(matches!(fires(&edges), Err(ScopeError::Missed { count: 1, .. })));
+    }
 }

@@ -10,7 +10,7 @@ use wakescope_core::scope::flame::Flame;
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use super::calls::Calls;
-use super::edges::Written;
+use super::edges::{Moment, Written};
 use super::kernel::Kernel;
 use super::{FORMAT, ScopeError, word};
 
@@ -267,8 +267,10 @@ impl<'a> Stream<'a> {
     }
 
     /// The time at which so many instructions were executed, on the guest's clock, ns.
-    fn ns_at(&self, count: u64) -> u64 {
-        let idle = self.idles.partition_point(|&idle| idle < count);
+    fn ns_at(&self, count: u64, moment: Moment) -> u64 {
+        let idle = self.idles.partition_point(|&idle| {
+            idle < count || (idle == count && moment == Moment::AfterIdle)
+        });
         // Idle time is skipped, so only readings since then tell: the last one before, or the first after.
         let since = idle.checked_sub(1).map_or(0, |last| self.idles[last]);
         let until = self.idles.get(idle).copied().unwrap_or(u64::MAX);
@@ -289,7 +291,7 @@ impl<'a> Stream<'a> {
             kind: *kind,
             began: began.clone(),
             ended: ended.clone(),
-            begin_ns: self.ns_at(*begin),
+            begin_ns: self.ns_at(*begin, Moment::AfterIdle),
             length_ns: end.saturating_sub(*begin) << self.shift,
         }
     }
@@ -357,7 +359,12 @@ impl<'a> Stream<'a> {
         let window = process_ns.saturating_add(since_process.start)
             ..process_ns.saturating_add(since_process.end);
         let drift_ns = self.drift_ns(&window);
-        let edges = self.edges.read(edges, tasks, |count| self.ns_at(count), self.kernel)?;
+        let edges = self.edges.read(
+            edges,
+            tasks,
+            |count, moment| self.ns_at(count, moment),
+            self.kernel,
+        )?;
         let until = window.end.saturating_add(EDGES_LONGER);
         let edges = edges.map(|edges| Edges {
             process_ns,
@@ -370,7 +377,7 @@ impl<'a> Stream<'a> {
         longest.sort_by_key(|section| (std::cmp::Reverse(section.length_ns), section.begin_ns));
         let unkept = longest.len().saturating_sub(LONGEST) as u64;
         longest.truncate(LONGEST);
-        let times = |at: u64| self.ns_at(at);
+        let times = |at: u64| self.ns_at(at, Moment::AfterIdle);
         let rows = self.rows.iter().map(|((kind, began, ended), row)| {
             let lengths = Distribution {
                 histogram: Histogram::from_unordered(row.buckets.clone()),

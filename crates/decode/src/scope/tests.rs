@@ -4,7 +4,7 @@ use wakescope_core::scope::Kind;
 use wakescope_core::scope::flame::Call;
 use wakescope_testing::fuzz;
 
-use super::{Decoded, Kernel, Looked, Plan, ScopeError, decode};
+use super::{Decoded, FORMAT, Kernel, Looked, Plan, ScopeError, decode};
 
 mod asks;
 mod edges;
@@ -113,7 +113,7 @@ fn image(form: Form) -> Vec<u8> {
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", 7_u64.to_le_bytes()].concat();
+    let mut bytes = [*b"kememory", FORMAT.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -249,7 +249,7 @@ fn a_plan_holds_what_the_plugin_reads() {
     let words: Vec<u64> =
         bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     assert_eq!(&bytes[..8], b"copeplan");
-    assert_eq!(words[1..9], [7, 0x1fb40, 3, 10, 20, 30, 7, 2]);
+    assert_eq!(words[1..9], [FORMAT, 0x1fb40, 3, 10, 20, 30, 7, 2]);
     assert_eq!(words[9..13], [CODE, 2, 1, 1]);
     // The pointer to the task, and where its parts are in it.
     assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
@@ -286,7 +286,7 @@ const CALLER: u64 = CODE + 0x200;
 
 /// A window of 100 to 1,000 ns after the first process, which began after 50 ns.
 fn stream(end: &[u64]) -> Vec<u8> {
-    let head = [u64::from_le_bytes(*b"akescope"), 7, 0, 100, 1_000];
+    let head = [u64::from_le_bytes(*b"akescope"), FORMAT, 0, 100, 1_000];
     // Where sections began and ended; count, total, shortest, longest, when; followed, their total; number.
     let site = |ends: [u64; 5], sums: [u64; 8], buckets: &[u64]| {
         record(4, &[&ends[..], &sums, buckets].concat())

@@ -13,7 +13,7 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 15] = [
+const SOURCES: [(&str, &str); 16] = [
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
     ("blocks.c", include_str!("../../../../plugin/blocks.c")),
@@ -28,6 +28,7 @@ const SOURCES: [(&str, &str); 15] = [
     ("scope.c", include_str!("../../../../plugin/scope.c")),
     ("sections.c", include_str!("../../../../plugin/sections.c")),
     ("state.c", include_str!("../../../../plugin/state.c")),
+    ("timer.c", include_str!("../../../../plugin/timer.c")),
     ("translate.c", include_str!("../../../../plugin/translate.c")),
 ];
 

@@ -77,6 +77,7 @@ pub(crate) fn culprit(blamed: Blamed) -> String {
         | (Culprit::Idle(Name { name }), ..) => name.clone(),
         (Culprit::Hypervisor, ..) => "hypervisor".into(),
         (Culprit::Tracer, ..) => String::new(),
+        (Culprit::None, Some(Phase::Timer), _) => "before its timer fired".into(),
         (Culprit::None, Some(Phase::Delivery), _) => "delivery".into(),
         (Culprit::None, Some(Phase::ReturnFromInterrupt), _) => "return from interrupt".into(),
         (Culprit::None, Some(Phase::Switch), _) => "switch".into(),

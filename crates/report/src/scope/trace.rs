@@ -12,13 +12,14 @@ use crate::style::clean;
 use crate::trace::Events;
 
 /// What tracks are called, in the order of [`Signal::track`].
-const TRACKS: [&str; 7] = [
+const TRACKS: [&str; 8] = [
     "held up by",
     "interrupts off",
     "preemption off",
     "interrupts",
     "softirqs",
     "need for rescheduling",
+    "timer set",
     "task",
 ];
 
@@ -71,6 +72,7 @@ fn words(signal: &Signal) -> (String, Value) {
         Signal::IrqsOff(from) | Signal::PreemptOff(from) => (since(from), json!({})),
         Signal::Interrupt(name) | Signal::Softirq(name) => (name.clone(), json!({})),
         Signal::NeedResched => ("need for rescheduling".into(), json!({})),
+        Signal::TimerSet => ("timer set".into(), json!({})),
         Signal::Task(task, in_user) => {
             let pid = task.pid.map(|pid| format!("[{pid}]")).unwrap_or_default();
             let mode = if *in_user { "user" } else { "kernel" };
@@ -110,6 +112,7 @@ mod tests {
                 slice(0, 900, Signal::Task(task, false)),
                 slice(600, 300, Signal::IrqsOff(Place::default())),
                 slice(610, 20, Signal::NeedResched),
+                slice(0, 16, Signal::TimerSet),
             ],
         };
         let episode = Episode {
@@ -135,12 +138,14 @@ mod tests {
             {"args":{"name":"interrupts"},"name":"thread_name","ph":"M","pid":1,"tid":5},
             {"args":{"name":"softirqs"},"name":"thread_name","ph":"M","pid":1,"tid":6},
             {"args":{"name":"need for rescheduling"},"name":"thread_name","ph":"M","pid":1,"tid":7},
-            {"args":{"name":"task"},"name":"thread_name","ph":"M","pid":1,"tid":8},
+            {"args":{"name":"timer set"},"name":"thread_name","ph":"M","pid":1,"tid":8},
+            {"args":{"name":"task"},"name":"thread_name","ph":"M","pid":1,"tid":9},
             {"ts":5.000,"dur":0.900,"args":{"missed":0,"wakeup_latency_ns":900},"name":"late by 900 ns","ph":"X","pid":1,"tid":1},
             {"ts":5.000,"dur":0.900,"args":{"ns":900},"name":"irq_latency","ph":"X","pid":1,"tid":1},
             {"ts":5.000,"dur":0.900,"args":{"cause":"irq_off","stack":"","within":""},"name":"interrupts off in free_bulk","ph":"X","pid":1,"tid":2},
             {"ts":5.000,"dur":0.600,"args":{},"name":"lock, called by free_bulk","ph":"X","pid":1,"tid":3},
-            {"ts":5.000,"dur":0.900,"args":{"mode":"kernel"},"name":"rm�[7]","ph":"X","pid":1,"tid":8},
+            {"ts":5.000,"dur":0.016,"args":{},"name":"timer set","ph":"X","pid":1,"tid":8},
+            {"ts":5.000,"dur":0.900,"args":{"mode":"kernel"},"name":"rm�[7]","ph":"X","pid":1,"tid":9},
             {"ts":5.600,"dur":0.300,"args":{},"name":"entry into the kernel","ph":"X","pid":1,"tid":3},
             {"ts":5.610,"dur":0.020,"args":{},"name":"need for rescheduling","ph":"X","pid":1,"tid":7}
             ]}

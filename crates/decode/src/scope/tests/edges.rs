@@ -127,6 +127,23 @@ fn edges_are_read_with_their_times_and_names() {
 }
 
 #[test]
+fn an_interrupt_that_ends_idle_time_comes_after_it() {
+    // The clock is 3 ns behind, and no instruction is executed while the CPU is halted for 500 ns.
+    let batch: &[Drawn] = &[(0, 12, 0), (0, 4, 0), (5, 15, 16), (12, 15, 0)];
+    let words = [record(9, &[250, 0, 0, 0, 0]), records(300, &[batch]), end(4, 0, 0)].concat();
+    let edges = read(&words).unwrap().unwrap().edges;
+    let told: Vec<(u64, EdgeKind)> = edges.iter().map(|edge| (edge.at_ns, edge.what)).collect();
+    let enter = EdgeKind::Enter { way: WayIn::Interrupt, from_user: false };
+    let want = [
+        (297, EdgeKind::Halt),
+        (797, enter),
+        (802, EdgeKind::TimerSet(Some(16))),
+        (814, EdgeKind::TimerSet(None)),
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
 fn edges_that_are_not_certain_are_refused() {
     let refused = |words: &[u64]| read(words).unwrap_err();
     let start = || record(9, &[150, 0, 0, 0, 0]);
@@ -145,7 +162,7 @@ fn edges_that_are_not_certain_are_refused() {
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));
-    for (kind, value) in [(15, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 4)] {
+    for (kind, value) in [(16, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 4)] {
         let words = [start(), records(150, &[&[(0, kind, value)]]), end(1, 0, 0)].concat();
         assert_eq!(refused(&words), ScopeError::Foreign, "{kind} {value}");
     }

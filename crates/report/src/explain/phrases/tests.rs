@@ -74,6 +74,7 @@ fn shares_read_as_sentences() {
 #[test]
 fn parts_of_the_way_to_the_task_are_named() {
     let phase = |cause, phase| Share { phase, ..share(cause, Culprit::None, nowhere()) };
+    check(&phase(Cause::Irq, Some(Phase::Timer)), "231 µs interrupt before its timer fired");
     check(&phase(Cause::Irq, Some(Phase::Delivery)), "231 µs interrupt delivery");
     check(&phase(Cause::Scheduler, Some(Phase::Switch)), "231 µs scheduler in switch");
     check(
