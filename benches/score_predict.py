@@ -23,10 +23,10 @@ LOADS = ["file-move", "find", "launch"]
 PATIENCE_S = 7_200
 
 
-def cells(plan, lab, kernel, load):
-    """The cells of a kernel under a load by the model that ran, those that measured; and why others did not."""
+def cells(plan, lab, kernel, load, seed):
+    """The cells of a kernel under a load and with a seed by the model that ran, those that measured; and why others did not."""
     command = lab.command("--kernel", kernel, "--preempt", ",".join(predicting.MODELS), "--load", load)
-    command += ["--seeds", f"{plan.seed},", "--samples", str(plan.samples), "--interval", plan.interval, "--jobs", "1", "--json"]
+    command += ["--seeds", f"{seed},", "--samples", str(plan.samples), "--interval", plan.interval, "--jobs", "1", "--json"]
     done = subprocess.run(command, env=lab.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
     if not done.stdout.strip():
         raise SystemExit(f"score_predict: {' '.join(command)}:\n{done.stderr[-2000:]}")
@@ -57,15 +57,15 @@ def prediction(plan, lab, cell):
     return json.loads(kept.read_text())
 
 
-def of_kernel(plan, lab, kernel, load):
-    """Predictions of a kernel under a load, by the model that ran; and what failed."""
+def of_kernel(plan, lab, kernel, load, seed):
+    """Predictions of a kernel under a load and with a seed, by the model that ran; and what failed."""
     try:
-        measured, failed = cells(plan, lab, kernel, load)
+        measured, failed = cells(plan, lab, kernel, load, seed)
     except SystemExit as failure:
         return {}, [str(failure)]
     by_model = {}
     for model, cell in measured.items():
-        say(f"{kernel}, {load}: from {model}")
+        say(f"{kernel}, {load}, seed {seed}: from {model}")
         try:
             by_model[model] = prediction(plan, lab, cell)
         except SystemExit as failure:
@@ -74,20 +74,23 @@ def of_kernel(plan, lab, kernel, load):
 
 
 def results(plan, lab):
-    """Predictions by the model that ran, for each kernel and load; and what is missing. Ended, it has what there is."""
+    """Predictions by the model that ran, for each kernel, load and seed; and what is missing. Ended, it has what there
+    is."""
     found, missing = {}, []
-    todo = [(kernel, load) for load in plan.loads for kernel in plan.kernels]
+    # A seed more comes after all else: ended early, each kernel has its first seeds.
+    todo = [(kernel, load, seed) for seed in plan.seeds for load in plan.loads for kernel in plan.kernels]
+    name = lambda kernel, load, seed: f"{kernel}, {load}" + (f", seed {seed}" if len(plan.seeds) > 1 else "")
     try:
-        for kernel, load in todo:
-            say(f"{kernel}, {load}")
-            found[kernel, load], failed = of_kernel(plan, lab, kernel, load)
-            missing += [f"- {kernel}, {load}: {' '.join(why.split())[:300]}" for why in failed]
+        for which in todo:
+            say(name(*which))
+            found[which], failed = of_kernel(plan, lab, *which)
+            missing += [f"- {name(*which)}: {' '.join(why.split())[:300]}" for why in failed]
     except KeyboardInterrupt:
         say("ended; the same command goes on here")
-        missing += [f"- {kernel}, {load}: ended before" for kernel, load in todo if (kernel, load) not in found]
+        missing += [f"- {name(*which)}: ended before" for which in todo if which not in found]
     # All loads of a kernel together.
-    in_order = [(kernel, load) for kernel in plan.kernels for load in plan.loads if (kernel, load) in found]
-    return [(kernel, load, found[kernel, load]) for kernel, load in in_order], missing
+    in_order = [(kernel, load, seed) for kernel in plan.kernels for load in plan.loads for seed in plan.seeds]
+    return [(*which, found[which]) for which in in_order if which in found], missing
 
 
 def page(plan):
@@ -98,9 +101,13 @@ def page(plan):
     pairs = predicting.pairs(found)
     if not pairs:
         return "\n".join(["Nothing was scored.", *missing])
-    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, seed {plan.seed}; virtual time. {lab.basis()}."
+    seeds = f"seed{'s' * (len(plan.seeds) > 1)} {', '.join(map(str, plan.seeds))}"
+    basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, {seeds}; virtual time. {lab.basis()}."
     counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
-    parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.table(pairs)]
+    parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}."]
+    if (over_seeds := predicting.over_seeds(pairs)) is not None:
+        parts.append("Medians over the seeds, with the least and the largest:\n\n" + over_seeds)
+    parts.append(predicting.table(pairs))
     if missing:
         parts.append("Not scored:\n\n" + "\n".join(missing))
     return "\n\n".join(parts)
@@ -112,11 +119,17 @@ def arguments(words=None):
     parser.add_argument("--loads", default=",".join(LOADS), help=f"default: {','.join(LOADS)}")
     parser.add_argument("--samples", type=int, default=2_000, help="wakeups of a cell; p99.9 needs 2,000 (default: 2000)")
     parser.add_argument("--interval", default="500us", help="from one wakeup of a cell to the next, virtual time (default: 500us)")
-    parser.add_argument("--seed", type=int, default=1, help="of all cells (default: 1)")
+    parser.add_argument("--seeds", default="1", help="of all cells, as 1,2,3: whether a timer meets the kernel's tick is luck of one (default: 1)")
     parser.add_argument("--keep", default="target/score-predict", help="where cells and predictions stay (default: target/score-predict)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args(words)
     plan.kernels, plan.loads = plan.kernels.split(","), plan.loads.split(",")
+    try:
+        plan.seeds = [int(seed) for seed in plan.seeds.split(",")]
+    except ValueError:
+        parser.error(f"--seeds {plan.seeds}: write numbers, as in 1,2,3")
+    if len(set(plan.seeds)) < len(plan.seeds):
+        parser.error(f"--seeds {','.join(map(str, plan.seeds))}: a seed named twice would count twice")
     return plan
 
 

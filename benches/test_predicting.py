@@ -27,8 +27,8 @@ def measured(p50=10_000, p99=20_000, p999=30_000, largest=50_000):
     return {"p50_ns": p50, "p99_ns": p99, "p999_ns": p999, "max_ns": largest}
 
 
-def pair(reach="whole", source="none", target="full", of=None, said=None):
-    return Pair("6.1-cloud", "find", source, target, reach, of or latencies(), said or measured())
+def pair(reach="whole", source="none", target="full", of=None, said=None, seed=1):
+    return Pair("6.1-cloud", "find", source, target, reach, of or latencies(), said or measured(), seed)
 
 
 def prediction(recorded, said, **models):
@@ -43,8 +43,9 @@ class Pairs(unittest.TestCase):
             "none": prediction("none", measured(largest=1), none=("whole", latencies(p50=1)), full=("whole", latencies(p50=2)), rt=rt),
             "full": prediction("full", measured(largest=2), none=("at-most", latencies(p50=3)), full=("whole", latencies(p50=4)), rt=rt),
         }
-        found = predicting.pairs([("6.1-cloud", "find", by_model), ("7.2-cloud", "find", {})])
+        found = predicting.pairs([("6.1-cloud", "find", 7, by_model), ("7.2-cloud", "find", 7, {})])
         told = [(one.source, one.target, one.reach, one.predicted["p50"]["median_ns"], one.measured["max_ns"]) for one in found]
+        self.assertEqual({one.seed for one in found}, {7})
         self.assertEqual(
             told,
             [("none", "none", "whole", 1, 1), ("none", "full", "whole", 2, 2), ("full", "none", "at-most", 3, 1), ("full", "full", "whole", 4, 2)],
@@ -52,7 +53,7 @@ class Pairs(unittest.TestCase):
 
     def test_what_is_not_predicted_is_no_pair(self):
         by_model = {"full": prediction("full", measured(), full=("other-kernel", None))}
-        self.assertEqual(predicting.pairs([("6.1-rt", "find", by_model)]), [])
+        self.assertEqual(predicting.pairs([("6.1-rt", "find", 1, by_model)]), [])
 
 
 class Verdicts(unittest.TestCase):
@@ -74,6 +75,22 @@ class Verdicts(unittest.TestCase):
             with self.subTest(reach=reach, ns=ns):
                 one = pair(reach, said=measured(largest=ns))
                 self.assertEqual((one.verdict(), one.is_met()), (want, want in ("yes", "bound holds")))
+
+    def test_where_another_measured_figure_lies(self):
+        of = {**latencies(), "p99": span(11_000, 18_000, 23_000)}
+        for reach, ns, want in [
+            ("whole", 11_000, "yes"),
+            ("whole", 10_999, "below"),
+            # Only of the maximum something is said of any phase.
+            ("whole", 99_000, "above"),
+            ("at-most", 10_999, "bound holds"),
+            ("at-least", 99_000, "bound holds"),
+            ("whole", None, None),
+        ]:
+            with self.subTest(reach=reach, ns=ns):
+                one = pair(reach, of=of, said=measured(p99=ns))
+                self.assertEqual((one.verdict("p99"), one.is_met("p99")), (want, want in ("yes", "bound holds")))
+        self.assertIsNone(pair(of=latencies(p999=None)).verdict("p999"))
 
     def test_they_are_counted_where_the_model_changes(self):
         all_pairs = [pair(), pair(said=measured(largest=99_000)), pair(source="full", said=measured(largest=1))]
@@ -114,6 +131,10 @@ class Tables(unittest.TestCase):
         )
         self.assertEqual(predicting.row(pair())[-1], "yes")
 
+    def test_the_range_over_the_phases_stands_beside_a_figure(self):
+        of = {**latencies(), "p99": span(11_800, 18_400, 23_100)}
+        self.assertEqual(predicting.figure_of(pair(of=of, said=measured(p99=15_700)), "p99"), "18.4 (11.8–23.1) / 15.7 (+17 %)")
+
     def test_the_summary_has_a_row_for_each_direction(self):
         all_pairs = [
             pair(source="none", target="none"),
@@ -125,12 +146,42 @@ class Tables(unittest.TestCase):
         self.assertEqual(
             lines[2:],
             [
-                "| none → full | 2 | 2 of 2 | 0 %; +0 % | 0 %; +0 % | 12 %; +25 % |",
-                "| full → none | 1 | 0 of 1 | 0 %; +0 % | 50 %; −50 % | 75 %; −75 % |",
-                "| all other models | 3 | 2 of 3 | 0 %; +0 % | 0 %; −50 % | 25 %; −75 % |",
-                "| the same model | 1 | 1 of 1 | 0 %; +0 % | 0 %; +0 % | 0 %; +0 % |",
+                "| none → full | 2 | 2 of 2 | 2 of 2 | 2 of 2 | 0 %; +0 % | 0 %; +0 % | 12 %; +25 % |",
+                "| full → none | 1 | 1 of 1 | 0 of 1 | 0 of 1 | 0 %; +0 % | 50 %; −50 % | 75 %; −75 % |",
+                "| all other models | 3 | 3 of 3 | 2 of 3 | 2 of 3 | 0 %; +0 % | 0 %; −50 % | 25 %; −75 % |",
+                "| the same model | 1 | 1 of 1 | 1 of 1 | 1 of 1 | 0 %; +0 % | 0 %; +0 % | 0 %; +0 % |",
             ],
         )
+
+
+class Seeds(unittest.TestCase):
+    def all_pairs(self):
+        # Three timers: 10, 25 and 30 µs measured where 18, 20 and 22 were predicted.
+        of = lambda ns: {**latencies(p999=None), "p99": span(11_000, ns, 28_000)}
+        seeds = [(1, 18_000, 10_000), (2, 20_000, 25_000), (3, 22_000, 30_000)]
+        return [pair(of=of(predicted), said=measured(p99=ns), seed=seed) for seed, predicted, ns in seeds]
+
+    def test_medians_over_seeds_are_compared(self):
+        lines = predicting.over_seeds([*self.all_pairs(), pair(source="full")]).splitlines()
+        self.assertEqual(
+            lines[2:],
+            [
+                "| 6.1-cloud, find | none → full | 3 | 20.0 (18.0–22.0) / 25.0 (10.0–30.0) (−20 %) | – / 30.0 | 50.0 / 50.0 (+0 %) | 1 of 3 | 3 of 3 |",
+                "| 6.1-cloud, find | full → full | 1 | 20.0 / 20.0 (+0 %) | 30.0 / 30.0 (+0 %) | 50.0 / 50.0 (+0 %) | 1 of 1 | 1 of 1 |",
+            ],
+        )
+
+    def test_of_one_seed_there_is_nothing_more_to_say(self):
+        self.assertIsNone(predicting.over_seeds([pair(), pair(source="full")]))
+        self.assertEqual(predicting.row(pair())[0], "6.1-cloud, find")
+        self.assertIn("| 6.1-cloud, find, seed 2 |", predicting.table(self.all_pairs()))
+
+    def test_what_is_no_list_of_seeds_is_refused(self):
+        self.assertEqual(score_predict.arguments(["--seeds", "1,3"]).seeds, [1, 3])
+        for wrong in ("", "1,", "x", "1-3", "2,2"):
+            with self.subTest(wrong), self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                score_predict.arguments(["--seeds", wrong])
+            self.assertIn("--seeds", said.getvalue())
 
 
 class Runs(unittest.TestCase):
@@ -158,10 +209,10 @@ class Runs(unittest.TestCase):
         said = lambda model: mock.Mock(output=json.dumps({"recorded": model}))
         with tempfile.TemporaryDirectory() as folder:
             (found, missing), count = self.score(folder, self.record(), [said("none"), SystemExit("ended")])
-            self.assertEqual((found, count), ([("6.1-cloud", "find", {"none": {"recorded": "none"}})], 2))
+            self.assertEqual((found, count), ([("6.1-cloud", "find", 1, {"none": {"recorded": "none"}})], 2))
             self.assertEqual(missing, ["- 6.1-cloud, find: voluntary: it hung", "- 6.1-cloud, find: predicted from full: ended"])
             (found, missing), count = self.score(folder, self.record(), [said("full")])
-            self.assertEqual(found, [("6.1-cloud", "find", {"none": {"recorded": "none"}, "full": {"recorded": "full"}})])
+            self.assertEqual(found, [("6.1-cloud", "find", 1, {"none": {"recorded": "none"}, "full": {"recorded": "full"}})])
             self.assertEqual((count, missing), (1, ["- 6.1-cloud, find: voluntary: it hung"]))
 
     def test_ended_it_tells_what_there_is(self):
@@ -169,9 +220,16 @@ class Runs(unittest.TestCase):
         predicts = [said("none"), said("full")]
         with tempfile.TemporaryDirectory() as folder:
             (found, missing), _count = self.score(folder, self.record(), predicts, ["--loads", "find,launch", "--kernels", "6.1-cloud,other"])
-        self.assertEqual([(kernel, load, list(of)) for kernel, load, of in found], [("6.1-cloud", "find", ["none", "full"])])
+        self.assertEqual([(kernel, load, list(of)) for kernel, load, _seed, of in found], [("6.1-cloud", "find", ["none", "full"])])
         ended = [f"- {which}: ended before" for which in ("other, find", "6.1-cloud, launch", "other, launch")]
         self.assertEqual(missing, ["- 6.1-cloud, find: voluntary: it hung", *ended])
+
+    def test_each_seed_is_a_lab_of_its_own(self):
+        said = lambda model: mock.Mock(output=json.dumps({"recorded": model}))
+        with tempfile.TemporaryDirectory() as folder:
+            (found, missing), _count = self.score(folder, self.record(), [said("none"), said("full")], ["--seeds", "4,5"])
+        self.assertEqual([(kernel, load, seed) for kernel, load, seed, _of in found], [("6.1-cloud", "find", 4)])
+        self.assertEqual(missing, ["- 6.1-cloud, find, seed 4: voluntary: it hung", "- 6.1-cloud, find, seed 5: ended before"])
 
 
 if __name__ == "__main__":
