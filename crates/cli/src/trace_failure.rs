@@ -15,7 +15,32 @@ pub(crate) fn cannot_trace(error: &TraceError) -> Failure {
 
 /// What lies behind waits that cannot be watched, and what to do.
 pub(crate) fn cannot_watch(error: &TraceError) -> Failure {
-    explained(Failure::new(format!("cannot watch waits: {error}")), error, "")
+    let failure = explained(Failure::new(format!("cannot watch waits: {error}")), error, "");
+    match error {
+        TraceError::NotAllowed | TraceError::LockedDown | TraceError::NoTypes(_) => failure.try_this(
+            "or read what the kernel counts by itself: how long (in ns) and how often a thread waited, \
+             fields 2 and 3 of /proc/TID/schedstat; how much of the time any task waited, \
+             /proc/pressure/cpu",
+        ),
+        _ => failure,
+    }
+}
+
+/// What lies behind a watch that cannot be compared with the kernel's counts, and what to do.
+pub(crate) fn cannot_audit(error: &TraceError) -> Failure {
+    let failure = Failure::new(format!("cannot compare with the kernel's counts: {error}"));
+    match error {
+        TraceError::Target(TargetError::Namespace) => in_container(failure).try_this(
+            "omit --audit, or run outside the container or with the host's PID namespace",
+        ),
+        _ => explained(failure, error, ""),
+    }
+}
+
+fn in_container(failure: Failure) -> Failure {
+    failure.because(
+        "a container has its own PID namespace, but BPF programs see the kernel's thread IDs",
+    )
 }
 
 /// Adds cause and remedy to `failure`; `instead` is what can be done without tracing.
@@ -46,9 +71,7 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
                  proc /proc)"),
         TraceError::Refused(..) => failure
             .try_this("report this error with the output of wakescope check"),
-        TraceError::Target(TargetError::Namespace) => failure
-            .because("a container has its own PID namespace, but BPF programs see the kernel's \
-                 thread IDs")
+        TraceError::Target(TargetError::Namespace) => in_container(failure)
             .try_this("run outside the container or with the host's PID namespace; or use --comm \
                  or --cgroup, which need no IDs"),
         TraceError::Target(TargetError::Cgroup(..)) => failure

@@ -14,7 +14,7 @@ use wakescope_sys::signal::EndSignals;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
 
 use crate::size::size;
-use crate::trace_failure::cannot_watch;
+use crate::trace_failure::{cannot_audit, cannot_watch};
 use crate::{Failure, Outcome, measure, output};
 use explaining::Explainer;
 use exporting::{ExportArgs, Exporter};
@@ -260,7 +260,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
             .try_this("run as root, or omit --explain"));
     }
     if args.audit {
-        watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
+        watcher.prepare_audit().map_err(|e| cannot_audit(&e))?;
+    }
+    if watcher.hides_cgroups() {
+        output::tell(
+            "cgroups have IDs only: the capability CAP_DAC_READ_SEARCH is needed to look up their names",
+        );
     }
     let shown = match args.json {
         true => Shown::json(),

@@ -119,6 +119,11 @@ struct MeteredCpu {
 }
 
 impl Watcher {
+    /// Whether this process may not look up the names of cgroups (`CAP_DAC_READ_SEARCH`).
+    pub fn hides_cgroups(&mut self) -> bool {
+        self.cgroups.are_hidden()
+    }
+
     /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
     /// of the program. In a guest, a hypervisor may take time.
     pub fn start(limits: Limits, is_guest: bool) -> Result<Self, TraceError> {
@@ -126,6 +131,8 @@ impl Watcher {
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
             return Err(TraceError::NotCounting);
         }
+        // The library does not say why it cannot read the file.
+        fs::metadata(crate::kernel::BTF).map_err(TraceError::NoTypes)?;
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
         let (mut programs, lacks) = loading::load(limits, &types)?;

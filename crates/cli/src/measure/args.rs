@@ -28,7 +28,7 @@ use crate::stimuli::{Chosen, stimuli_or_all};
 pub(crate) struct MeasureArgs {
     /// Source of the wakeups
     ///
-    /// `all` measures one after the other, and prints a table.
+    /// `all` measures one after the other, and prints a table; for `wakescope measure` only.
     #[arg(long, value_name = "STIMULUS", default_value = Stimulus::default().name(), value_parser = stimuli_or_all())]
     stimulus: Chosen,
 

@@ -1,5 +1,6 @@
 //! `wakescope watch`, run as a command, against what the kernel itself has counted.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -244,8 +245,61 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
     let ended = test.ended(&["watch", "--once"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
     assert!(ended.stderr.starts_with("wakescope: cannot watch waits: "), "{}", ended.stderr);
-    assert!(ended.stderr.contains("\n  → "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\n  → run as root"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("→ or read what the kernel counts by itself"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(test.user, Some(NOBODY));
+}
+
+/// A container has its own thread IDs; what is counted needs none.
+#[test]
+fn in_a_container_it_counts_and_is_not_audited() {
+    let name = "in_a_container_it_counts_and_is_not_audited";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("watch-container");
+    let contained = |args: &[&str]| {
+        let mut unshare = test.program(Path::new("unshare"));
+        unshare.args(["--pid", "--fork", "--mount-proc"]).args(args);
+        Running::start(&mut unshare).output()
+    };
+    if contained(&["true"]).code != Some(0) {
+        return skip(name, "a PID namespace cannot be made with unshare");
+    }
+    let program = test.program.display().to_string();
+    let ended = contained(&[&program, "watch", "--duration=200ms", "--interval=100ms"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = contained(&[&program, "watch", "--duration=200ms", "--audit"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("PID namespace"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("→ omit --audit"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("--comm"), "{}", ended.stderr);
+}
+
+/// Without the capability to look names up, that is said, and not only shown.
+#[test]
+fn cgroups_without_names_are_explained() {
+    let name = "cgroups_without_names_are_explained";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("watch-capabilities");
+    let program = test.program.display().to_string();
+    let watch = |more: &[&str]| {
+        let mut setpriv = test.program(Path::new("setpriv"));
+        setpriv.args(more).args([&program, "watch", "--once", "--interval", "100ms"]);
+        Running::start(&mut setpriv).output()
+    };
+    let whole = watch(&[]);
+    let less = watch(&["--bounding-set=-dac_read_search", "--inh-caps=-dac_read_search"]);
+    for (ended, is_told) in [(whole, false), (less, true)] {
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.stderr.contains("CAP_DAC_READ_SEARCH"), is_told, "{ended:?}");
+    }
 }
 
 #[test]

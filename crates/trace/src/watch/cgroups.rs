@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use wakescope_sys::cgroup::open_by_id;
@@ -26,11 +28,7 @@ impl Cgroups {
         if self.known.len() >= MOST {
             self.known.clear();
         }
-        let mount = self.mount.get_or_insert_with(|| {
-            let place = unified_hierarchy()?;
-            let folder = File::open(&place).ok()?;
-            Some((place, folder))
-        });
+        let mount = self.mount.get_or_insert_with(mounted);
         let (place, folder) = mount.as_ref()?;
         let found = self.known.entry(id).or_insert_with(|| {
             let cgroup = open_by_id(folder.as_fd(), id).ok()?;
@@ -41,4 +39,21 @@ impl Cgroups {
         // A folder that was removed keeps its name, with this behind it.
         found.clone().filter(|path| !path.ends_with(" (deleted)"))
     }
+
+    /// Whether this process may not look names up: that takes `CAP_DAC_READ_SEARCH`.
+    pub(super) fn are_hidden(&mut self) -> bool {
+        let mount = self.mount.get_or_insert_with(mounted);
+        mount.as_ref().is_some_and(|(_, folder)| {
+            let own_id = folder.metadata().map(|about| about.ino());
+            let opened = own_id.and_then(|id| open_by_id(folder.as_fd(), id));
+            opened.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+        })
+    }
+}
+
+/// Where the unified hierarchy is mounted.
+fn mounted() -> Option<(PathBuf, File)> {
+    let place = unified_hierarchy()?;
+    let folder = File::open(&place).ok()?;
+    Some((place, folder))
 }
