@@ -20,13 +20,19 @@ const ADDRESS: &str = "127.0.0.1:9464";
 /// Where collectors take metrics.
 const OTLP_PATH: &str = "/v1/metrics";
 
+/// The address to listen on, as numbers: a name may be that of several addresses.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let hint = || format!("write an IP address and a port, as in {ADDRESS} or [::1]:9464");
+    text.parse().map_err(|_| hint())
+}
+
 /// Options of exporters.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("exporters").multiple(true))]
 pub(super) struct ExportArgs {
     /// Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody
     /// who can connect to it can read the names of tasks and cgroups
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, conflicts_with_all = ["replay", "once"], group = "exporters")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, value_parser = address, conflicts_with_all = ["replay", "once"], group = "exporters")]
     listen: Option<SocketAddr>,
 
     /// Send the figures to a collector of OpenTelemetry, as JSON over HTTP: http://127.0.0.1:4318. It gets
