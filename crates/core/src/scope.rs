@@ -65,6 +65,10 @@ pub struct Scope {
     pub episodes: Vec<Episode>,
     /// Why there are none, although some were asked for.
     pub no_episodes: Option<String>,
+    /// Whether it was seen when the CPU's own timer fired. If not, what is called delivery in episodes begins when
+    /// a wakeup was due.
+    #[serde(default)]
+    pub sees_timer: bool,
     /// Of a cell that was run with `--explain`: what it blamed first for these and the other latest wakeups,
     /// against what was seen of them.
     #[serde(default)]

@@ -215,7 +215,8 @@ pub fn scope(
     let Latest { episodes, signals, first_blame } = latest;
     let (cell, label) = (key.to_string(), cell.meta.label.to_string());
     let scope = Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
-    let scope = Scope { first_blame, ..scope };
+    let sees_timer = edges.as_ref().is_some_and(Edges::sees_timer);
+    let scope = Scope { first_blame, sees_timer, ..scope };
     Ok(Seen { scope, signals, edges, run: measured.run })
 }
 

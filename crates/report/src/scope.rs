@@ -181,6 +181,11 @@ fn warnings(scope: &Scope) -> Vec<String> {
     if let Some(why) = &scope.no_episodes {
         all.push(format!("The latest wakeups are not explained: {}.", clean(why, 300)));
     }
+    if !scope.sees_timer && !scope.episodes.is_empty() {
+        all.push(
+            "It was not seen when the timer fired: delivery begins when a wakeup was due.".into(),
+        );
+    }
     if scope.callers_lost > 0 {
         let lost = counted(scope.callers_lost, "caller");
         all.push(format!("{lost} could not be read from the guest's stack."));
@@ -192,6 +197,8 @@ fn warnings(scope: &Scope) -> Vec<String> {
 mod tests {
     use expect_test::expect;
     use wakescope_core::distribution::Distribution;
+    use wakescope_core::explain::{Cause, Share};
+    use wakescope_core::run::Episode;
 
     use super::*;
 
@@ -285,6 +292,11 @@ mod tests {
             sections_lost: 3,
             callers_lost: 1,
             rows: Vec::new(),
+            episodes: vec![Episode {
+                wakeup_latency_ns: 900,
+                blame: vec![Share { cause: Cause::IrqOff, ns: 900, ..Share::default() }],
+                ..Episode::default()
+            }],
             ..scope()
         };
         expect![[r#"
@@ -294,10 +306,16 @@ mod tests {
 
              preemption off: 0 sections, 0 ns in all
 
+             the latest wakeups, each nanosecond as the emulator saw it:
+             #1  900 virtual ns  ├irq_off 900──────────────────────────────────────────────────────────────────┤
+                900 virtual ns  100 %  irq_off · upper bound: remainder between two events
+
              ! Callers are not known: the kernel has no unwind tables (CONFIG_UNWINDER_ORC), or has them in an
                unknown form.
 
              ! 3 sections are in no row: there are too many different ones.
+
+             ! It was not seen when the timer fired: delivery begins when a wakeup was due.
 
              ! 1 caller could not be read from the guest's stack.
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use wakescope_core::explain::Cause;
+use wakescope_core::explain::{Cause, Phase, Share};
 use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::predict::{Prediction, Reach};
 use wakescope_core::preemption::Model;
@@ -120,6 +120,12 @@ fn assert_wakeups_are_explained(scope: &Scope, run: &Run) {
         assert!(seen.blame.iter().all(|share| share.cause != Cause::Unexplained), "{seen:#?}");
         assert!(!seen.timeline.is_empty(), "{seen:#?}");
     }
+    // The kernel sets its timer in counts of 16 ns, and so a little late.
+    let is_timer = |share: &Share| share.phase == Some(Phase::Timer);
+    let before = scope.episodes.iter().flat_map(|seen| &seen.blame).filter(|share| is_timer(share));
+    let before: Vec<u64> = before.map(|share| share.ns).collect();
+    assert!(scope.sees_timer && !before.is_empty(), "{before:?}");
+    assert!(before.iter().all(|&ns| ns < 1_000), "{before:?}");
     let first = scope.first_blame.as_ref().unwrap();
     let all = run.worst.len() as u64;
     assert_eq!((first.wakeups, first.same_cause), (all, all), "{first:#?}");

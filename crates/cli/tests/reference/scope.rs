@@ -85,6 +85,7 @@ fn full() -> Scope {
             ..Episode::default()
         }],
         no_episodes: Some("the clock of the guest is not the emulator's".into()),
+        sees_timer: true,
         first_blame: Some(FirstBlame {
             wakeups: 20,
             held_by_nothing: 3,

@@ -48,6 +48,12 @@ impl Edges {
         u32::try_from(place).ok().map(FunctionId)
     }
 
+    /// Whether it was seen when the timer of the local APIC was set, and so when it fired. Not of a kernel that uses
+    /// another timer.
+    pub fn sees_timer(&self) -> bool {
+        self.edges.iter().any(|edge| matches!(edge.what, EdgeKind::TimerSet(_)))
+    }
+
     /// The name of a function; `None` of code whose name is not known: a module's.
     pub fn function(&self, id: Option<FunctionId>) -> Option<&str> {
         self.functions.get(id?.0 as usize).map(String::as_str)
