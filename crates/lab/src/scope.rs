@@ -201,7 +201,9 @@ pub fn scope(
     let Decoded { scope, looked, edges } = decoded;
     let distance = late.as_ref().and_then(|late| late.distance(&looked).ok());
     let distance_ns = distance.map(|(distance_ns, _)| distance_ns);
-    let (explained, not_compared) = match late.as_ref().map(|late| late.compare(&looked)) {
+    let interrupts = edges.as_ref().map(Edges::timer_interrupts).unwrap_or_default();
+    let compared = late.as_ref().map(|late| late.compare(&looked, &interrupts));
+    let (explained, not_compared) = match compared {
         Some(Ok(explained)) => (Some(explained), None),
         Some(Err(why)) => (None, Some(why)),
         None => (None, None),

@@ -54,6 +54,25 @@ impl Edges {
         self.edges.iter().any(|edge| matches!(edge.what, EdgeKind::TimerSet(_)))
     }
 
+    /// Each interrupt of that timer, in order: from when it fired until the CPU took it.
+    pub fn timer_interrupts(&self) -> Vec<Range<u64>> {
+        let entry = self.timer_entry();
+        let (mut all, mut fired_ns) = (Vec::new(), None);
+        for edge in &self.edges {
+            match edge.what {
+                // It may be set anew before its interrupt is taken, and fire once more.
+                EdgeKind::TimerFires => fired_ns = fired_ns.or(Some(edge.at_ns)),
+                EdgeKind::Enter { way: WayIn::Interrupt, .. }
+                    if entry.is_some() && edge.function == entry =>
+                {
+                    all.extend(fired_ns.take().map(|fired_ns| fired_ns..edge.at_ns));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
     /// The name of a function; `None` of code whose name is not known: a module's.
     pub fn function(&self, id: Option<FunctionId>) -> Option<&str> {
         self.functions.get(id?.0 as usize).map(String::as_str)
@@ -259,6 +278,33 @@ mod tests {
         assert_eq!(parts(0x8000_0200), ([true, false, false], true, false, false));
         assert_eq!(parts(0x8001_0000), ([true, false, false], false, true, false));
         assert_eq!(parts(0x8010_0000), ([true, false, false], false, false, true));
+    }
+
+    #[test]
+    fn interrupts_of_the_timer_last_from_its_firing_until_they_are_taken() {
+        let enter = EdgeKind::Enter { way: WayIn::Interrupt, from_user: false };
+        let edge = |(at_ns, what, function): (u64, EdgeKind, u32)| Edge {
+            at_ns,
+            function: Some(FunctionId(function)),
+            caller: None,
+            what,
+        };
+        let drawn = [
+            // What fired before the first edge is not known.
+            (5, enter, 1),
+            (10, EdgeKind::TimerFires, 0),
+            (12, enter, 0),
+            (20, EdgeKind::TimerFires, 0),
+            (25, enter, 1),
+            (30, enter, 1),
+            (40, EdgeKind::TimerFires, 0),
+            (40, enter, 1),
+        ];
+        let functions = vec!["irq_entries_start".into(), TIMER_ENTRY.into()];
+        let edges = drawn.map(edge).into();
+        let edges = Edges { edges, functions, ..Edges::default() };
+        assert_eq!(edges.timer_interrupts(), [10..25, 40..40]);
+        assert_eq!(Edges::default().timer_interrupts(), []);
     }
 
     #[test]

@@ -106,11 +106,16 @@ impl Late {
         Ok((found, times.len() as u64))
     }
 
-    /// What was said of them, against what was seen.
+    /// What was said of them, against what was seen. `interrupts`: those of the timer, from when it fired until the
+    /// CPU took them; empty if that was not seen.
     ///
     /// # Errors
     /// Why nothing of it is certain.
-    pub(super) fn compare(&self, looked: &Looked) -> Result<Explained, String> {
+    pub(super) fn compare(
+        &self,
+        looked: &Looked,
+        interrupts: &[Range<u64>],
+    ) -> Result<Explained, String> {
         let (distance_ns, matched_times) = self.distance(looked)?;
         let sections = Kind::ALL.map(|kind| {
             let mut own: Vec<&Section> =
@@ -125,7 +130,7 @@ impl Late {
             ..Explained::default()
         };
         for (wakeup, known) in &self.wakeups {
-            let seen = Seen { wakeup, distance_ns, sections: &sections };
+            let seen = Seen { wakeup, distance_ns, sections: &sections, interrupts };
             seen.compare(known, self.origin_ns, &mut explained);
         }
         explained.kinds = Kind::ALL.map(|kind| of_kind(kind, &explained.shares)).into();
@@ -153,6 +158,7 @@ struct Seen<'a> {
     wakeup: &'a Wakeup,
     distance_ns: u64,
     sections: &'a [Vec<&'a Section>; 2],
+    interrupts: &'a [Range<u64>],
 }
 
 impl Seen<'_> {
@@ -208,7 +214,7 @@ impl Seen<'_> {
         let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } =
             self.wakeup.marks.consistent();
         match kind {
-            Kind::IrqsOff => due.0..irq_entry.unwrap_or(due).0,
+            Kind::IrqsOff => self.asked_ns(due.0)..irq_entry.unwrap_or(due).0,
             Kind::PreemptOff => {
                 let from = irq_exit.or(irq_entry).unwrap_or(due);
                 from.0..sched_entry.or(switch_in).unwrap_or(response).0
@@ -216,8 +222,20 @@ impl Seen<'_> {
         }
     }
 
-    /// The section of this kind that it waits for first: the one that was there when it was due, or when its
-    /// interrupt came.
+    /// When the timer's hardware asked for the wakeup's interrupt, but not before it was due. Nothing holds off what
+    /// was not asked for. When it was due if that was not seen.
+    fn asked_ns(&self, due_ns: u64) -> u64 {
+        let Some(entry) = self.wakeup.marks.consistent().irq_entry else { return due_ns };
+        let on_our_clock = |at_ns: u64| at_ns.saturating_sub(self.distance_ns);
+        let own = self.interrupts.partition_point(|taken| on_our_clock(taken.end) <= entry.0);
+        let own = own.checked_sub(1).map(|last| &self.interrupts[last]);
+        // The last one before may be another's: then no interrupt of the timer woke the task.
+        let own = own.filter(|own| on_our_clock(own.end) >= due_ns);
+        own.map_or(due_ns, |own| on_our_clock(own.start).max(due_ns))
+    }
+
+    /// The section of this kind that it waits for first: the one that was there when its interrupt was asked for, or
+    /// came.
     fn own(&self, kind: Kind) -> Option<&Section> {
         let begin = self.window(kind).start;
         self.around(kind).find(|section| self.span(section).start <= begin)

@@ -92,7 +92,7 @@ fn looked(late: &Late, sections: Vec<Section>) -> Looked {
 #[test]
 fn shares_are_compared_with_the_sections_that_they_are_in() {
     let late = late(vec![wakeup("hold", 1)]);
-    let got = late.compare(&looked(&late, sections())).unwrap();
+    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
     assert_eq!((got.late, got.compared, got.matched_times), (3, 1, 4));
     let [irqs, preempt] = &got.kinds[..] else { panic!("{got:#?}") };
     // Held up until 2,050 ns; said until the interrupt's entry.
@@ -113,7 +113,7 @@ fn the_way_to_the_scheduler_is_added_to_what_is_said_of_a_section() {
     let compared = |known: Known| {
         let mut late = late(vec![wakeup("hold", 1)]);
         late.wakeups[0].1 = known;
-        late.compare(&looked(&late, sections())).unwrap()
+        late.compare(&looked(&late, sections()), &[]).unwrap()
     };
     let unknown = Known { scheduling_ns: Some(1_000), ..Known::default() };
     // 700 ns of 5,000 are the scheduler's then.
@@ -144,7 +144,7 @@ fn interrupts_in_a_section_are_not_its_time() {
     });
     wakeup.events.splice(0..0, [entry, exit]);
     let late = late(vec![wakeup]);
-    let got = late.compare(&looked(&late, sections())).unwrap();
+    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
     let held = got.shares.iter().find(|share| share.first).unwrap().section.as_ref().unwrap();
     assert_eq!(held.ns, 4_300);
     assert_eq!(got.kinds[1].longer_ns, Some(Spread { min: 100, p50: 100, max: 100 }));
@@ -154,7 +154,7 @@ fn interrupts_in_a_section_are_not_its_time() {
 fn a_share_beside_every_section_is_counted_apart() {
     let late = late(vec![wakeup("hold", 1)]);
     let own = vec![section(Kind::IrqsOff, (2_050, 3_100), "entry")];
-    let got = late.compare(&looked(&late, own)).unwrap();
+    let got = late.compare(&looked(&late, own), &[]).unwrap();
     for (kind, longest) in got.kinds.iter().zip([2_100, 5_000]) {
         assert_eq!((kind.shares, kind.in_section, kind.longest_beside_ns), (1, 0, Some(longest)));
         assert_eq!((kind.named, kind.longer_ns), (0, None));
@@ -172,7 +172,7 @@ fn an_interrupt_can_come_right_behind_the_beginning_of_a_section() {
             section(Kind::IrqsOff, (2_050, 3_100), "entry"),
             section(Kind::PreemptOff, (at, 7_900), "hold"),
         ];
-        late.compare(&looked(&late, own)).unwrap().kinds[1].in_section
+        late.compare(&looked(&late, own), &[]).unwrap().kinds[1].in_section
     };
     assert_eq!((begins_at(2_050), begins_at(2_051)), (1, 0));
 }
@@ -181,7 +181,7 @@ fn an_interrupt_can_come_right_behind_the_beginning_of_a_section() {
 fn a_section_that_explain_does_not_see_is_counted() {
     // Without preemption off, kernel code of a preemptible kernel is left at once: what then runs is unknown.
     let late = late(vec![wakeup("other", 0)]);
-    let got = late.compare(&looked(&late, sections())).unwrap();
+    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
     assert_eq!((got.section_not_first, got.first_not_section), (1, 0), "{got:#?}");
     assert_eq!((got.kinds[0].in_section, got.kinds[0].named), (1, 0));
     assert_eq!(got.kinds[1].shares, 0);
@@ -194,7 +194,7 @@ fn clocks_that_do_not_match_are_refused() {
     let refused = |change: &dyn Fn(&mut Looked)| {
         let mut looked = whole.clone();
         change(&mut looked);
-        late.compare(&looked).unwrap_err()
+        late.compare(&looked, &[]).unwrap_err()
     };
     // One time of four is 1 ns beside every reading.
     let other = refused(&|looked| {
@@ -215,7 +215,7 @@ fn clocks_that_do_not_match_are_refused() {
     assert!(twice.contains("more than one way"), "{twice}");
     let lost = refused(&|looked| looked.lost = 1_234);
     assert!(lost.contains("1,234 sections and readings"), "{lost}");
-    let silent = self::late(Vec::new()).compare(&whole).unwrap_err();
+    let silent = self::late(Vec::new()).compare(&whole, &[]).unwrap_err();
     assert!(silent.contains("no events"), "{silent}");
 }
 
@@ -233,4 +233,31 @@ fn looks_have_room_around_each_wakeup_and_do_not_overlap() {
         [(0, 2_009_010), (7_000_000, 12_009_000), (18_000_000, 21_009_000)],
         "{looks:?}"
     );
+}
+
+#[test]
+fn sections_hold_up_from_when_the_timer_fired() {
+    let late = late(vec![wakeup("hold", 1)]);
+    // Interrupts go off just after the wakeup is due, before its timer fires 65 ns after that.
+    let mut all = sections();
+    all[0] = section(Kind::IrqsOff, (30, 2_050), "hold");
+    let taken = |from: u64, to: u64| DUE + DISTANCE + from..DUE + DISTANCE + to;
+    let held = |interrupts: &[Range<u64>]| {
+        let explained = late.compare(&looked(&late, all.clone()), interrupts).unwrap();
+        let own = explained.shares.into_iter().find(|share| share.kind == Kind::IrqsOff).unwrap();
+        own.section.map(|section| section.ns)
+    };
+    assert_eq!(held(&[taken(65, 2_050)]), Some(2_050 - 65));
+    // Of several it is the one that the tracer saw last before the handler.
+    let earlier = DUE + DISTANCE - 9_000..DUE + DISTANCE - 8_990;
+    assert_eq!(held(&[earlier.clone(), taken(65, 2_050), taken(7_000, 7_001)]), Some(1_985));
+    // It was not seen, or an interrupt of something else woke the task.
+    assert_eq!(held(&[]), None);
+    assert_eq!(held(&[earlier]), None);
+    // It had fired before.
+    all[0] = section(Kind::IrqsOff, (-1_000, 2_050), "hold");
+    let before = DUE + DISTANCE - 400..DUE + DISTANCE + 2_050;
+    let explained = late.compare(&looked(&late, all), &[before]).unwrap();
+    let own = explained.shares.into_iter().find(|share| share.kind == Kind::IrqsOff).unwrap();
+    assert_eq!(own.section.unwrap().ns, 2_050);
 }
