@@ -132,6 +132,22 @@ impl Test {
         (self.program, self.user) = (program, Some(NOBODY));
     }
 
+    /// Runs a command to its end where numbers of threads are its own, as in a container.
+    pub(crate) fn contained(&self, args: &[&str]) -> Ended {
+        let mut unshare = self.program(Path::new("unshare"));
+        unshare.args(["--pid", "--fork", "--mount-proc"]).args(args);
+        Running::start(&mut unshare).output()
+    }
+
+    /// Whether that can be done. If not, `test` is skipped.
+    pub(crate) fn can_be_contained(&self, test: &str) -> bool {
+        let can = self.contained(&["true"]).code == Some(0);
+        if !can {
+            skip(test, "a PID namespace cannot be made with unshare");
+        }
+        can
+    }
+
     /// Runs `wakescope load` with `args` to its end.
     pub(crate) fn output(&self, args: &[&str]) -> Ended {
         self.run(args).output()

@@ -1,11 +1,10 @@
 //! What cannot be done as asked.
 
 use std::fs;
-use std::path::Path;
 
 use wakescope_sys::file::effective_user;
 
-use crate::common::bench::{Running, Test, skip};
+use crate::common::bench::{Test, skip};
 use crate::common::following::{can_follow, explain};
 use crate::common::measured::names;
 
@@ -88,22 +87,17 @@ fn in_a_container_numbers_of_threads_are_not_guessed() {
         return;
     }
     let test = Test::new("container");
-    let contained = |args: &[&str]| {
-        let mut unshare = test.program(Path::new("unshare"));
-        unshare.args(["--pid", "--fork", "--mount-proc"]).args(args);
-        Running::start(&mut unshare).output()
-    };
-    if contained(&["true"]).code != Some(0) {
-        return skip(name, "a PID namespace cannot be made with unshare");
+    if !test.can_be_contained(name) {
+        return;
     }
     let program = test.program.display().to_string();
     for whose in ["--samples=10", "--pid=1"] {
-        let ended = contained(&[&program, "explain", whose]);
+        let ended = test.contained(&[&program, "explain", whose]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{whose}: {ended:?}");
         assert!(ended.stderr.contains("PID namespace"), "{whose}: {}", ended.stderr);
         assert_eq!(names(&test.dir), [""; 0], "{whose}");
     }
-    let ended = contained(&[&program, "explain", "--comm", "nobody", "--duration", "10ms"]);
+    let ended = test.contained(&[&program, "explain", "--comm", "nobody", "--duration", "10ms"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("No wakeup was seen.\n"), "{}", ended.stdout);
 }

@@ -262,18 +262,13 @@ fn in_a_container_it_counts_and_is_not_audited() {
         return;
     }
     let test = Test::new("watch-container");
-    let contained = |args: &[&str]| {
-        let mut unshare = test.program(Path::new("unshare"));
-        unshare.args(["--pid", "--fork", "--mount-proc"]).args(args);
-        Running::start(&mut unshare).output()
-    };
-    if contained(&["true"]).code != Some(0) {
-        return skip(name, "a PID namespace cannot be made with unshare");
+    if !test.can_be_contained(name) {
+        return;
     }
     let program = test.program.display().to_string();
-    let ended = contained(&[&program, "watch", "--duration=200ms", "--interval=100ms"]);
+    let ended = test.contained(&[&program, "watch", "--duration=200ms", "--interval=100ms"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let ended = contained(&[&program, "watch", "--duration=200ms", "--audit"]);
+    let ended = test.contained(&[&program, "watch", "--duration=200ms", "--audit"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
     assert!(ended.stderr.contains("PID namespace"), "{}", ended.stderr);
     assert!(ended.stderr.contains("→ omit --audit"), "{}", ended.stderr);
