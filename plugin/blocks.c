@@ -6,7 +6,7 @@
  * itself. So translated code adds the length of each block to a counter when the
  * block begins, without a callback, and what a block did not execute is taken back.
  */
-#include "scope.h"
+#include "arch.h"
 
 /* A block of translated code: where each of its instructions lies. */
 struct block {
@@ -93,16 +93,11 @@ void at_remainder(unsigned int cpu, void *data)
 void correct_count(void)
 {
 	const struct block *block = (const void *)running->block;
-	uint64_t sp, address;
+	uint64_t address;
 	unsigned int done;
 
-	if (!block)
+	if (!block || !arch->has_stopped_at(&address))
 		return;
-	sp = reg(RSP);
-	address = word_at(sp);
-	/* Some exceptions have an error code, a small number, before the address. */
-	if (address < 0x10000)
-		address = word_at(sp + 8);
 	done = index_in(block, address);
 	if (done || address == block->address) {
 		running->count -= block->count - done;
@@ -147,7 +142,7 @@ struct block *new_block(struct tb *tb, uint64_t address, size_t count)
 	block->address = address;
 	block->function = plan.functions && address >> 63 ? start_of_function(address) : 0;
 	block->count = count;
-	block->jump = jump_of(bytes, size, qemu_plugin_insn_vaddr(last));
+	block->jump = arch->jump_of(bytes, size, qemu_plugin_insn_vaddr(last));
 	for (i = 0; i < count; i++)
 		block->offsets[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i)) - address;
 	return block;

@@ -6,17 +6,19 @@
  * without instructions. How much was skipped shows when the guest next reads its
  * clock: ns = (instructions << shift) + skipped.
  */
-#include "scope.h"
+#include "arch.h"
 
 struct first_process first_process;
 
 static uint64_t skipped;
 static bool has_time;
-/* The reading whose value the next instruction sees. */
+/* The reading whose value the next instruction sees, and what is kept of the instruction that read. */
 static uint64_t clock_count;
+static uint32_t clock_how;
 static bool clock_read;
 
-static uint64_t ns_at(uint64_t count)
+/* What was skipped shows only when the clock is next read, so until then this is early. */
+uint64_t ns_at(uint64_t count)
 {
 	return (count << plan.shift) + skipped;
 }
@@ -60,10 +62,11 @@ bool is_in_look(uint64_t begin, uint64_t end)
 void at_clock(const struct place *place)
 {
 	clock_count = count_at(place);
+	clock_how = place->how;
 	clock_read = true;
 }
 
-/* The instruction after one that read the clock: its value is in RAX and RDX now. */
+/* The instruction after one that read the clock, whose value is in registers now. */
 void after_clock(unsigned int cpu, void *data)
 {
 	uint64_t now, before = skipped;
@@ -71,7 +74,7 @@ void after_clock(unsigned int cpu, void *data)
 	if (!clock_read)
 		return;
 	clock_read = false;
-	now = reg(RDX) << 32 | (reg(RAX) & 0xffffffff);
+	now = arch->clock(clock_how);
 	skipped = now - (clock_count << plan.shift);
 	if (!has_time || skipped != before) {
 		const uint64_t words[] = { clock_count, now };

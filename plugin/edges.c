@@ -7,7 +7,7 @@
  * caller, for the kernel's image has the same high halves everywhere. Each record
  * begins with the count of instructions that its first edge counts from.
  */
-#include "scope.h"
+#include "arch.h"
 
 /* At most so many are written, and so many to a record. */
 #define EDGES_MOST (12U << 20)
@@ -75,16 +75,16 @@ void at_function(unsigned int cpu, void *data)
 		return;
 	switch (place->entry->way) {
 	case TO_SOFTIRQ:
-		put_edge(SOFTIRQ, place, count, word_at(reg(RSP)), place->entry->value);
+		put_edge(SOFTIRQ, place, count, arch->return_address(), place->entry->value);
 		break;
 	case TO_WAKE:
-		put_edge(WAKE, place, count, word_at(reg(RSP)), number_of_task(reg(RDI)));
+		put_edge(WAKE, place, count, arch->return_address(), number_of_task(arch->first_argument()));
 		break;
 	case TO_SCHEDULE:
-		put_edge(SCHEDULE, place, count, word_at(reg(RSP)), 0);
+		put_edge(SCHEDULE, place, count, arch->return_address(), 0);
 		break;
 	case TO_ASK:
-		put_edge(ASK, place, count, word_at(reg(RSP)), 0);
+		put_edge(ASK, place, count, arch->return_address(), 0);
 		break;
 	}
 }

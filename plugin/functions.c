@@ -10,7 +10,7 @@
  * before the section began is not known: when what began it returns, its caller
  * stands in its place.
  */
-#include "scope.h"
+#include "arch.h"
 
 /* At most so many different calls in one section, and in all sections with the same ends together. */
 #define TIMES (1U << 13)
@@ -158,7 +158,7 @@ void begin_times(enum kind kind, const struct block *block, uint64_t count)
 	open[kind].is_followed = true;
 	open[kind].block = block;
 	open[kind].depth = 0;
-	open[kind].call = follow_call(kind, function_of(block), false, reg(RSP));
+	open[kind].call = follow_call(kind, function_of(block), false, arch->stack_pointer());
 	open[kind].since = count;
 	open[kind].section++;
 	open[kind].used = 0;
@@ -174,7 +174,7 @@ void enter_block(const struct block *block, uint64_t count)
 		if (!open[kind].is_followed || open[kind].block == block)
 			continue;
 		if (!sp)
-			sp = reg(RSP);
+			sp = arch->stack_pointer();
 		add(kind, open[kind].call, count - open[kind].since);
 		open[kind].block = block;
 		open[kind].call =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Sees, from outside of a guest, each section of its kernel with interrupts off
- * or preemption off. For x86-64, one CPU, instructions counted. This is where the
- * emulator begins and ends with the plugin.
+ * or preemption off. For one CPU, instructions counted. This is where the emulator
+ * begins and ends with the plugin.
  *
  * Arguments: out=N, the descriptor to write to; plan=N, that of a plan to read.
  * Without a plan, it writes the kernel's memory, page by page, as soon as the
@@ -11,9 +11,12 @@
  *
  * All that is written and read are words of 64 bits, in the order of this machine.
  */
-#include "scope.h"
+#include "arch.h"
 
 struct told told;
+const struct arch *arch;
+
+static const struct arch *const archs[] = { &x86 };
 
 /* QEMU shows what a plugin says by its own means only if it is asked to (-d plugin). */
 void give_up(const char *why)
@@ -41,7 +44,8 @@ static void at_exit(plugin_id id, void *data)
 
 static void at_cpu(plugin_id id, unsigned int cpu)
 {
-	find_counters(cpu);
+	if (plan.magic)
+		find_counters(cpu);
 	if (!find_registers())
 		give_up("scope: a register is missing\n");
 }
@@ -73,9 +77,13 @@ EXPORT int qemu_plugin_install(plugin_id id, const struct machine_info *info, in
 		out_fd = out >= 0 ? out : out_fd;
 		plan_fd = in >= 0 ? in : plan_fd;
 	}
-	if (strcmp(info->target, "x86_64") || !info->is_system || info->cpus.most != 1)
-		give_up("scope: the machine is not x86-64 with one CPU\n");
+	for (i = 0; i < (int)(sizeof(archs) / sizeof(*archs)); i++)
+		if (!strcmp(info->target, archs[i]->target))
+			arch = archs[i];
+	if (!arch || !info->is_system || info->cpus.most != 1)
+		give_up("scope: the machine has another architecture, or several CPUs\n");
 	write_to(out_fd);
+	qemu_plugin_register_vcpu_init_cb(id, at_cpu);
 	if (plan_fd < 0) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translate_for_memory);
 		return 0;
@@ -90,7 +98,6 @@ EXPORT int qemu_plugin_install(plugin_id id, const struct machine_info *info, in
 
 		put(head, sizeof(head));
 	}
-	qemu_plugin_register_vcpu_init_cb(id, at_cpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_flush_cb(id, at_flush);
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);

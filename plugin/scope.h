@@ -68,21 +68,19 @@ struct look {
 /* How to find what a call returns to: how far above a register the caller's stack begins. */
 enum base { UNKNOWN, FROM_SP, FROM_BP };
 
-/* What an instruction does that is followed, and how an entry came about. */
+/* What an instruction does that is followed. */
 enum what {
 	NOTHING,
-	CLI,
-	STI,
-	POPF,
-	IRET,
-	SYSRET,
+	TURN_IRQS_OFF,
+	TURN_IRQS_ON,
+	/* Leaves the kernel, or an interrupt within it: what was stored says for what. */
+	RETURN,
+	/* Leaves the kernel for a program. */
+	RETURN_TO_PROGRAM,
 	HALT,
 	CLOCK,
-	PREEMPT_COUNT,
-	CURRENT_TASK,
-	APIC,
-	ENTRY,
-	REMAINDER
+	/* From here on what only the architecture knows. */
+	OWN
 };
 
 /* A place where something is followed. */
@@ -95,7 +93,7 @@ struct place {
 	int64_t offset;
 	/* Where code begins that is followed. */
 	const struct entry *entry;
-	/* Of places that ask: how. */
+	/* Of places that ask: how. Else what the architecture keeps of the instruction. */
 	uint32_t how;
 };
 
@@ -126,12 +124,11 @@ void put_time(enum record record, const uint64_t *words, size_t count);
 bool flush(void);
 
 /* guest.c */
-enum reg { RSP, RBP, RAX, RDX, RDI, EFLAGS, REGISTERS };
 bool find_registers(void);
-uint64_t reg(enum reg number);
+/* A register, by its place among the names that the architecture gives. */
+uint64_t reg(unsigned int number);
 uint64_t word_at(uint64_t address);
 uint32_t half_word_at(uint64_t address);
-uint64_t caller_at(const struct place *place);
 bool write_memory(void);
 
 /* sections.c. Beginnings and ends are counts of instructions. */
@@ -184,18 +181,6 @@ void at_ask(unsigned int cpu, void *data);
 void at_flags(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void at_user_clock(unsigned int cpu, void *data);
 
-/* instructions.c */
-/* The longest instruction of this architecture, in bytes. */
-#define LONGEST 15
-struct jump {
-	/* The address, or 0. */
-	uint64_t to;
-	/* A register or memory says where it goes. */
-	bool is_indirect;
-};
-enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address);
-struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address);
-
 /* blocks.c: instructions, counted by the block. */
 uint64_t count_now(void);
 uint64_t count_at(const struct place *place);
@@ -229,6 +214,7 @@ bool is_in_window(uint64_t count);
 bool are_edges_written(uint64_t count);
 /* Whether everything is written of a time between these two. */
 bool is_in_look(uint64_t begin, uint64_t end);
+uint64_t ns_at(uint64_t count);
 void at_clock(const struct place *place);
 void after_clock(unsigned int cpu, void *data);
 void at_process(unsigned int cpu, void *data);
@@ -237,13 +223,14 @@ void at_process(unsigned int cpu, void *data);
 struct state state_now(void);
 void at_instruction(unsigned int cpu, void *data);
 void at_entry(unsigned int cpu, void *data);
-void at_popf(unsigned int cpu, uint32_t access, uint64_t address, void *data);
-void check_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
-void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data);
-void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data);
-
-/* timer.c: the timer of the CPU's local APIC. */
-void at_apic(unsigned int cpu, uint32_t access, uint64_t address, void *data);
+/* Compares the processor's own flag with what was followed. */
+void check_irqs(void);
+void set_irqs(bool off, const struct place *place, bool has_caller);
+/* Compares what the kernel reads with what was followed. */
+void check_preempt_count(uint32_t count);
+/* The preempt count, with the bit that says whether the CPU need be given up. */
+void set_preempt_count(uint32_t whole, const struct place *place);
+void set_task(uint64_t task, const struct place *place);
 
 /* kept.c: memory for what translated code refers to. */
 void *keep(size_t size);
@@ -254,7 +241,9 @@ void translate(plugin_id id, struct tb *tb);
 void translate_for_memory(plugin_id id, struct tb *tb);
 void at_flush(plugin_id id);
 
-/* scope.c: ends the emulator. */
+/* scope.c. Which architecture the machine has. */
+extern const struct arch *arch;
+/* Ends the emulator. */
 void give_up(const char *why) __attribute__((noreturn));
 
 #endif /* WAKESCOPE_SCOPE_H */

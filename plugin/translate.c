@@ -6,7 +6,7 @@
  * off, those that write the preempt count, the first of each entry into the kernel,
  * and those that halt or read the clock. All other code is only counted.
  */
-#include "scope.h"
+#include "arch.h"
 
 static bool was_in_kernel;
 
@@ -18,7 +18,7 @@ void at_flush(plugin_id id)
 	forget_blocks();
 }
 
-static struct place *new_place(uint64_t address, uint32_t left, enum what what)
+static struct place *new_place(uint64_t address, uint32_t left, unsigned int what)
 {
 	struct place *place = keep(sizeof(*place));
 
@@ -33,35 +33,18 @@ static bool follow(struct insn *insn, uint32_t left)
 	uint8_t bytes[LONGEST + 2] = { 0 };
 	uint64_t address = qemu_plugin_insn_vaddr(insn);
 	size_t size = qemu_plugin_insn_data(insn, bytes, LONGEST);
-	enum what what = meaning_of(bytes, size, address);
+	uint32_t how = 0;
+	unsigned int what = arch->meaning_of(bytes, size, address, &how);
 	struct place *place;
 
 	if (what == NOTHING)
 		return false;
 	place = new_place(address, left, what);
-	switch (what) {
-	case PREEMPT_COUNT:
-		qemu_plugin_register_vcpu_mem_cb(insn, check_preempt_count, NO_REGISTERS, LOADS,
-						 NULL);
-		qemu_plugin_register_vcpu_mem_cb(insn, at_preempt_count, READS_REGISTERS, STORES,
-						 place);
-		break;
-	case CURRENT_TASK:
-		if (plan.edges || plan.functions)
-			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
-							 STORES, place);
-		break;
-	case APIC:
-		if (plan.edges)
-			qemu_plugin_register_vcpu_mem_cb(insn, at_apic, READS_REGISTERS, STORES,
-							 place);
-		break;
-	case POPF:
-		qemu_plugin_register_vcpu_mem_cb(insn, at_popf, READS_REGISTERS, LOADS, place);
-		break;
-	default:
+	place->how = how;
+	if (what >= OWN)
+		arch->follow(insn, what, place);
+	else
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_instruction, READS_REGISTERS, place);
-	}
 	return what == CLOCK;
 }
 
@@ -114,7 +97,7 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 	size_t i;
 
 	if (entry && (entry->way <= BY_SYSTEM_CALL || plan.edges)) {
-		struct place *place = new_place(address, 0, ENTRY);
+		struct place *place = new_place(address, 0, NOTHING);
 
 		place->entry = entry;
 		qemu_plugin_register_vcpu_tb_exec_cb(
@@ -143,8 +126,9 @@ static void translate_user(struct tb *tb, size_t count)
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
 		size_t size = qemu_plugin_insn_data(insn, bytes, LONGEST);
+		uint32_t how;
 
-		if (bytes[0] == 0x0f && meaning_of(bytes, size, address) == CLOCK)
+		if (arch->meaning_of(bytes, size, address, &how) == CLOCK)
 			qemu_plugin_register_vcpu_insn_exec_cb(
 				insn, at_user_clock, READS_REGISTERS,
 				new_place(address, count - 1 - i, CLOCK));
@@ -166,7 +150,7 @@ void translate(plugin_id id, struct tb *tb)
 	if (!(address >> 63) && plan.edges)
 		translate_user(tb, count);
 	if (goes_on_in(running_block(), address)) {
-		struct place *place = new_place(address, 0, REMAINDER);
+		struct place *place = new_place(address, 0, NOTHING);
 
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_remainder, NO_REGISTERS, place);
 	}

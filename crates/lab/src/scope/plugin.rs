@@ -13,23 +13,26 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 16] = [
+const SOURCES: [(&str, &str); 19] = [
+    ("arch.h", include_str!("../../../../plugin/arch.h")),
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
+    ("x86.h", include_str!("../../../../plugin/x86.h")),
     ("blocks.c", include_str!("../../../../plugin/blocks.c")),
     ("clock.c", include_str!("../../../../plugin/clock.c")),
     ("edges.c", include_str!("../../../../plugin/edges.c")),
     ("functions.c", include_str!("../../../../plugin/functions.c")),
     ("guest.c", include_str!("../../../../plugin/guest.c")),
-    ("instructions.c", include_str!("../../../../plugin/instructions.c")),
     ("kept.c", include_str!("../../../../plugin/kept.c")),
     ("output.c", include_str!("../../../../plugin/output.c")),
     ("plan.c", include_str!("../../../../plugin/plan.c")),
     ("scope.c", include_str!("../../../../plugin/scope.c")),
     ("sections.c", include_str!("../../../../plugin/sections.c")),
     ("state.c", include_str!("../../../../plugin/state.c")),
-    ("timer.c", include_str!("../../../../plugin/timer.c")),
     ("translate.c", include_str!("../../../../plugin/translate.c")),
+    ("x86.c", include_str!("../../../../plugin/x86.c")),
+    ("x86_instructions.c", include_str!("../../../../plugin/x86_instructions.c")),
+    ("x86_timer.c", include_str!("../../../../plugin/x86_timer.c")),
 ];
 
 /// Compilers, by the names that they have on most machines.

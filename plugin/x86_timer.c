@@ -5,7 +5,7 @@
  * The APIC counts down at 1 GHz, divided as the kernel says, and QEMU's fires one
  * count after zero (apic_next_timer in hw/intc/apic_common.c).
  */
-#include "scope.h"
+#include "x86.h"
 
 /* Registers of the local APIC, by their physical addresses. */
 #define INITIAL_COUNT 0xfee00380ULL
@@ -23,7 +23,7 @@ static uint32_t time_to_fire(uint32_t count)
 }
 
 /* The kernel writes where the APIC may be. */
-void at_apic(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+void x86_at_apic(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
 	const struct physical_address *physical = qemu_plugin_get_hwaddr(access, address);
@@ -37,7 +37,7 @@ void at_apic(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 		shift = ((value.u32 & 3) + (value.u32 >> 1 & 4) + 1) & 7;
 		break;
 	case INITIAL_COUNT:
-		put_edge(TIMER_SET, place, count_at_device(place), caller_at(place),
+		put_edge(TIMER_SET, place, count_at_device(place), arch->caller_at(place),
 			 time_to_fire(value.u32));
 		break;
 	}

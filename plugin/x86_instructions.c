@@ -2,7 +2,7 @@
 /*
  * What the bytes of an instruction of x86-64 say of it.
  */
-#include "scope.h"
+#include "x86.h"
 
 static bool is_prefix(uint8_t byte)
 {
@@ -11,15 +11,17 @@ static bool is_prefix(uint8_t byte)
 }
 
 /* What of each CPU's own an instruction with a GS prefix reads or writes. */
-static enum what named(uint64_t address)
+static unsigned int named(uint64_t address)
 {
 	if (address == plan.preempt_count)
 		return PREEMPT_COUNT;
-	return plan.current_task && address == plan.current_task ? CURRENT_TASK : NOTHING;
+	if (plan.current_task && address == plan.current_task)
+		return CURRENT_TASK;
+	return NOTHING;
 }
 
 /* The same, as the instruction's operand says. */
-static enum what named_by(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
+static unsigned int named_by(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
 {
 	int32_t distance;
 	uint8_t modrm;
@@ -66,8 +68,7 @@ static bool stores_to_device(const uint8_t *bytes, size_t size, size_t at)
 	return distance >> 20 == 0xff5;
 }
 
-/* What the instruction of @size bytes at @address changes that is followed, if anything. */
-enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
+unsigned int x86_meaning_of(const uint8_t *bytes, size_t size, uint64_t address, uint32_t *how)
 {
 	bool gs = false, wide = false;
 	size_t at;
@@ -84,13 +85,13 @@ enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 		return APIC;
 	switch (bytes[at]) {
 	case 0xfa:
-		return CLI;
+		return TURN_IRQS_OFF;
 	case 0xfb:
-		return STI;
+		return TURN_IRQS_ON;
 	case 0x9d:
 		return POPF;
 	case 0xcf:
-		return wide ? IRET : NOTHING;
+		return wide ? RETURN : NOTHING;
 	case 0xf4:
 		return HALT;
 	}
@@ -99,7 +100,7 @@ enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 	switch (bytes[at + 1]) {
 	case 0x07: /* sysret */
 	case 0x35: /* sysexit */
-		return SYSRET;
+		return RETURN_TO_PROGRAM;
 	case 0x31: /* rdtsc */
 		return CLOCK;
 	case 0x01:
@@ -111,8 +112,7 @@ enum what meaning_of(const uint8_t *bytes, size_t size, uint64_t address)
 	return NOTHING;
 }
 
-/* Where the instruction of @size bytes at @address jumps to, if it does and that stands in it. */
-struct jump jump_of(const uint8_t *bytes, size_t size, uint64_t address)
+struct jump x86_jump_of(const uint8_t *bytes, size_t size, uint64_t address)
 {
 	uint64_t next = address + size;
 	struct jump jump = { 0, false };

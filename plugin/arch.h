@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * All that is known of one architecture alone: what the bytes of instructions mean, which
+ * registers hold what, how the kernel is entered and left, and where it keeps what is followed.
+ */
+#ifndef WAKESCOPE_ARCH_H
+#define WAKESCOPE_ARCH_H
+
+#include "scope.h"
+
+/* No architecture names more registers. */
+#define REGISTERS_MOST 64
+
+/* The longest instruction of all architectures, in bytes. */
+#define LONGEST 15
+
+struct jump {
+	/* The address, or 0. */
+	uint64_t to;
+	/* A register or memory says where it goes. */
+	bool is_indirect;
+};
+
+/* What the processor stored as it entered the kernel. */
+struct entered {
+	enum way way;
+	bool from_user;
+	/* Where it was. */
+	uint64_t address;
+};
+
+/* What the kernel is left for. */
+struct left {
+	bool irqs_off, to_user;
+};
+
+/* Where the kernel lies: its image and no modules. */
+struct image {
+	uint64_t start, end;
+};
+
+struct arch {
+	/* As the emulator calls it. */
+	const char *target;
+	/* The registers that are read, by the emulator's names, up to NULL. */
+	const char *const *registers;
+
+	/* What the instruction at @address changes that is followed, and what to keep of it. */
+	unsigned int (*meaning_of)(const uint8_t *bytes, size_t size, uint64_t address, uint32_t *how);
+	/* Where it jumps to, if it does and that stands in it. */
+	struct jump (*jump_of)(const uint8_t *bytes, size_t size, uint64_t address);
+	/* Follows an instruction that only the architecture knows. */
+	void (*follow)(struct insn *insn, unsigned int what, struct place *place);
+
+	/* The processor's own flag. */
+	bool (*are_irqs_off)(void);
+	/* At the first instruction of a way into the kernel. */
+	struct entered (*entered)(const struct place *place);
+	/* Where an exception stopped a block; false if it did not. At the same place. */
+	bool (*has_stopped_at)(uint64_t *address);
+	/* At an instruction that leaves the kernel. */
+	struct left (*left)(void);
+	/* Behind an instruction that read the clock, of which @how was kept. */
+	uint64_t (*clock)(uint32_t how);
+	/* The task that runs, or 0. */
+	uint64_t (*task)(void);
+
+	uint64_t (*stack_pointer)(void);
+	/* At the first instruction of a function. */
+	uint64_t (*return_address)(void);
+	uint64_t (*first_argument)(void);
+	/* What the function at @place returns to; 0 if that is not known. */
+	uint64_t (*caller_at)(const struct place *place);
+
+	/* In the kernel. */
+	struct image (*image)(void);
+};
+
+extern const struct arch x86;
+
+#endif /* WAKESCOPE_ARCH_H */
