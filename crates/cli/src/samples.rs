@@ -7,9 +7,13 @@ use std::io::{self, Write};
 use wakescope_core::source::Quantity;
 use wakescope_formats::export::jsonl::columns;
 use wakescope_probe::measurement::{SavedSample, Unsaved};
+use wakescope_sys::file::room_beside;
 
 /// Samples are written in blocks of about this size.
 const BLOCK: usize = 64 << 10;
+/// So much of the disk is left free for the record and for other programs, bytes; but at most a quarter of what
+/// was free at the beginning.
+const LEFT_FREE: u64 = 16 << 20;
 
 /// A file of samples, a line each. Once it cannot be written, further samples are counted as lost,
 /// and what was written ends with a whole line.
@@ -20,6 +24,8 @@ pub(crate) struct SampleFile {
     /// How many of them are of which CPU.
     in_block: BTreeMap<u32, u64>,
     written_bytes: u64,
+    /// What it leaves free on the disk, bytes.
+    left_free: u64,
     fault: Option<io::Error>,
     lost: BTreeMap<u32, u64>,
 }
@@ -27,11 +33,13 @@ pub(crate) struct SampleFile {
 impl SampleFile {
     /// Begins a file that was just made, with its head: they are samples `of` that kind.
     pub(crate) fn begin(file: File, of: Quantity) -> io::Result<Self> {
+        let left_free = room_beside(&file).map_or(0, |room| LEFT_FREE.min(room.bytes / 4));
         let mut samples = Self {
             file,
             block: [columns(of), "\n"].concat().into_bytes(),
             in_block: BTreeMap::new(),
             written_bytes: 0,
+            left_free,
             fault: None,
             lost: BTreeMap::new(),
         };
@@ -64,7 +72,11 @@ impl SampleFile {
     }
 
     fn write_block(&mut self) {
-        match self.file.write_all(&self.block) {
+        if self.block.is_empty() {
+            return;
+        }
+        let written = self.check_room().and_then(|()| self.file.write_all(&self.block));
+        match written {
             Ok(()) => self.written_bytes += self.block.len() as u64,
             Err(fault) => {
                 // Of a block that did not fit some part may be there, down to half a line.
@@ -77,6 +89,16 @@ impl SampleFile {
         }
         self.block.clear();
         self.in_block.clear();
+    }
+
+    /// Fails if the block would take what is to be left free.
+    fn check_room(&self) -> io::Result<()> {
+        let needed = self.left_free.saturating_add(self.block.len() as u64);
+        // A file system that does not tell its room tells when there is none.
+        if room_beside(&self.file).is_ok_and(|room| room.bytes < needed) {
+            return Err(io::Error::other("the rest would have filled the disk"));
+        }
+        Ok(())
     }
 }
 
@@ -121,6 +143,7 @@ mod tests {
             block: Vec::new(),
             in_block: BTreeMap::new(),
             written_bytes: 0,
+            left_free: 0,
             fault: None,
             lost: BTreeMap::new(),
         };

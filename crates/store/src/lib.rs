@@ -8,6 +8,7 @@
 mod growing;
 mod output;
 mod own;
+mod roomy;
 mod run_folder;
 mod trust;
 mod window_folder;

@@ -3,13 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind, Rename};
 
 use crate::growing::GrowingFile;
+use crate::roomy::RoomyFile;
 use crate::trust::{Refused, check_folder, is_trusted_owner};
 
 /// The record's name in its folder.
@@ -56,15 +57,16 @@ pub enum RunFolderError {
 /// Each version of the record is first written whole to a second file, then the two files exchange
 /// names: at every moment, `run.json` is a whole record. Both files are overwritten in place rather
 /// than made anew, because replacing a file by rename makes ext4 write its data out at once
-/// (`auto_da_alloc`), and a measurement should not cause disk writes every second for days.
+/// (`auto_da_alloc`), and a measurement should not cause disk writes every second for days. Each keeps room on
+/// the disk for a version that is twice as long, so that nothing that fills it takes the run's end away.
 ///
 /// All files are made by this process in a folder that stays open, so that neither links nor a
 /// folder that was put in its place lead elsewhere.
 #[derive(Debug)]
 pub struct RunFiles {
     place: Place,
-    record: File,
-    next: File,
+    record: RoomyFile,
+    next: RoomyFile,
     /// Whether the file system can exchange names; if not, the record is replaced.
     exchanges: bool,
 }
@@ -88,7 +90,10 @@ impl RunFiles {
 
     /// The record and its spare. If several runs are started in one folder, the run that creates the
     /// spare gets the folder.
-    fn first_files(place: &mut Place, record: &[u8]) -> Result<(File, File), RunFolderError> {
+    fn first_files(
+        place: &mut Place,
+        record: &[u8],
+    ) -> Result<(RoomyFile, RoomyFile), RunFolderError> {
         let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
         let next = match place.folder.create(name(NEXT), FILE_MODE) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -107,7 +112,10 @@ impl RunFiles {
         let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
         let first = place.replace(record, Rename::New).map_err(|e| fault(RECORD, e))?;
         place.written.insert(0, RECORD);
-        Ok((first, next))
+        let mut files = (RoomyFile::new(first, record.len()), RoomyFile::new(next, 0));
+        files.0.keep_room(room_after(record));
+        files.1.keep_room(room_after(record));
+        Ok(files)
     }
 
     /// Makes a further file in the folder.
@@ -135,11 +143,12 @@ impl RunFiles {
     /// stays, whole.
     pub fn write(&mut self, record: &[u8]) -> io::Result<()> {
         if self.exchanges {
-            self.next.write_all_at(record, 0)?;
-            self.next.set_len(record.len() as u64)?;
+            self.next.overwrite(record)?;
             match self.place.folder.rename(name(NEXT), name(RECORD), Rename::Exchange) {
                 Ok(()) => {
                     std::mem::swap(&mut self.record, &mut self.next);
+                    self.record.keep_room(room_after(record));
+                    self.next.keep_room(room_after(record));
                     return Ok(());
                 }
                 // Not every file system can (NFS and FAT cannot).
@@ -147,7 +156,8 @@ impl RunFiles {
                 Err(e) => return Err(e),
             }
         }
-        self.record = self.place.replace(record, Rename::Over)?;
+        let file = self.place.replace(record, Rename::Over)?;
+        self.record = RoomyFile::new(file, record.len());
         Ok(())
     }
 
@@ -159,7 +169,7 @@ impl RunFiles {
     /// Writes the final record, removes what was needed only to get there, and returns where it is.
     /// On an error the version that was written last may be all that is there.
     pub fn finish(mut self, record: &[u8]) -> Result<PathBuf, RunFolderError> {
-        let written = self.write(record).and_then(|()| self.record.sync_all());
+        let written = self.write(record).and_then(|()| self.record.finish());
         // The spare file goes in any case: that frees the room for the record if there was none.
         let _ = self.place.folder.remove_file(name(NEXT));
         if let Err(first) = written {
@@ -169,6 +179,12 @@ impl RunFiles {
         }
         Ok(self.place.path)
     }
+}
+
+/// The room that both files keep once `record` is written, bytes: what others fill the disk with later can
+/// take no version that is at most twice as long.
+fn room_after(record: &[u8]) -> usize {
+    record.len().saturating_mul(2)
 }
 
 fn name(text: &str) -> &OsStr {

@@ -1,4 +1,4 @@
-//! Files: locks that die with their holder, exchange of names, free space.
+//! Files: locks that die with their holder, exchange of names, room on the disk.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -92,13 +92,23 @@ pub struct Room {
 
 /// How much room there is where `path` lies.
 pub fn room(path: &Path) -> io::Result<Room> {
+    let path = c_path(path)?;
+    // SAFETY: the string is live and ends in NUL, and the callee writes to what it is given.
+    room_by(|stat| unsafe { libc::statfs(path.as_ptr(), stat) })
+}
+
+/// How much room there is where `file` lies.
+pub fn room_beside(file: &File) -> io::Result<Room> {
+    // SAFETY: the descriptor is open for as long as `file` lives, and the callee writes to what it is given.
+    room_by(|stat| unsafe { libc::fstatfs(file.as_raw_fd(), stat) })
+}
+
+fn room_by(ask: impl FnOnce(*mut libc::statfs) -> libc::c_int) -> io::Result<Room> {
     const TMPFS: i64 = 0x0102_1994;
     const RAMFS: i64 = 0x8584_58f6;
-    let path = c_path(path)?;
     // SAFETY: `statfs` is plain integers, for which zero is a value.
     let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the string is live and ends in NUL, `stat` is live and writable.
-    checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) })?;
+    checked(ask(&raw mut stat))?;
     let block = u64::try_from(stat.f_bsize).unwrap_or(0);
     // The field is i64 or u32, depending on the target.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
@@ -111,6 +121,36 @@ pub fn room(path: &Path) -> io::Result<Room> {
         files: if stat.f_files == 0 { u64::MAX } else { stat.f_ffree },
         in_memory,
     })
+}
+
+/// Keeps room on the disk for the first `bytes` of `file`, whose length stays as it is.
+///
+/// # Errors
+/// If there is not so much room, or the file system cannot keep any (NFS).
+pub fn keep_room(file: &File, bytes: u64) -> io::Result<()> {
+    allocate(file, libc::FALLOC_FL_KEEP_SIZE, 0, bytes)
+}
+
+/// Gives back the room that is kept behind the end of `file`.
+///
+/// # Errors
+/// If the file cannot be changed.
+pub fn give_room_back(file: &File) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    // ext4, XFS and Btrfs let go of it when they are told the length that the file has.
+    file.set_len(length)?;
+    // tmpfs does not, but makes a hole there; where that cannot be made, the above has done.
+    let rest = (i64::MAX as u64).saturating_sub(length);
+    let _ = allocate(file, libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE, length, rest);
+    Ok(())
+}
+
+fn allocate(file: &File, mode: libc::c_int, offset: u64, bytes: u64) -> io::Result<()> {
+    let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+    let offset = libc::off_t::try_from(offset).map_err(too_large)?;
+    let bytes = libc::off_t::try_from(bytes).map_err(too_large)?;
+    // SAFETY: integers only, and the descriptor is open for as long as `file` lives.
+    checked(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, bytes) }).map(drop)
 }
 
 pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
@@ -126,6 +166,30 @@ pub fn effective_user() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kept_room_is_on_the_disk_and_can_be_given_back() {
+        use std::os::unix::fs::MetadataExt;
+        let path = std::env::temp_dir().join(format!("wakescope-room-{}", std::process::id()));
+        std::fs::write(&path, "four").unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let found = || file.metadata().map(|m| (m.len(), m.blocks() * 512)).unwrap();
+        let before = found();
+        match keep_room(&file, 100_000) {
+            Ok(()) => {
+                assert!(found().0 == 4 && found().1 >= 100_000, "{:?}", found());
+                give_room_back(&file).unwrap();
+                file.sync_all().unwrap();
+                let after = found();
+                assert!(after.0 == 4 && after.1 <= before.1.max(8_192), "{before:?} {after:?}");
+            }
+            Err(why) => {
+                let name = "kept_room_is_on_the_disk_and_can_be_given_back";
+                wakescope_testing::skip(name, &why.to_string());
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
 
     #[test]
     fn a_lock_is_exclusive_and_ends_with_its_file() {

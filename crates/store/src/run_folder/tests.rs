@@ -2,6 +2,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::sync::Barrier;
 
 use wakescope_sys::file::effective_user;
+use wakescope_testing::Disk;
 
 use super::*;
 
@@ -42,6 +43,33 @@ fn read(folder: &Path) -> String {
 
 fn create(path: &Path) -> Result<RunFiles, RunFolderError> {
     RunFiles::create(Some(path), "", b"first")
+}
+
+#[test]
+fn a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length() {
+    let scratch = Scratch::new("room");
+    let name = "a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length";
+    let Some(_disk) = Disk::mount(&scratch.0, "size=16m", name) else { return };
+    let folder = scratch.path("run");
+    let mut files = create(&folder).unwrap();
+    let mut length = 256 << 10;
+    for _ in 0..3 {
+        files.write(&vec![b'1'; length]).unwrap();
+        length *= 2;
+    }
+    let mut filler = File::create(scratch.path("filler")).unwrap();
+    while filler.write_all(&[1; 4096]).is_ok() {}
+    // In turn into the one file and the other.
+    files.write(&vec![b'2'; length]).unwrap();
+    files.write(&vec![b'3'; length + 1]).unwrap_err();
+    files.write(&vec![b'3'; length / 2]).unwrap();
+    assert_eq!(read(&folder), "3".repeat(length / 2));
+    let last = vec![b'4'; length];
+    files.finish(&last).unwrap();
+    assert_eq!(fs::read(folder.join(RECORD)).unwrap(), last);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "only the record is left");
+    let taken = fs::metadata(folder.join(RECORD)).unwrap().blocks() * 512;
+    assert!(taken < length as u64 + (16 << 10), "{taken} bytes for {length}");
 }
 
 #[test]
