@@ -133,7 +133,11 @@ impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
 
     /// Whether the request was answered; otherwise it was refused.
     fn serve(&self, stream: &TcpStream) -> io::Result<bool> {
+        let is_for_this_machine = stream.local_addr()?.ip().is_loopback();
         let request = match read_request(stream)? {
+            Ok(request) if is_for_this_machine && request.names_a_site() => {
+                Err(Refusal::ANOTHER_HOST)
+            }
             Ok(request) if request.path != self.path => Err(Refusal::NOT_FOUND),
             other => other,
         };

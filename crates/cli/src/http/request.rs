@@ -1,5 +1,7 @@
 //! The head of a request of HTTP/1.1.
 
+use std::net::Ipv4Addr;
+
 /// The longest head, and the longest line with its method and path, bytes.
 const LONGEST_HEAD: usize = 8 << 10;
 const LONGEST_LINE: usize = 1 << 10;
@@ -10,6 +12,24 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// What the client takes; empty where it does not say.
     pub(crate) accept: String,
+    /// The machine that it was sent to, with a port or without; empty where it does not say.
+    pub(crate) host: String,
+}
+
+impl Request {
+    /// Whether it may come from a page of the web whose name was given the address of this machine (DNS
+    /// rebinding): such a page can read what only this machine can. An address is no name, and nobody on the web
+    /// has one without a dot.
+    pub(crate) fn names_a_site(&self) -> bool {
+        let host = self.host.as_str();
+        if host.starts_with('[') {
+            return false;
+        }
+        let name = host.split_once(':').map_or(host, |(name, _)| name);
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let is_here = name.to_ascii_lowercase().ends_with(".localhost");
+        name.contains('.') && !is_here && name.parse::<Ipv4Addr>().is_err()
+    }
 }
 
 /// Why a request is not answered.
@@ -26,6 +46,7 @@ impl Refusal {
     pub(crate) const TOO_SLOW: Self = Self::of("408 Request Timeout");
     pub(crate) const BUSY: Self =
         Self { status: "503 Service Unavailable", header: "Retry-After: 1\r\n" };
+    pub(crate) const ANOTHER_HOST: Self = Self::of("421 Misdirected Request");
     const ODD: Self = Self::of("400 Bad Request");
     const NO_GET: Self = Self { status: "405 Method Not Allowed", header: "Allow: GET\r\n" };
     const BODY: Self = Self::of("413 Content Too Large");
@@ -61,7 +82,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
     }
     let mut lines = head.split("\r\n");
     let (path, is_1_1) = parse_line(lines.next().unwrap_or_default())?;
-    Ok(Some(Request { path, accept: parse_headers(lines, is_1_1)? }))
+    let (accept, host) = parse_headers(lines, is_1_1)?;
+    Ok(Some(Request { path, accept, host }))
 }
 
 /// The path, and whether the version is 1.1.
@@ -87,13 +109,13 @@ fn parse_line(line: &str) -> Result<(String, bool), Refusal> {
     Ok((target.to_owned(), is_1_1))
 }
 
-/// What the client takes. Refuses what could be understood in two ways.
+/// What the client takes, and whom it asks. Refuses what could be understood in two ways.
 fn parse_headers<'a>(
     lines: impl Iterator<Item = &'a str>,
     is_1_1: bool,
-) -> Result<String, Refusal> {
+) -> Result<(String, String), Refusal> {
     let mut accept: Vec<&str> = Vec::new();
-    let mut hosts = 0;
+    let mut host = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::ODD)?;
         let is_token =
@@ -103,16 +125,17 @@ fn parse_headers<'a>(
         }
         match name.to_ascii_lowercase().as_str() {
             "accept" => accept.push(value.trim()),
-            "host" => hosts += 1,
+            "host" if host.is_some() => return Err(Refusal::ODD),
+            "host" => host = Some(value.trim()),
             "content-length" if value.trim() != "0" => return Err(Refusal::BODY),
             "transfer-encoding" => return Err(Refusal::BODY),
             _ => {}
         }
     }
-    if hosts > 1 || (is_1_1 && hosts == 0) {
-        return Err(Refusal::ODD);
+    match host {
+        None if is_1_1 => Err(Refusal::ODD),
+        host => Ok((accept.join(","), host.unwrap_or_default().to_owned())),
     }
-    Ok(accept.join(","))
 }
 
 #[cfg(test)]
@@ -172,12 +195,38 @@ mod tests {
     }
 
     #[test]
+    fn names_of_the_web_are_told_from_those_of_machines_nearby() {
+        for (host, want) in [
+            ("", false),
+            ("127.0.0.1", false),
+            ("127.0.0.1:9464", false),
+            ("10.1.2.3:9464", false),
+            ("[::1]:9464", false),
+            ("localhost:9464", false),
+            ("LOCALHOST.", false),
+            ("a.LocalHost:9464", false),
+            ("node7:9464", false),
+            ("rebound.example", true),
+            ("rebound.example:9464", true),
+            ("rebound.example.", true),
+            ("127.0.0.1.example", true),
+            ("localhost.example", true),
+            ("notlocalhost.x", true),
+        ] {
+            let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let request = parse(text.as_bytes()).unwrap().unwrap();
+            assert_eq!((request.names_a_site(), request.host.as_str()), (want, host));
+        }
+    }
+
+    #[test]
     fn fuzz_requests() {
         let seed =
             b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;q=0.5,*/*;q=0.1\r\n\r\n";
         fuzz("request", &[seed.to_vec()], |bytes| {
             if let Ok(Some(request)) = parse(bytes) {
                 let _ = wakescope_formats::metrics::Form::accepted(&request.accept);
+                let _ = request.names_a_site();
             }
         });
     }

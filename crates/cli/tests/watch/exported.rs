@@ -122,6 +122,7 @@ fn odd_and_idle_clients_hold_nobody_up() {
         (format!("GET /metrics {rest}\r\n"), "200 OK"),
         (format!("GET / {rest}\r\n"), "404 Not Found"),
         (format!("GET /metrics/../etc/passwd {rest}\r\n"), "404 Not Found"),
+        ("GET /metrics HTTP/1.1\r\nHost: a.example:80\r\n\r\n".into(), "421 Misdirected Request"),
         (format!("POST /metrics {rest}Content-Length: 3\r\n\r\nabc"), "405 Method Not Allowed"),
         (format!("GET /metrics {rest}Content-Length: 3\r\n\r\nabc"), "413 Content Too Large"),
         ("\x16\x03\x01".into(), "400 Bad Request"),
