@@ -247,6 +247,22 @@ fn colour_repeats_what_the_words_say() {
 }
 
 #[test]
+fn without_utf8_no_view_has_a_character_that_is_not_known() {
+    let views: [&[Key]; 4] =
+        [&[], &[Key::Enter], &[Key::Down, Key::Char('a'), Key::Enter], &[Key::Char('c')]];
+    for keys in views {
+        let mut live = live();
+        press(&mut live, keys);
+        let shown = text(&live, WIDE, PLAIN);
+        let in_ascii = text(&live, WIDE, Look { ascii: true, ..PLAIN });
+        assert!(!shown.is_ascii() && in_ascii.is_ascii(), "{in_ascii}");
+        for (c, instead) in shown.chars().zip(in_ascii.chars()) {
+            assert!(instead != '?' || matches!(c, '?' | '\u{fffd}'), "{c:?} in {shown}");
+        }
+    }
+}
+
+#[test]
 fn any_size_and_any_key_give_a_frame_that_fits() {
     let mut live = live();
     let mut many = window();
