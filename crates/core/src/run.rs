@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audio::Audio;
 use crate::distribution::Distribution;
-use crate::explain::{
-    CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step, TrueShare,
-};
+use crate::explain::{CauseRow, ComponentTable, Explanation, NetOfSteal, Ranking};
 use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
@@ -26,6 +23,15 @@ use crate::stated::Quantile;
 use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
 use crate::unknown::{Unknown, keep_unknown};
+
+mod episode;
+mod reading;
+mod thread;
+
+pub use episode::Episode;
+use reading::Head;
+pub use reading::{MadeBy, RunError};
+pub use thread::{Overflow, Spin, Thread};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.run/2";
@@ -117,94 +123,6 @@ pub struct Run {
 
 keep_unknown!(Run);
 
-/// The result of one probe thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Thread {
-    /// The CPU it measured; `null` if it was not bound to one.
-    pub cpu: Option<u32>,
-    /// Expiries that had no wakeup of their own.
-    pub missed: u64,
-    /// Samples that were taken but could not be written to the sample file.
-    pub lost: u64,
-    /// Wakeups on another CPU.
-    #[serde(default)]
-    pub migrated: u64,
-    /// Stimuli that came before the thread slept: they are no wakeups.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub not_asleep: u64,
-    /// Stimuli that were left out, since the waker was late itself.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub skipped: u64,
-    /// How much later than stated the expiries may have been: the latencies are overstated by that at
-    /// most.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub due_uncertainty_ns: u64,
-    /// Page faults while measuring, minor and major.
-    #[serde(default)]
-    pub page_faults: u64,
-    /// What a loop that never sleeps did; `None` if the probe slept, or the loop has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spin: Option<Spin>,
-    /// How the kernel's own time stamps divide the wakeup latencies; `None` where it gives none, or the
-    /// run has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel_stamps: Option<KernelStamps>,
-    /// One value per wakeup.
-    pub woken: Distribution,
-    /// One value per expiry, also of those that a late wakeup swallowed.
-    pub expiries: Distribution,
-    /// How the times between wakeups deviate from the interval; `None` where there is no interval, or
-    /// it was not recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval_deviation: Option<IntervalDeviation>,
-    /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maxima: Option<Maxima>,
-    /// What came of a virtual sound card; `None` if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audio: Option<Audio>,
-    /// Where another program's histogram ended; `None` where it did not or that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overflow: Option<Overflow>,
-}
-
-impl Thread {
-    /// Its histograms, in the order in which they are written.
-    fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
-        let of_intervals = self.interval_deviation.iter_mut();
-        let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
-        let of_audio = self.audio.iter_mut().flat_map(Audio::distributions_mut);
-        let own = [&mut self.woken, &mut self.expiries];
-        let all = own.into_iter().chain(of_intervals).chain(of_audio);
-        all.map(|distribution| &mut distribution.histogram)
-    }
-
-    /// All that it has over time, in the order in which a record holds them.
-    pub(crate) fn maxima_mut(&mut self) -> impl Iterator<Item = &mut Maxima> {
-        let of_audio = self.audio.iter_mut().flat_map(Audio::maxima_mut);
-        self.maxima.iter_mut().chain(of_audio)
-    }
-}
-
-/// What a loop that never sleeps did beside its gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spin {
-    /// How often it read the clock.
-    pub loops: u64,
-    /// From the start of the run to its last reading: gaps within that time are known.
-    pub observed_ns: u64,
-}
-
-/// The end of another program's histogram, and the samples beyond it, of which only the bounds are
-/// known: they are in the last bucket of `woken`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Overflow {
-    /// Where it ended: it had rows for what is less than that.
-    pub from_ns: u64,
-    /// How many samples have no row.
-    pub count: u64,
-}
-
 /// What a load did while wakeups were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
@@ -247,69 +165,6 @@ impl LoadResult {
     }
 }
 
-/// One late wakeup.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
-pub struct Episode {
-    /// Where.
-    pub cpu: Option<u32>,
-    /// When it was due, from the start of the run.
-    pub expiry_ns: u64,
-    /// How late it was.
-    pub wakeup_latency_ns: u64,
-    /// Expiries that it swallowed.
-    #[serde(default)]
-    pub missed: u64,
-    /// What it was made of, if it was explained.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub components: Option<Components>,
-    /// What its time was blamed on, the largest share first, if it was explained. The shares add up to the
-    /// wakeup latency.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blame: Vec<Share>,
-    /// What its time truly went to, the largest share first, if a simulation knows that. The shares add up
-    /// to the wakeup latency.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub truth: Vec<TrueShare>,
-    /// How much of its lateness was stolen by the clock of its CPU, if it was explained; `None` if it
-    /// was nothing, or there is no such clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stolen_ns: Option<u64>,
-    /// What happened, in order of time, if it was explained.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<Step>,
-    /// Keys that this version does not know. They are kept.
-    #[serde(skip)]
-    pub other: Unknown,
-}
-
-keep_unknown!(Episode);
-
-impl Episode {
-    /// What is wrong with its explanation, if anything.
-    fn fault(&self) -> Option<String> {
-        let latency_ns = self.wakeup_latency_ns;
-        let parts = self.components.map(|c| c.checked_total_ns());
-        if parts.is_some_and(|sum| sum != Some(latency_ns)) {
-            return Some(format!("its components do not add up to {latency_ns} ns"));
-        }
-        let differs = |shares: Vec<u64>| {
-            let sum = shares.iter().try_fold(0_u64, |sum, &ns| sum.checked_add(ns));
-            !shares.is_empty() && sum != Some(latency_ns)
-        };
-        differs(self.blame.iter().map(|share| share.ns).collect())
-            .then(|| format!("its shares of blame do not add up to {latency_ns} ns"))
-            .or_else(|| {
-                differs(self.truth.iter().map(|share| share.ns).collect())
-                    .then(|| format!("the shares of its truth do not add up to {latency_ns} ns"))
-            })
-            .or_else(|| {
-                let stolen_ns = self.stolen_ns.filter(|&stolen_ns| stolen_ns > latency_ns)?;
-                Some(format!("{stolen_ns} ns of its {latency_ns} ns were stolen"))
-            })
-    }
-}
-
 /// Figures over all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -334,94 +189,6 @@ pub struct Summary {
     /// At 95 %, one expiry later than `max_ns` in each such span is not excluded. Where it is known how
     /// late ones come in bursts, that is counted (see docs/tail.md).
     pub not_excluded_every_ns: Option<u64>,
-}
-
-/// Why a run record cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Not JSON, or not shaped as a run.
-    #[error("this is not a complete run record: {0}")]
-    Malformed(serde_json::Error),
-    /// Another schema than this version reads.
-    #[error(
-        "the record has schema `{0}`, this wakescope reads `{SCHEMA}`; \
-         use the version that wrote it, or a newer one"
-    )]
-    Schema(String),
-    /// The schema of an earlier version.
-    #[error(
-        "the record has schema `{schema}`: it was measured with an earlier version of \
-         wakescope, and this one reads `{SCHEMA}`"
-    )]
-    Earlier {
-        /// Which.
-        schema: String,
-        /// What made the record.
-        made_by: MadeBy,
-    },
-    /// JSON of the right shape that contradicts itself.
-    #[error("the record contradicts itself: {0}")]
-    Inconsistent(String),
-}
-
-/// The command that made a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MadeBy {
-    /// `wakescope measure`
-    Measure,
-    /// `wakescope explain`
-    Explain,
-    /// `wakescope import`
-    Import,
-}
-
-/// Schemas of earlier versions.
-const EARLIER: [&str; 1] = ["wakescope.run/1"];
-
-/// What is read first, on its own: the record of another version need not have the shape that we know.
-#[derive(Deserialize)]
-#[serde(expecting = "an object with a schema")]
-struct Head {
-    schema: String,
-    #[serde(default)]
-    explanation: Option<serde::de::IgnoredAny>,
-    #[serde(default)]
-    source: Option<serde::de::IgnoredAny>,
-}
-
-impl Head {
-    /// Why a record that begins so cannot be read, if it cannot.
-    fn fault(&self) -> Option<RunError> {
-        let made_by = match (&self.source, &self.explanation) {
-            (Some(_), _) => MadeBy::Import,
-            (None, Some(_)) => MadeBy::Explain,
-            (None, None) => MadeBy::Measure,
-        };
-        let schema: String = self.schema.chars().take(80).collect();
-        match self.schema.as_str() {
-            SCHEMA => None,
-            earlier if EARLIER.contains(&earlier) => Some(RunError::Earlier { schema, made_by }),
-            _ => Some(RunError::Schema(schema)),
-        }
-    }
-}
-
-impl RunError {
-    /// What to do about it, if anything but to use another record.
-    pub fn remedy(&self) -> Option<&'static str> {
-        match self {
-            Self::Earlier { made_by: MadeBy::Measure, .. } => {
-                Some("measure again with `wakescope measure`")
-            }
-            Self::Earlier { made_by: MadeBy::Explain, .. } => {
-                Some("measure again with `wakescope explain`")
-            }
-            Self::Earlier { made_by: MadeBy::Import, .. } => {
-                Some("import the other program's file again with `wakescope import`")
-            }
-            Self::Malformed(_) | Self::Schema(_) | Self::Inconsistent(_) => None,
-        }
-    }
 }
 
 impl Run {
@@ -593,208 +360,5 @@ impl Run {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::explain::{Culprit, Frame, StepEvent};
-    use crate::finding::Verdict;
-    use proptest::prelude::*;
-
-    fn distribution(samples: &[u64]) -> Distribution {
-        Distribution {
-            count: samples.len() as u64,
-            min_ns: samples.iter().min().copied(),
-            max_ns: samples.iter().max().copied(),
-            max_at_ns: samples.first().copied(),
-            sum_ns: samples.iter().fold(0, |sum, &s| sum.saturating_add(s)),
-            histogram: Histogram::of(samples.iter().copied()),
-            stated: None,
-        }
-    }
-
-    fn softirq(name: &str) -> StepEvent {
-        StepEvent::Softirq { name: name.into() }
-    }
-
-    /// A wakeup 40 ns late, and why.
-    fn explained(text: &str) -> Episode {
-        let share = |ns| Share {
-            ns,
-            culprit: Culprit::interrupt(text),
-            frames: vec![Frame::in_function(text, ns)],
-            ..Default::default()
-        };
-        Episode {
-            wakeup_latency_ns: 40,
-            components: Some(Components {
-                irq_latency_ns: 9,
-                sched_duration_ns: Some(31),
-                ..Default::default()
-            }),
-            blame: vec![share(30), share(10)],
-            timeline: vec![Step { event: softirq(text), ..Default::default() }],
-            ..Default::default()
-        }
-    }
-
-    /// A run of these samples, with `text` in places where text comes from elsewhere.
-    pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
-        let threads = cpus.iter().map(|samples| {
-            let d = distribution(samples);
-            Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() }
-        });
-        let later = serde_json::json!({"count": 0, "histogram": [], "text": text});
-        let mut run = Run {
-            schema: SCHEMA.into(),
-            id: text.into(),
-            started: String::new(),
-            duration_ns: 1,
-            origin_ns: 0,
-            time_domain: TimeDomain::Real,
-            seed: 1,
-            state: State::Complete,
-            host: Host { cmdline: text.into(), ..Default::default() },
-            plan: Plan { interval_ns: 1_000_000, ..Default::default() },
-            validity: Validity { verdict: Verdict::Valid, findings: Vec::new() },
-            threads: threads.collect(),
-            worst: vec![explained(text)],
-            explanation: Some(Explanation { above: text.into(), ..Default::default() }),
-            components: Some(ComponentTable {
-                sched_duration: Some(distribution(&[31])),
-                ..Default::default()
-            }),
-            causes: vec![CauseRow {
-                culprit: Culprit::interrupt(text),
-                share: 1.0,
-                ..Default::default()
-            }],
-            other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
-            ..Default::default()
-        };
-        run.summarize();
-        run
-    }
-
-    proptest! {
-        #[test]
-        fn a_record_is_read_as_it_was_written(
-            cpus in prop::collection::vec(prop::collection::vec(0_u64..1 << 40, 0..20), 0..4),
-            text in "\\PC{0,16}",
-        ) {
-            let run = run_with(&cpus, &text);
-            let json = run.to_json();
-            prop_assert_eq!(Run::from_json(json.as_bytes()).unwrap(), run);
-        }
-
-        #[test]
-        fn damaged_records_are_refused_or_consistent(
-            at in any::<prop::sample::Index>(),
-            byte in any::<u8>(),
-            cut in any::<bool>(),
-        ) {
-            let mut json = run_with(&[vec![5_000, 7_000, 7_000]], "x").to_json().into_bytes();
-            let at = at.index(json.len());
-            if cut { json.truncate(at) } else { json[at] = byte }
-            if let Ok(run) = Run::from_json(&json) {
-                prop_assert!(!cut && run.threads.iter().all(|t| t.woken.fault().is_none()));
-            }
-        }
-    }
-
-    #[test]
-    fn records_of_an_earlier_version_are_refused_with_how_to_make_them_anew() {
-        let measure = "measure again with `wakescope measure`";
-        for (rest, want) in [
-            ("", measure),
-            (r#", "explanation": {"modules": 7}"#, "measure again with `wakescope explain`"),
-            (r#", "explanation": null"#, measure),
-            (r#", "source": {"tool": "x"}"#, "import the other program's file again with"),
-        ] {
-            let text =
-                format!(r#"{{"schema": "wakescope.run/1", "threads": "as they were"{rest}}}"#);
-            let e = Run::from_json(text.as_bytes()).unwrap_err();
-            assert!(e.remedy().unwrap().starts_with(want), "{rest}: {e:?}");
-            let said = e.to_string();
-            assert!(said.starts_with("the record has schema `wakescope.run/1`: it was "), "{said}");
-            assert!(
-                said.ends_with(
-                    "earlier version of wakescope, and this one reads `wakescope.run/2`"
-                )
-            );
-        }
-    }
-
-    #[track_caller]
-    fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
-        let mut json = serde_json::to_value(run_with(&[vec![5_000, 7_000]], "x")).unwrap();
-        change(&mut json);
-        let e = Run::from_json(json.to_string().as_bytes()).unwrap_err().to_string();
-        assert!(e.contains(want), "{e}");
-    }
-
-    #[test]
-    fn what_cannot_be_trusted_is_refused_with_the_reason() {
-        check(
-            |j| j["schema"] = "wakescope.run/3".into(),
-            "schema `wakescope.run/3`, this wakescope reads `wakescope.run/2`; use the version that",
-        );
-        check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
-        check(
-            |j| j["threads"][0]["overflow"] = serde_json::json!({"from_ns": 5, "count": 3}),
-            "3 samples beyond the histogram, of 2",
-        );
-        check(
-            |j| j["threads"][0]["missed"] = 1.into(),
-            "2 expiries are not 2 wakeups and 1 missed",
-        );
-        check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
-        check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a complete run record");
-        let many = |j: &mut serde_json::Value| {
-            for kind in ["woken", "expiries"] {
-                let d = &mut j["threads"][0][kind];
-                d["histogram"][0][2] = (u64::MAX - 1).into();
-                d["count"] = u64::MAX.into();
-            }
-            let thread = j["threads"][0].clone();
-            j["threads"].as_array_mut().unwrap().push(thread);
-        };
-        check(many, "add up to more than 2^64");
-        check(
-            |j| j["worst"][0]["components"]["irq_latency_ns"] = 31.into(),
-            "worst[0]: its components",
-        );
-        check(|j| j["worst"][0]["stolen_ns"] = 1_000_000_000.into(), "1000000000 ns of its");
-        check(
-            |j| {
-                let worst = j["worst"].clone();
-                let causes = j["causes"].clone();
-                j["net_of_steal"] = serde_json::json!({
-                    "above_ns": 1, "above": "1ns", "late": 1, "explained": 1,
-                    "late_not_followed": 0, "unexplained_ns": 0, "causes": causes, "worst": worst,
-                });
-                j["net_of_steal"]["worst"][0]["components"]["irq_latency_ns"] = 31.into();
-            },
-            "net_of_steal.worst[0]: its components",
-        );
-        check(
-            |j| j["worst"][0]["blame"][1]["ns"] = u64::MAX.into(),
-            "worst[0]: its shares of blame",
-        );
-        check(
-            |j| j["components"]["sched_latency"]["count"] = 3.into(),
-            "sched_latency: count is 3",
-        );
-        check(|j| j["components"]["sched_duration"]["count"] = 3.into(), "sched_duration: count");
-        check(|j| j["causes"][0]["share"] = 1.5.into(), "causes[0]: a share of 1.5");
-        assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
-        assert!(
-            Run::from_json("[".repeat(100_000).as_bytes()).is_err(),
-            "deep nesting is no crash"
-        );
-    }
-}
+pub(crate) mod tests;

@@ -1,0 +1,182 @@
+use super::*;
+use crate::explain::{Components, Culprit, Frame, Share, Step, StepEvent};
+use crate::finding::Verdict;
+use proptest::prelude::*;
+
+fn distribution(samples: &[u64]) -> Distribution {
+    Distribution {
+        count: samples.len() as u64,
+        min_ns: samples.iter().min().copied(),
+        max_ns: samples.iter().max().copied(),
+        max_at_ns: samples.first().copied(),
+        sum_ns: samples.iter().fold(0, |sum, &s| sum.saturating_add(s)),
+        histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
+    }
+}
+
+fn softirq(name: &str) -> StepEvent {
+    StepEvent::Softirq { name: name.into() }
+}
+
+/// A wakeup 40 ns late, and why.
+fn explained(text: &str) -> Episode {
+    let share = |ns| Share {
+        ns,
+        culprit: Culprit::interrupt(text),
+        frames: vec![Frame::in_function(text, ns)],
+        ..Default::default()
+    };
+    Episode {
+        wakeup_latency_ns: 40,
+        components: Some(Components {
+            irq_latency_ns: 9,
+            sched_duration_ns: Some(31),
+            ..Default::default()
+        }),
+        blame: vec![share(30), share(10)],
+        timeline: vec![Step { event: softirq(text), ..Default::default() }],
+        ..Default::default()
+    }
+}
+
+/// A run of these samples, with `text` in places where text comes from elsewhere.
+pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
+    let threads = cpus.iter().map(|samples| {
+        let d = distribution(samples);
+        Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() }
+    });
+    let later = serde_json::json!({"count": 0, "histogram": [], "text": text});
+    let mut run = Run {
+        schema: SCHEMA.into(),
+        id: text.into(),
+        started: String::new(),
+        duration_ns: 1,
+        origin_ns: 0,
+        time_domain: TimeDomain::Real,
+        seed: 1,
+        state: State::Complete,
+        host: Host { cmdline: text.into(), ..Default::default() },
+        plan: Plan { interval_ns: 1_000_000, ..Default::default() },
+        validity: Validity { verdict: Verdict::Valid, findings: Vec::new() },
+        threads: threads.collect(),
+        worst: vec![explained(text)],
+        explanation: Some(Explanation { above: text.into(), ..Default::default() }),
+        components: Some(ComponentTable {
+            sched_duration: Some(distribution(&[31])),
+            ..Default::default()
+        }),
+        causes: vec![CauseRow {
+            culprit: Culprit::interrupt(text),
+            share: 1.0,
+            ..Default::default()
+        }],
+        other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
+        ..Default::default()
+    };
+    run.summarize();
+    run
+}
+
+proptest! {
+    #[test]
+    fn a_record_is_read_as_it_was_written(
+        cpus in prop::collection::vec(prop::collection::vec(0_u64..1 << 40, 0..20), 0..4),
+        text in "\\PC{0,16}",
+    ) {
+        let run = run_with(&cpus, &text);
+        let json = run.to_json();
+        prop_assert_eq!(Run::from_json(json.as_bytes()).unwrap(), run);
+    }
+
+    #[test]
+    fn damaged_records_are_refused_or_consistent(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
+        let mut json = run_with(&[vec![5_000, 7_000, 7_000]], "x").to_json().into_bytes();
+        let at = at.index(json.len());
+        if cut { json.truncate(at) } else { json[at] = byte }
+        if let Ok(run) = Run::from_json(&json) {
+            prop_assert!(!cut && run.threads.iter().all(|t| t.woken.fault().is_none()));
+        }
+    }
+}
+
+#[test]
+fn records_of_an_earlier_version_are_refused_with_how_to_make_them_anew() {
+    let measure = "measure again with `wakescope measure`";
+    for (rest, want) in [
+        ("", measure),
+        (r#", "explanation": {"modules": 7}"#, "measure again with `wakescope explain`"),
+        (r#", "explanation": null"#, measure),
+        (r#", "source": {"tool": "x"}"#, "import the other program's file again with"),
+    ] {
+        let text = format!(r#"{{"schema": "wakescope.run/1", "threads": "as they were"{rest}}}"#);
+        let e = Run::from_json(text.as_bytes()).unwrap_err();
+        assert!(e.remedy().unwrap().starts_with(want), "{rest}: {e:?}");
+        let said = e.to_string();
+        assert!(said.starts_with("the record has schema `wakescope.run/1`: it was "), "{said}");
+        assert!(
+            said.ends_with("earlier version of wakescope, and this one reads `wakescope.run/2`")
+        );
+    }
+}
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
+    let mut json = serde_json::to_value(run_with(&[vec![5_000, 7_000]], "x")).unwrap();
+    change(&mut json);
+    let e = Run::from_json(json.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(e.contains(want), "{e}");
+}
+
+#[test]
+fn what_cannot_be_trusted_is_refused_with_the_reason() {
+    check(
+        |j| j["schema"] = "wakescope.run/3".into(),
+        "schema `wakescope.run/3`, this wakescope reads `wakescope.run/2`; use the version that",
+    );
+    check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
+    check(
+        |j| j["threads"][0]["overflow"] = serde_json::json!({"from_ns": 5, "count": 3}),
+        "3 samples beyond the histogram, of 2",
+    );
+    check(|j| j["threads"][0]["missed"] = 1.into(), "2 expiries are not 2 wakeups and 1 missed");
+    check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
+    check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a complete run record");
+    let many = |j: &mut serde_json::Value| {
+        for kind in ["woken", "expiries"] {
+            let d = &mut j["threads"][0][kind];
+            d["histogram"][0][2] = (u64::MAX - 1).into();
+            d["count"] = u64::MAX.into();
+        }
+        let thread = j["threads"][0].clone();
+        j["threads"].as_array_mut().unwrap().push(thread);
+    };
+    check(many, "add up to more than 2^64");
+    check(
+        |j| j["worst"][0]["components"]["irq_latency_ns"] = 31.into(),
+        "worst[0]: its components",
+    );
+    check(|j| j["worst"][0]["stolen_ns"] = 1_000_000_000.into(), "1000000000 ns of its");
+    check(
+        |j| {
+            let worst = j["worst"].clone();
+            let causes = j["causes"].clone();
+            j["net_of_steal"] = serde_json::json!({
+                "above_ns": 1, "above": "1ns", "late": 1, "explained": 1,
+                "late_not_followed": 0, "unexplained_ns": 0, "causes": causes, "worst": worst,
+            });
+            j["net_of_steal"]["worst"][0]["components"]["irq_latency_ns"] = 31.into();
+        },
+        "net_of_steal.worst[0]: its components",
+    );
+    check(|j| j["worst"][0]["blame"][1]["ns"] = u64::MAX.into(), "worst[0]: its shares of blame");
+    check(|j| j["components"]["sched_latency"]["count"] = 3.into(), "sched_latency: count is 3");
+    check(|j| j["components"]["sched_duration"]["count"] = 3.into(), "sched_duration: count");
+    check(|j| j["causes"][0]["share"] = 1.5.into(), "causes[0]: a share of 1.5");
+    assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
+    assert!(Run::from_json("[".repeat(100_000).as_bytes()).is_err(), "deep nesting is no crash");
+}
