@@ -53,6 +53,7 @@ impl Seen {
 struct Under {
     entered_ns: u64,
     handled_ns: Option<u64>,
+    left_ns: Option<u64>,
     schedule_ns: Option<u64>,
     is_on: bool,
     /// How long interrupts took since then, ns.
@@ -284,6 +285,10 @@ impl<'a> Follower<'a> {
 
     /// Follows the probe's own wakeups.
     fn wakeup(&mut self, edge: &Edge, before: State) {
+        let is_left = matches!(edge.what, EdgeKind::Leave { .. } | EdgeKind::Schedule);
+        if let Some(under) = self.under.as_mut().filter(|of| is_left && of.handled_ns.is_some()) {
+            under.left_ns = under.left_ns.or(Some(edge.at_ns));
+        }
         match edge.what {
             EdgeKind::Wake(id) if self.is_probe(self.edges.task(Some(id))) => {
                 let Some(&entered_ns) = self.entered.last() else { return };
@@ -341,11 +346,13 @@ impl<'a> Follower<'a> {
     /// A wakeup of the probe that was under way is over. `ran_ns`: see [`OwnWakeup::ran_ns`].
     fn finish(&mut self, ran_ns: Option<(u64, u64)>) {
         let Some(under) = self.under.take() else { return };
-        let Under { entered_ns, handled_ns: Some(handled_ns), interrupted_ns, .. } = under else {
+        let Under { entered_ns, handled_ns: Some(handled_ns), left_ns, interrupted_ns, .. } = under
+        else {
             return;
         };
+        let left_ns = left_ns.unwrap_or(handled_ns);
         let ran_ns = ran_ns.filter(|(schedule_ns, _)| handled_ns <= *schedule_ns);
-        self.out.own.push(OwnWakeup { entered_ns, handled_ns, ran_ns, interrupted_ns });
+        self.out.own.push(OwnWakeup { entered_ns, handled_ns, left_ns, ran_ns, interrupted_ns });
     }
 
     fn sections(&mut self, edge: &Edge, before: State) {

@@ -73,6 +73,7 @@ mod tests {
         let own = |entered_ns, handled_ns| OwnWakeup {
             entered_ns,
             handled_ns,
+            left_ns: handled_ns + 5,
             ran_ns: Some((handled_ns + 5, handled_ns + 10)),
             interrupted_ns: 0,
         };

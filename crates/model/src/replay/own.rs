@@ -11,6 +11,8 @@ pub struct OwnWakeup {
     pub entered_ns: u64,
     /// When that one's handler was through, ns.
     pub handled_ns: u64,
+    /// When the interrupt was left, or called the scheduler, ns.
+    pub left_ns: u64,
     /// When the scheduler was entered, and when the probe read the clock, ns; `None` if one of both was not seen.
     pub ran_ns: Option<(u64, u64)>,
     /// How long interrupts took between these two, with the softirqs at their ends, ns: a tick that came just then.
@@ -68,11 +70,14 @@ pub(super) fn ways(wakeups: &[OwnWakeup]) -> Vec<Option<Way>> {
     wakeups.iter().map(way).collect()
 }
 
-/// The times of those handlers, as if each came last in its interrupt.
+/// The times of those handlers, as if each came last in its interrupt, and of the shortest way from there to the
+/// scheduler: another wakeup has both in its own way, so they hold it up no second time.
 pub(super) fn handlers(wakeups: &[OwnWakeup]) -> Vec<Range<u64>> {
-    let usual = usual_handler_ns(wakeups);
-    let of =
-        |own: &OwnWakeup| own.entered_ns.max(own.handled_ns.saturating_sub(usual))..own.handled_ns;
+    let (usual, exit) = (usual_handler_ns(wakeups), shortest_exit_ns(wakeups));
+    let of = |own: &OwnWakeup| {
+        let from_ns = own.entered_ns.max(own.handled_ns.saturating_sub(usual));
+        from_ns..own.left_ns.min(own.handled_ns.saturating_add(exit))
+    };
     wakeups.iter().map(of).collect()
 }
 
@@ -138,18 +143,22 @@ mod tests {
 
     fn own(entered_ns: u64, handled_ns: u64) -> OwnWakeup {
         let ran_ns = Some((handled_ns + 5, handled_ns + 10));
-        OwnWakeup { entered_ns, handled_ns, ran_ns, interrupted_ns: 0 }
+        OwnWakeup { entered_ns, handled_ns, left_ns: handled_ns + 5, ran_ns, interrupted_ns: 0 }
     }
 
     #[test]
     fn what_is_longer_than_a_usual_handler_is_others_work() {
         let wakeups = [own(100, 120), own(200, 260), own(300, 310)];
-        assert_eq!(handlers(&wakeups), [100..120, 240..260, 300..310]);
+        // With 5 ns from the handler to the scheduler, which are in each way as well.
+        assert_eq!(handlers(&wakeups), [100..125, 240..265, 300..315]);
         let way = |handler_ns: u64| Way { to_scheduler_ns: handler_ns + 5, to_program_ns: 5 };
         assert_eq!(ways(&wakeups), [20, 20, 10].map(|ns| Some(way(ns))));
         // One that was not seen to its end says nothing of what is usual.
         let cut = OwnWakeup { ran_ns: None, ..own(300, 400) };
-        assert_eq!(handlers(&[own(100, 120), cut]), [100..120, 380..400]);
+        assert_eq!(handlers(&[own(100, 120), cut]), [100..125, 380..405]);
+        // One that is gone back from earlier: what it came into goes on.
+        let back = OwnWakeup { left_ns: 123, ran_ns: Some((500, 505)), ..own(100, 120) };
+        assert_eq!(handlers(&[back, own(600, 620)]), [100..123, 600..625]);
         assert_eq!(ways(&[own(100, 120), cut]), [Some(way(20)), None]);
         let interrupted =
             OwnWakeup { ran_ns: Some((125, 160)), interrupted_ns: 30, ..own(100, 120) };

@@ -167,7 +167,8 @@ fn the_probes_own_way_is_what_nothing_held_up() {
         false,
     );
     let ran_ns = Some((255, 305));
-    let own = OwnWakeup { entered_ns: 120, handled_ns: 140, ran_ns, interrupted_ns: 0 };
+    let own =
+        OwnWakeup { entered_ns: 120, handled_ns: 140, left_ns: 145, ran_ns, interrupted_ns: 0 };
     assert_eq!(seen.own, [own]);
     // 20 in the handler, 50 from the scheduler on; of one wakeup, all in between is its own.
     let way = |to_scheduler_ns, to_program_ns| Some(Way { to_scheduler_ns, to_program_ns });
@@ -178,8 +179,8 @@ fn the_probes_own_way_is_what_nothing_held_up() {
     };
     assert_eq!(
         counted(&seen.course),
-        [120, 121, 130, 275, 305, 355],
-        "the handler, and its own run"
+        [120, 121, 130, 140, 275, 305, 355],
+        "the handler with its way back, and its own run"
     );
     assert_eq!(seen.course.stretches[1].at, At::Kernel);
     let lengths: Vec<_> = seen.sections.iter().map(|s| (s.irqs, s.to_ns - s.from_ns)).collect();
@@ -348,7 +349,8 @@ fn an_interrupt_in_the_probes_way_is_none_of_it() {
         true,
     );
     let ran_ns = Some((135, 555));
-    let own = OwnWakeup { entered_ns: 110, handled_ns: 130, ran_ns, interrupted_ns: 330 };
+    let own =
+        OwnWakeup { entered_ns: 110, handled_ns: 130, left_ns: 135, ran_ns, interrupted_ns: 330 };
     assert_eq!(seen.own, [own]);
     assert_eq!(ways(&seen.own), [Some(Way { to_scheduler_ns: 20 + 5, to_program_ns: 90 })]);
     // Its own, until it called the scheduler, others do not meet.
@@ -441,6 +443,7 @@ fn a_wakeup_whose_interrupt_comes_in_the_scheduler_is_chosen_by_it() {
         let own = |entered_ns, schedule_ns, ran_ns| OwnWakeup {
             entered_ns,
             handled_ns: entered_ns + 32,
+            left_ns: entered_ns + 37,
             ran_ns: Some((schedule_ns, ran_ns)),
             interrupted_ns: 0,
         };
@@ -448,10 +451,10 @@ fn a_wakeup_whose_interrupt_comes_in_the_scheduler_is_chosen_by_it() {
         let way = |to_program_ns| Some(Way { to_scheduler_ns: 37, to_program_ns });
         assert_eq!(ways(&seen.own), [way(94), way(95)]);
         // The scheduler chooses at 169. Who is due before waits for that at most, and not until the switch at 219;
-        // the handler at 128 to 160 is the first wakeup's own.
+        // the handler at 128 to 160 is the first wakeup's own, and so is the way back from it.
         for name in ["none", "full"] {
             let parts = waits(&seen.course, &Rules::named(name).unwrap(), &[]);
-            for (due_ns, want) in [(119, 1), (121, 169 - 121 - 32), (128, 169 - 160), (167, 2)] {
+            for (due_ns, want) in [(119, 1), (121, 169 - 121 - 37), (128, 169 - 165), (167, 2)] {
                 assert_eq!(wait_at(&parts, due_ns), Some(want), "{name} at {due_ns}");
             }
         }
