@@ -75,6 +75,8 @@ class Verdicts(unittest.TestCase):
             with self.subTest(reach=reach, ns=ns):
                 one = pair(reach, said=measured(largest=ns))
                 self.assertEqual((one.verdict(), one.is_met()), (want, want in ("yes", "bound holds")))
+        # A range may end a little later than the latest wakeup of any phase, by what the replay is off.
+        self.assertEqual(pair(of=latencies(largest=(1, 2, 60_000), longest=59_500), said=measured(largest=59_900)).verdict(), "yes")
 
     def test_where_another_measured_figure_lies(self):
         of = {**latencies(), "p99": span(11_000, 18_000, 23_000)}
@@ -134,6 +136,12 @@ class Tables(unittest.TestCase):
     def test_the_range_over_the_phases_stands_beside_a_figure(self):
         of = {**latencies(), "p99": span(11_800, 18_400, 23_100)}
         self.assertEqual(predicting.figure_of(pair(of=of, said=measured(p99=15_700)), "p99"), "18.4 (11.8–23.1) / 15.7 (+17 %)")
+
+    def test_how_wide_the_ranges_of_other_models_are(self):
+        of = lambda low, high: {**latencies(p999=None), "p99": span(low, 20_000, high)}
+        all_pairs = [pair(of=of(19_000, 21_000)), pair(of=of(15_000, 25_000)), pair(of=of(18_000, 22_000)), pair(source="full", of=of(0, 90_000))]
+        lines = predicting.widths(all_pairs).splitlines()
+        self.assertEqual(lines[2:], ["| find | 20 % | – | 40 % |", "| all | 20 % | – | 40 % |"])
 
     def test_the_summary_has_a_row_for_each_direction(self):
         all_pairs = [

@@ -90,8 +90,8 @@ pub struct Measured {
     pub max_ns: Option<u64>,
 }
 
-/// A measured figure that the replay of the model that ran does not give: for the cell's own wakeups, or within what
-/// phases of its timer give, by more than [`NotRepeated::NEAR_PERCENT`].
+/// A measured figure that the replay of the model that ran does not give: for the cell's own wakeups, or within the
+/// range of what other cells would measure, by more than [`NotRepeated::NEAR_PERCENT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRepeated {
     /// Which.
@@ -100,9 +100,9 @@ pub struct NotRepeated {
     pub measured_ns: u64,
     /// What was replayed for the cell's own wakeups, ns; `null` if none was seen.
     pub replayed_ns: Option<u64>,
-    /// What is replayed of a timer: less in one phase of twenty, ns.
+    /// [`Range::low_ns`] of the model that ran.
     pub low_ns: u64,
-    /// What is replayed of a timer: more in one phase of twenty, ns.
+    /// [`Range::high_ns`] of the model that ran.
     pub high_ns: u64,
 }
 
@@ -131,7 +131,7 @@ impl std::fmt::Display for Figure {
 
 impl NotRepeated {
     /// How far two figures may be apart, in percent of the smaller one. By chance one in ten lies outside of the range
-    /// at all, for that leaves out a tenth of the phases.
+    /// at all, for nine in ten are meant to lie in it.
     pub const NEAR_PERCENT: u64 = 10;
 
     /// All figures of which that is so. `replayed`: of the cell's own wakeups. Their recording has how code let go for
@@ -201,7 +201,7 @@ pub enum Reach {
     OtherKernel,
 }
 
-/// Latencies over all phases of the grid, ns.
+/// Latencies of the cells that one may run, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
     /// The median.
@@ -216,14 +216,15 @@ pub struct Latencies {
     pub longest_ns: u64,
 }
 
-/// A figure over the phases of the grid.
+/// A figure of the cells that one may run, which differ in the phase of their timer and in what they meet by chance: of
+/// ten of them, nine are meant to measure it from [`Self::low_ns`] to [`Self::high_ns`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The median over the phases, ns.
     pub median_ns: u64,
-    /// In one phase of twenty it is less, ns.
+    /// One cell of twenty is meant to measure less, ns.
     pub low_ns: u64,
-    /// In one phase of twenty it is more, ns.
+    /// One cell of twenty is meant to measure more, ns.
     pub high_ns: u64,
 }
 

@@ -12,6 +12,7 @@ mod interrupts;
 mod own;
 pub mod predict;
 mod rank;
+mod resample;
 #[cfg(test)]
 mod tests;
 

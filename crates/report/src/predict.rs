@@ -42,8 +42,8 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
 const LIMITS: [&str; 3] = [
     "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
      another order, and batches have other sizes: both are left as they were recorded.",
-    "The ranges are those of phases of this one course. Another boot or seed has other longest sections, \
-     so its largest latency can lie outside: compare cells of several seeds.",
+    "Of ten cells nine are meant to lie in a range. It is drawn from this one course: what only another boot or \
+     seed has, as a longer section, is not in it: compare cells of several seeds.",
     "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not.",
 ];
 
@@ -144,7 +144,7 @@ fn with_range(range: Range) -> String {
     }
 }
 
-/// `The replay does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs of a timer, and 12.8 µs
+/// `The replay does not repeat what was measured: under full, which ran, max is to be 16.9 µs–66.1 µs, and 12.8 µs
 /// for the cell's own wakeups, but 12.7 µs was measured. …`
 fn not_repeated(prediction: &Prediction) -> Option<String> {
     let part = |one: &NotRepeated| {
@@ -152,7 +152,7 @@ fn not_repeated(prediction: &Prediction) -> Option<String> {
         let own = one.replayed_ns.map_or_else(String::new, |ns| {
             format!(", and {} for the cell's own wakeups", SpanNs(ns))
         });
-        format!("{} is {low}–{high} of a timer{own}, but {measured} was measured", one.figure)
+        format!("{} is to be {low}–{high}{own}, but {measured} was measured", one.figure)
     };
     let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
     (!parts.is_empty()).then(|| {
@@ -251,8 +251,8 @@ fn basis(prediction: &Prediction) -> String {
         ),
     };
     format!(
-        "{}, {} of virtual time, replayed for {} wakeups every {} in {} phases: median, and in \
-         parentheses without the least and the largest twentieth. {path}",
+        "{}, {} of virtual time, replayed for {} wakeups every {} in {} phases: their median, and in \
+         parentheses what nine of ten cells are meant to measure. {path}",
         clean(&prediction.label, 200),
         SpanNs(prediction.window_ns),
         grouped(prediction.wakeups),
@@ -328,7 +328,9 @@ mod tests {
             " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
             "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
             "batches have other sizes",
-            "Another boot or seed has other longest sections",
+            "Of ten cells nine are meant to lie in a range.",
+            "what only another boot or seed has",
+            "in parentheses what nine of ten cells are meant to measure",
         ] {
             assert!(
                 text.replace("\n   ", " ").replace("\n ", " ").contains(part),
@@ -362,13 +364,13 @@ mod tests {
             high_ns: 66_100,
         }];
         let told = text(&prediction, Style::default());
-        let warning = "does not repeat what was measured: under full, which ran, max is 16.9 µs–66.1 µs of a timer, \
+        let warning = "does not repeat what was measured: under full, which ran, max is to be 16.9 µs–66.1 µs, \
                        and 12.8 µs for the cell's own wakeups, but 12.7 µs was measured.";
         assert!(told.replace("\n   ", " ").contains(warning), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= WIDTH), "{told}");
         prediction.not_repeated[0].replayed_ns = None;
         let text = text(&prediction, Style::default());
-        assert!(text.replace("\n   ", " ").contains("66.1 µs of a timer, but 12.7 µs"), "{text}");
+        assert!(text.replace("\n   ", " ").contains("66.1 µs, but 12.7 µs"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 

@@ -12,11 +12,22 @@ use wakescope_core::scope::edges::Edges;
 use super::edges::{Probe, Seen};
 use super::interrupts::interrupted;
 use super::own::{Way, arrivals, ways};
+use super::resample::Resampler;
 use super::{Breaks, Figures, Grid, Interrupt, Recorded, Wait, Waited};
 use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
 const PHASES: u32 = 256;
+
+/// How often each phase is drawn anew.
+const DRAWS: usize = 4;
+
+/// What the draws begin with: each prediction of a cell is the same.
+const SEED: u64 = 1;
+
+/// How far the replay of the wakeups that a cell measured was off from that, at most, in percent: what is meant to be
+/// within a range may be that far outside. (Of 28 cells of four kernels, p99, p99.9 and the maximum.)
+const ERROR_PERCENT: u64 = 1;
 
 /// Steps of a ranking.
 const STEPS: usize = 3;
@@ -234,18 +245,25 @@ impl<'a> Replay<'a> {
 
     fn latencies(&self, rules: &Rules, breaks: &Breaks) -> Option<Latencies> {
         let parts = self.recorded.waits(rules, breaks);
-        let phases = self.phases(&parts);
+        let waits = self.phases(&parts);
+        let phases: Vec<Vec<u64>> = waits.iter().map(|phase| self.in_turn(phase)).collect();
+        let mut resampler = Resampler::new(SEED);
+        let drawn: Vec<Vec<u64>> = std::iter::repeat_n(&waits, DRAWS)
+            .flatten()
+            .map(|phase| self.drawn(phase, &mut resampler))
+            .collect();
         let figure = |of: &dyn Fn(&[u64]) -> Option<u64>| {
-            let figures = Figures::of(phases.iter().filter_map(|phase| of(phase)).collect())?;
-            let Figures { median_ns, low_ns, high_ns } = figures;
-            Some(Range { median_ns, low_ns, high_ns })
+            let all = |of_each: &[Vec<u64>]| {
+                Figures::of(of_each.iter().filter_map(|sorted| of(sorted)).collect())
+            };
+            Some(range(all(&phases)?, all(&drawn)?))
         };
         let at =
             |place: usize| figure(&|sorted: &[u64]| percentile(sorted, Percentile::SHOWN[place]));
         let max = figure(&|sorted: &[u64]| sorted.last().copied());
         max?;
         // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
-        let latest = phases.iter().filter_map(|phase| phase.last().copied()).max();
+        let latest = phases.iter().chain(&drawn).filter_map(|sorted| sorted.last().copied()).max();
         let own = self.own_latencies(&parts).last().copied();
         let of_any_phase = self.latest(&parts).map(|(_, ns)| ns);
         let longest_ns = [of_any_phase, latest, own].into_iter().flatten().max().unwrap_or(0);
@@ -296,24 +314,31 @@ impl<'a> Replay<'a> {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
             Some(self.latency_ns(part.at(at_ns)?, way))
         };
-        let mut all: Vec<u64> = self.own.iter().filter_map(latency).collect();
-        all.sort_unstable();
-        all
+        sorted(self.own.iter().filter_map(latency))
     }
 
-    /// For each phase of the grid that has about as many wakeups as others: its latencies, sorted.
-    fn phases(&self, parts: &[Wait]) -> Vec<Vec<u64>> {
-        let waits = self.grid.waits(parts);
+    /// How wakeups wait, for each phase of the grid that has about as many of them as others.
+    fn phases(&self, parts: &[Wait]) -> Vec<Vec<Waited>> {
+        let mut waits = self.grid.waits(parts);
         let most = waits.iter().map(Vec::len).max().unwrap_or(0);
-        let latencies = |phase: Vec<Waited>| {
-            let ways = self.ways.iter().cycle();
-            let latencies =
-                phase.into_iter().zip(ways).map(|(wait, way)| self.latency_ns(wait, *way));
-            let mut latencies: Vec<u64> = latencies.collect();
-            latencies.sort_unstable();
-            latencies
+        waits.retain(|phase| phase.len() * 2 > most);
+        waits
+    }
+
+    /// The latencies of a phase, sorted; the ways of the probe's own wakeups in turn.
+    fn in_turn(&self, phase: &[Waited]) -> Vec<u64> {
+        let ways = self.ways.iter().cycle();
+        sorted(phase.iter().zip(ways).map(|(wait, way)| self.latency_ns(*wait, *way)))
+    }
+
+    /// Latencies of a phase that is drawn anew, sorted.
+    fn drawn(&self, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
+        let waits: Vec<Waited> = resampler.blocks(phase).copied().collect();
+        let latency = |wait: Waited| {
+            let way = resampler.one(&self.ways).unwrap_or_default();
+            self.latency_ns(wait, way)
         };
-        waits.into_iter().filter(|phase| phase.len() * 2 > most).map(latencies).collect()
+        sorted(waits.into_iter().map(latency))
     }
 
     fn ranking(
@@ -334,6 +359,21 @@ impl<'a> Replay<'a> {
         });
         Ranking { model, every_ns, steps: steps.collect() }
     }
+}
+
+fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values
+}
+
+/// The median of a figure over the phases, and between what other cells are meant to measure it.
+fn range(phases: Figures, drawn: Figures) -> Range {
+    let error = |ns: u64| ns.saturating_mul(ERROR_PERCENT) / 100;
+    let Figures { low_ns, high_ns, .. } = drawn;
+    let (low_ns, high_ns) = (low_ns - error(low_ns), high_ns.saturating_add(error(high_ns)));
+    let median_ns = phases.median_ns;
+    Range { median_ns, low_ns: low_ns.min(median_ns), high_ns: high_ns.max(median_ns) }
 }
 
 /// The value at `percentile` of values in order, if there are enough.

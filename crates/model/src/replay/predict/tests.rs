@@ -58,6 +58,26 @@ fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
 }
 
 #[test]
+fn what_all_phases_have_alike_another_cell_may_lack() {
+    // Nothing holds a wakeup up, and each phase has each way once: the long one, too.
+    let course = course(&[(0, 'u')]);
+    let grid = Grid { interval_ns: 10, phases: 10 };
+    let mut ways = vec![way(50); 100];
+    ways[7] = way(1_000);
+    let replay = Replay { grid, ways, ..replay(&course) };
+    let max = replay.latencies(&full(), &Breaks::default()).unwrap().max.unwrap();
+    // 1 % less and more, by which the replay may be off.
+    assert_eq!((max.low_ns, max.median_ns, max.high_ns), (50, 1_000, 1_010));
+    let figures = |low_ns, median_ns, high_ns| Figures { median_ns, low_ns, high_ns };
+    let range = |drawn| range(figures(0, 1_000, 9_999), drawn);
+    let wide = range(figures(800, 1_100, 2_000));
+    assert_eq!((wide.low_ns, wide.median_ns, wide.high_ns), (792, 1_000, 2_020));
+    // The median is within.
+    assert_eq!(range(figures(1_100, 1_100, 1_100)).low_ns, 1_000);
+    assert_eq!(range(figures(900, 900, 900)).high_ns, 1_000);
+}
+
+#[test]
 fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
     // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
     let course =
@@ -77,7 +97,8 @@ fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_
         let replay = Replay { interrupts, ways, own, ..replay(&course) };
         let parts = replay.recorded.waits(&full(), &Breaks::default());
         // Each moment by itself.
-        let phases = replay.phases(&parts);
+        let phases: Vec<_> =
+            replay.phases(&parts).iter().map(|phase| replay.in_turn(phase)).collect();
         let want = 60 + way_ns + on_way_ns;
         assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
         assert_eq!(replay.latest(&parts).map(|(_, ns)| ns), Some(want), "{way_ns}");
