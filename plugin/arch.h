@@ -27,6 +27,8 @@ struct entered {
 	bool from_user;
 	/* Where it was. */
 	uint64_t address;
+	/* Why there was an exception, if the way in does not say it: a number that is passed on. */
+	uint32_t cause;
 };
 
 /* What the kernel is left for. */
@@ -42,6 +44,8 @@ struct image {
 struct arch {
 	/* As the emulator calls it. */
 	const char *target;
+	/* As programs for it have it (ELF). */
+	uint64_t machine;
 	/* The registers that are read, by the emulator's names, up to NULL. */
 	const char *const *registers;
 
@@ -68,14 +72,21 @@ struct arch {
 	uint64_t (*stack_pointer)(void);
 	/* At the first instruction of a function. */
 	uint64_t (*return_address)(void);
-	uint64_t (*first_argument)(void);
+	uint64_t (*argument)(unsigned int number);
 	/* What the function at @place returns to; 0 if that is not known. */
 	uint64_t (*caller_at)(const struct place *place);
 
 	/* In the kernel. */
 	struct image (*image)(void);
+
+	/* What is executed after an instruction that halts is the next one, with interrupts still off. */
+	bool goes_on_behind_halt;
+	/* A call does not move the stack pointer: what it returns to is in a register. */
+	bool keeps_return_address;
+	/* The kernel's memory cannot be read while a program runs. */
+	bool hides_kernel;
 };
 
-extern const struct arch x86;
+extern const struct arch x86, arm64;
 
 #endif /* WAKESCOPE_ARCH_H */

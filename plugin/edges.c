@@ -24,14 +24,15 @@ void put_edges(void)
 	used = 0;
 }
 
+static bool has_started;
+
 static void put_start(uint64_t count)
 {
-	static bool is_put;
 	struct state now;
 
-	if (is_put)
+	if (has_started)
 		return;
-	is_put = true;
+	has_started = true;
 	now = state_now();
 	{
 		const uint64_t words[] = { count, now.irqs_off, now.preempt_count, now.in_user,
@@ -41,12 +42,21 @@ static void put_start(uint64_t count)
 	}
 }
 
+/* 0 of what is far from the kernel's image. */
+static uint64_t low_half(uint64_t address)
+{
+	return (address ^ plan.starts_end) >> 32 ? 0 : address & 0xffffffff;
+}
+
 void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_t caller,
 	      uint32_t value)
 {
 	uint64_t since = count - last_count;
 
 	if (!are_edges_written(count))
+		return;
+	/* Which task runs cannot be read yet, nor does anything change. */
+	if (!has_started && arch->hides_kernel && edge == USER_CLOCK)
 		return;
 	if (told.edges == EDGES_MOST) {
 		told.edges_lost++;
@@ -62,7 +72,7 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 	}
 	last_count = count;
 	batch[used++] = edge | since << 8 | (uint64_t)value << 32;
-	batch[used++] = (place->address & 0xffffffff) | caller << 32;
+	batch[used++] = low_half(place->address) | low_half(caller) << 32;
 }
 
 /* The first instruction of a function that is followed, before its block is counted. */
@@ -78,10 +88,13 @@ void at_function(unsigned int cpu, void *data)
 		put_edge(SOFTIRQ, place, count, arch->return_address(), place->entry->value);
 		break;
 	case TO_WAKE:
-		put_edge(WAKE, place, count, arch->return_address(), number_of_task(arch->first_argument()));
+		put_edge(WAKE, place, count, arch->return_address(), number_of_task(arch->argument(0)));
 		break;
 	case TO_SCHEDULE:
 		put_edge(SCHEDULE, place, count, arch->return_address(), 0);
+		break;
+	case TO_HANDLER:
+		put_edge(INTERRUPT_IS, place, count, arch->return_address(), arch->argument(1));
 		break;
 	case TO_ASK:
 		put_edge(ASK, place, count, arch->return_address(), 0);

@@ -137,6 +137,10 @@ static uint64_t follow_call(enum kind kind, uint64_t function, bool is_first, ui
 			}
 	while (depth && is_near(stack[depth - 1].sp, sp) && stack[depth - 1].sp < sp)
 		depth--;
+	/* Back from a function without a frame of its own. */
+	if (arch->keeps_return_address && depth > 1 && !is_first && stack[depth - 1].sp == sp &&
+	    stack[depth - 1].function != function && stack[depth - 2].function == function)
+		depth--;
 	if (depth == DEPTH_MOST || (depth && stack[depth - 1].function == function &&
 				    (!is_first || stack[depth - 1].sp == sp))) {
 		open[kind].depth = depth;

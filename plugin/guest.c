@@ -64,7 +64,7 @@ uint32_t half_word_at(uint64_t address)
 /* Writes the kernel's memory, page by page. Returns whether it could. */
 bool write_memory(void)
 {
-	uint64_t head[] = { MEMORY_MAGIC, FORMAT };
+	uint64_t head[] = { MEMORY_MAGIC, FORMAT, arch->machine };
 	struct image image = arch->image();
 	uint64_t address;
 

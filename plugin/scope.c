@@ -16,7 +16,7 @@
 struct told told;
 const struct arch *arch;
 
-static const struct arch *const archs[] = { &x86 };
+static const struct arch *const archs[] = { &x86, &arm64 };
 
 /* QEMU shows what a plugin says by its own means only if it is asked to (-d plugin). */
 void give_up(const char *why)
@@ -34,7 +34,8 @@ static void at_exit(plugin_id id, void *data)
 				   first_process.ns, told.sections, told.outside, told.sites_lost,
 				   told.sections_unlisted, told.times_lost, told.disagreements,
 				   told.odd_writes, told.corrected, told.failed_reads,
-				   told.looked_lost, told.edges, told.edges_lost, told.tasks };
+				   told.looked_lost, told.edges, told.edges_lost, told.tasks,
+				   told.priority_masks, told.depths };
 
 	put_edges();
 	put_sections();

@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 8
+#define FORMAT 9
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -16,7 +16,7 @@
 /* What is read: which addresses matter, and which sections. */
 struct plan {
 	uint64_t magic, format;
-	/* The address of the preempt count, as instructions with a GS prefix have it. */
+	/* Where the preempt count is: on x86 its address, as instructions with a GS prefix have it; on arm64 where in a task it lies. */
 	uint64_t preempt_count;
 	/* An instruction takes 2^shift ns. */
 	uint64_t shift;
@@ -32,7 +32,10 @@ struct plan {
 	uint64_t functions;
 	/* Whether to write each edge in the time in which sections count. */
 	uint64_t edges;
-	/* The address of the pointer to the task that runs, as instructions with a GS prefix have it; 0 if unknown. */
+	/*
+	 * Where the task that runs is found: on x86 the address of the pointer to it, as instructions with a GS
+	 * prefix have it, 0 if unknown; on arm64 that of the instruction by which tasks are switched.
+	 */
 	uint64_t current_task;
 	/* Where a task's pid, name, priority and policy are in it. */
 	uint64_t pid, comm, prio, policy;
@@ -51,7 +54,16 @@ struct entry {
 	/* Of softirqs: which. */
 	uint64_t value;
 };
-enum way { BY_INTERRUPT, BY_EXCEPTION, BY_SYSTEM_CALL, TO_SOFTIRQ, TO_WAKE, TO_SCHEDULE, TO_ASK };
+enum way {
+	BY_INTERRUPT,
+	BY_EXCEPTION,
+	BY_SYSTEM_CALL,
+	TO_SOFTIRQ,
+	TO_WAKE,
+	TO_SCHEDULE,
+	TO_ASK,
+	TO_HANDLER
+};
 
 /* A place at which the kernel asks whether somebody else is to run, and how: a number that is passed on. */
 struct ask {
@@ -65,8 +77,11 @@ struct look {
 	uint64_t from, to;
 };
 
-/* How to find what a call returns to: how far above a register the caller's stack begins. */
-enum base { UNKNOWN, FROM_SP, FROM_BP };
+/*
+ * How to find what a call returns to: how far above a register the caller's stack begins; or it is in a register,
+ * or stored where one points.
+ */
+enum base { UNKNOWN, FROM_SP, FROM_BP, FROM_LINK, FROM_FRAME };
 
 /* What an instruction does that is followed. */
 enum what {
@@ -100,7 +115,8 @@ struct place {
 /* What would make the result wrong, or a part of it missing: it is written at the end. */
 struct told {
 	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
-		odd_writes, corrected, failed_reads, looked_lost, edges, edges_lost, tasks;
+		odd_writes, corrected, failed_reads, looked_lost, edges, edges_lost, tasks,
+		priority_masks, depths;
 };
 extern struct told told;
 
@@ -167,6 +183,8 @@ enum edge {
 	USER_CLOCK,
 	ASK,
 	TIMER_SET,
+	RESUMED,
+	INTERRUPT_IS,
 };
 /* What the CPU is at when the first edge is written. */
 struct state {
@@ -223,6 +241,7 @@ void at_process(unsigned int cpu, void *data);
 struct state state_now(void);
 void at_instruction(unsigned int cpu, void *data);
 void at_entry(unsigned int cpu, void *data);
+void after_halt(unsigned int cpu, void *data);
 /* Compares the processor's own flag with what was followed. */
 void check_irqs(void);
 void set_irqs(bool off, const struct place *place, bool has_caller);

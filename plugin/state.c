@@ -123,6 +123,9 @@ void set_preempt_count(uint32_t whole, const struct place *place)
 		caller = begins || ends || plan.edges ? arch->caller_at(place) : 0;
 		put_edge(PREEMPT_COUNT_IS, place, count_at(place), caller, whole);
 	}
+	/* Where softirqs are let in again every kernel has it, behind a part of theirs. */
+	if (begins && count & DEPTH && is_in_window(count_at(place)))
+		told.depths++;
 	preempt_count = count;
 	whole_preempt_count = whole;
 	if (begins)
@@ -149,7 +152,7 @@ static void put_entry(const struct place *place)
 	struct entered entered = arch->entered(place);
 
 	put_edge(edges[entered.way], place, count_now(), entered.from_user ? 0 : entered.address,
-		 entered.from_user);
+		 entered.from_user | entered.cause << 1);
 	in_user = false;
 }
 
@@ -170,6 +173,23 @@ void at_entry(unsigned int cpu, void *data)
 	if (was_idle && preempt_count)
 		begin_section(PREEMPT_OFF, place->address, 0, count_now());
 	was_idle = false;
+}
+
+/* The instruction behind one that halted, which an interrupt ended before it was taken. */
+void after_halt(unsigned int cpu, void *data)
+{
+	const struct place *place = data;
+	uint64_t caller;
+
+	if (!was_idle)
+		return;
+	was_idle = false;
+	caller = arch->caller_at(place);
+	put_edge(RESUMED, place, count_now(), caller, 0);
+	if (irqs_off)
+		begin_section(IRQS_OFF, place->address, caller, count_now());
+	if (preempt_count)
+		begin_section(PREEMPT_OFF, place->address, caller, count_now());
 }
 
 struct state state_now(void)

@@ -27,7 +27,7 @@ static struct place *new_place(uint64_t address, uint32_t left, unsigned int wha
 	return place;
 }
 
-/* Follows an instruction of the kernel if it changes anything. Returns whether it reads the clock. */
+/* Follows an instruction of the kernel if it changes anything. Returns whether what is behind it tells more. */
 static bool follow(struct insn *insn, uint32_t left)
 {
 	uint8_t bytes[LONGEST + 2] = { 0 };
@@ -45,7 +45,7 @@ static bool follow(struct insn *insn, uint32_t left)
 		arch->follow(insn, what, place);
 	else
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_instruction, READS_REGISTERS, place);
-	return what == CLOCK;
+	return what == CLOCK || (what == HALT && arch->goes_on_behind_halt);
 }
 
 /* Follows a place at which the kernel asks whether somebody else is to run. */
@@ -64,31 +64,31 @@ static void follow_ask(struct insn *insn, uint32_t left)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, at_ask, READS_REGISTERS, place);
 }
 
-/* Where an instruction follows one that reads the clock, which is the last of its block. */
-#define CLOCKS 256
-static uint64_t after_clocks[CLOCKS];
+/* Where an instruction follows one that reads the clock or halts, which is the last of its block. */
+#define BEHIND 1024
+static uint64_t behind[BEHIND];
 
-static void add_after_clock(uint64_t address)
+static void add_behind(uint64_t address)
 {
 	static unsigned int used;
-	unsigned int at = address % CLOCKS;
+	unsigned int at = address % BEHIND;
 
-	while (after_clocks[at] && after_clocks[at] != address)
-		at = (at + 1) % CLOCKS;
+	while (behind[at] && behind[at] != address)
+		at = (at + 1) % BEHIND;
 	/* Half of the table stays empty, so that every search ends soon. */
-	if (after_clocks[at] || used == CLOCKS / 2)
+	if (behind[at] || used == BEHIND / 2)
 		return;
-	after_clocks[at] = address;
+	behind[at] = address;
 	used++;
 }
 
-static bool is_after_clock(uint64_t address)
+static bool is_behind(uint64_t address)
 {
-	unsigned int at = address % CLOCKS;
+	unsigned int at = address % BEHIND;
 
-	while (after_clocks[at] && after_clocks[at] != address)
-		at = (at + 1) % CLOCKS;
-	return after_clocks[at];
+	while (behind[at] && behind[at] != address)
+		at = (at + 1) % BEHIND;
+	return behind[at];
 }
 
 static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
@@ -104,15 +104,19 @@ static void translate_kernel(struct tb *tb, uint64_t address, size_t count)
 			tb, entry->way <= BY_SYSTEM_CALL ? at_entry : at_function, READS_REGISTERS,
 			place);
 	}
-	if (is_after_clock(address))
+	if (is_behind(address)) {
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, after_clock, READS_REGISTERS, NULL);
+		if (arch->goes_on_behind_halt)
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, after_halt, READS_REGISTERS,
+							     new_place(address, 0, NOTHING));
+	}
 	for (i = 0; i < count; i++) {
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
 		if (plan.asks)
 			follow_ask(insn, count - 1 - i);
 		if (follow(insn, count - 1 - i))
-			add_after_clock(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
+			add_behind(qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn));
 	}
 }
 
@@ -168,8 +172,12 @@ static void at_first_process(unsigned int cpu, void *data)
 
 void translate_for_memory(plugin_id id, struct tb *tb)
 {
-	if (qemu_plugin_tb_vaddr(tb) >> 63)
-		was_in_kernel = true;
-	else if (was_in_kernel)
+	static bool has_process;
+	bool is_kernel = qemu_plugin_tb_vaddr(tb) >> 63;
+
+	was_in_kernel |= is_kernel;
+	has_process |= was_in_kernel && !is_kernel;
+	/* The first way from a program into the kernel was not translated before. */
+	if (has_process && is_kernel == arch->hides_kernel)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_first_process, READS_REGISTERS, NULL);
 }

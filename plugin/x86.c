@@ -4,8 +4,9 @@
  */
 #include "x86.h"
 
-enum { RSP, RBP, RAX, RDX, RDI, EFLAGS };
-static const char *const registers[] = { "rsp", "rbp", "rax", "rdx", "rdi", "eflags", NULL };
+enum { RSP, RBP, RAX, RDX, RDI, RSI, EFLAGS };
+static const char *const registers[] = { "rsp", "rbp", "rax",    "rdx",
+					 "rdi", "rsi", "eflags", NULL };
 
 /* In the flags: interrupts are on. */
 #define IF 0x200
@@ -105,7 +106,7 @@ static uint64_t stored_by_exception(uint64_t *address)
 
 static struct entered entered(const struct place *place)
 {
-	struct entered entered = { place->entry->way, true, 0 };
+	struct entered entered = { place->entry->way, true, 0, 0 };
 	uint64_t sp;
 
 	switch (entered.way) {
@@ -151,9 +152,9 @@ static uint64_t return_address(void)
 	return word_at(reg(RSP));
 }
 
-static uint64_t first_argument(void)
+static uint64_t argument(unsigned int number)
 {
-	return reg(RDI);
+	return reg(number ? RSI : RDI);
 }
 
 static uint64_t caller_at(const struct place *place)
@@ -175,6 +176,7 @@ static struct image image(void)
 
 const struct arch x86 = {
 	.target = "x86_64",
+	.machine = 62,
 	.registers = registers,
 	.meaning_of = x86_meaning_of,
 	.jump_of = x86_jump_of,
@@ -187,7 +189,7 @@ const struct arch x86 = {
 	.task = task,
 	.stack_pointer = stack_pointer,
 	.return_address = return_address,
-	.first_argument = first_argument,
+	.argument = argument,
 	.caller_at = caller_at,
 	.image = image,
 };

@@ -82,6 +82,23 @@ pub fn members<'a>(data: &'a [u8], name: &str) -> Result<BTreeMap<&'a str, u32>,
     Ok(BTreeMap::new())
 }
 
+/// Where each member without a name lies in the struct `name`, in bytes: a struct or union whose own members are as
+/// if they were the struct's. Empty if there is no such struct.
+pub fn unnamed_members(data: &[u8], name: &str) -> Result<Vec<u32>, Damaged> {
+    let mut names = Names::of(data)?;
+    while let Some(thing) = names.next() {
+        let thing = thing?;
+        if thing.kind == Kind::Struct && thing.name == name {
+            return Ok(names
+                .places_of_members()
+                .filter(|(name, _)| name.is_empty())
+                .map(|(_, at)| at)
+                .collect());
+        }
+    }
+    Ok(Vec::new())
+}
+
 impl<'a> Names<'a> {
     /// Reads the header of `data`.
     pub fn of(data: &'a [u8]) -> Result<Self, Damaged> {
@@ -115,15 +132,20 @@ impl<'a> Names<'a> {
 
     /// Of the struct that came last, where its members lie in it.
     fn members(&self) -> BTreeMap<&'a str, u32> {
+        self.places_of_members().filter(|(name, _)| !name.is_empty()).collect()
+    }
+
+    /// The same, also of members without a name.
+    fn places_of_members(&self) -> impl Iterator<Item = (&'a str, u32)> {
         let word = |at| word(self.types, at, self.little_endian);
         let has_bit_fields = word(self.last + 4).is_some_and(|info| info >> 31 == 1);
-        let member = |at: usize| {
+        let member = move |at: usize| {
             let (name, bits) = (self.name(word(at)? as usize)?, word(at + 8)?);
             // With bit fields among the members, the highest byte is the width of one.
             let is_whole = bits % 8 == 0 && !(has_bit_fields && bits >> 24 > 0);
-            (is_whole && !name.is_empty()).then_some((name, bits / 8))
+            is_whole.then_some((name, bits / 8))
         };
-        (self.last + 12..self.at).step_by(12).filter_map(member).collect()
+        (self.last + 12..self.at).step_by(12).filter_map(member)
     }
 
     fn name(&self, at: usize) -> Option<&'a str> {

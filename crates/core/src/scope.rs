@@ -46,6 +46,10 @@ pub struct Scope {
     pub drift_ns: u64,
     /// Whether calls can be followed back: without the kernel's unwind tables they cannot.
     pub has_callers: bool,
+    /// Whether the kernel's preempt count has no part for code that turns preemption off, as without
+    /// `CONFIG_PREEMPT_COUNT`: of preemption off, only softirqs and interrupts were seen.
+    #[serde(default)]
+    pub preempt_count_partial: bool,
     /// Longest first.
     pub rows: Vec<Row>,
     /// Where the time of long sections went, by who called whom, of each kind that had any; empty if that was

@@ -2,9 +2,11 @@
 //! tables that a plan is made of; and its sections with interrupts or preemption off, of which a
 //! [`wakescope_core::scope::Scope`] is made.
 
+mod arm64;
 mod asks;
 mod calls;
 mod edges;
+mod frames;
 mod kernel;
 mod memory;
 mod need_resched;
@@ -22,7 +24,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 8;
+const FORMAT: u64 = 9;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -36,8 +38,11 @@ pub enum ScopeError {
     /// The kernel's memory holds no table of symbols of a known form.
     #[error("the kernel has no symbols (CONFIG_KALLSYMS), or a table of them in an unknown form")]
     NoSymbols,
-    /// The kernel has symbols, but not this one.
-    #[error("the kernel's symbols lack {0}")]
+    /// The kernel is for another architecture than the plugin knows.
+    #[error("it is of an unknown architecture")]
+    Machine,
+    /// The kernel has symbols, but not this.
+    #[error("the kernel lacks {0}")]
     Lacks(&'static str),
     /// No process ever ran.
     #[error("the guest ran no process")]

@@ -56,9 +56,6 @@ pub enum ScopeFailure {
     /// No such cell, or not one that could be run again.
     #[error("{0}")]
     Cell(String),
-    /// The plugin does not know this architecture.
-    #[error("it is a cell of {0}")]
-    Arch(Arch),
     /// With several CPUs.
     #[error("its machine has {0} CPUs")]
     Cpus(String),
@@ -129,6 +126,8 @@ pub struct Seen {
     pub edges: Option<Edges>,
     /// What the cell itself measured.
     pub run: Run,
+    /// What its kernel is for.
+    pub arch: Arch,
 }
 
 /// Runs the cell `key` of `store` once more, in `cache`, and says which sections it had in the time in
@@ -154,7 +153,7 @@ pub fn scope(
         .job(&cell)
         .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
     let qemu = job.work.qemu();
-    let shift = check(&cell.ending, &cell.recipe, qemu.arch, qemu.version)?;
+    let (arch, shift) = (qemu.arch, check(&cell.ending, &cell.recipe, qemu.version)?);
     let mut measured = Measured::of(&cell)?;
     let late = measured.late(&cell);
     if let Some(late) = &late {
@@ -219,7 +218,7 @@ pub fn scope(
     let scope = Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
     let sees_timer = edges.as_ref().is_some_and(Edges::sees_timer);
     let scope = Scope { first_blame, sees_timer, ..scope };
-    Ok(Seen { scope, signals, edges, run: measured.run })
+    Ok(Seen { scope, signals, edges, run: measured.run, arch })
 }
 
 /// Runs cells with an observer.
@@ -257,17 +256,9 @@ impl Runner<Work> for Observed {
 
 /// Refuses what the plugin cannot look into. How the CPU counts: an instruction takes two to the power
 /// of this, ns.
-fn check(
-    ending: &Ending,
-    recipe: &Recipe,
-    arch: Arch,
-    emulator: Version,
-) -> Result<u32, ScopeFailure> {
+fn check(ending: &Ending, recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
     if *ending != Ending::Measured {
         return Err(ScopeFailure::Cell("it has no result that could be compared".into()));
-    }
-    if arch != Arch::Amd64 {
-        return Err(ScopeFailure::Arch(arch));
     }
     if emulator < OLDEST {
         return Err(ScopeFailure::Emulator(emulator));
@@ -442,24 +433,23 @@ mod tests {
     fn what_the_plugin_cannot_look_into_is_refused_by_name() {
         let own = ("", "");
         let new = Version(10, 0, 13);
-        let judge = |change, arch, version| {
-            let checked = check(&Ending::Measured, &recipe(change), arch, version);
+        let judge = |change, version| {
+            let checked = check(&Ending::Measured, &recipe(change), version);
             checked.map_err(|e| e.to_string())
         };
-        assert_eq!(judge(own, Arch::Amd64, new), Ok(0));
-        assert_eq!(judge(("shift=0", "shift=3"), Arch::Amd64, new), Ok(3));
-        let refused = |change, arch, version, why: &str| {
-            let said = judge(change, arch, version).unwrap_err();
+        assert_eq!(judge(own, new), Ok(0));
+        assert_eq!(judge(("shift=0", "shift=3"), new), Ok(3));
+        let refused = |change, version, why: &str| {
+            let said = judge(change, version).unwrap_err();
             assert!(said.contains(why), "{said}");
         };
-        refused(own, Arch::Arm64, new, "arm64");
-        refused(own, Arch::Amd64, Version(9, 1, 3), "QEMU 9.1.3");
+        refused(own, Version(9, 1, 3), "QEMU 9.1.3");
         // Of the machine, each digit of one becomes a two.
-        refused(("1", "2"), Arch::Amd64, new, "2 CPUs");
-        refused(("nokaslr", "nokaslr kaslr"), Arch::Amd64, new, "nokaslr");
-        refused(("nokaslr ", ""), Arch::Amd64, new, "nokaslr");
-        refused(("shift=", "align="), Arch::Amd64, new, "not counted");
+        refused(("1", "2"), new, "2 CPUs");
+        refused(("nokaslr", "nokaslr kaslr"), new, "nokaslr");
+        refused(("nokaslr ", ""), new, "nokaslr");
+        refused(("shift=", "align="), new, "not counted");
         let failed = Ending::Failed(Failed::new(FailureKind::Panic, "it panicked"));
-        assert!(check(&failed, &recipe(own), Arch::Amd64, new).is_err());
+        assert!(check(&failed, &recipe(own), new).is_err());
     }
 }

@@ -168,6 +168,13 @@ fn warnings(scope: &Scope) -> Vec<String> {
                 .into(),
         );
     }
+    if scope.preempt_count_partial {
+        all.push(
+            "The kernel does not count code that turns preemption off (CONFIG_PREEMPT_COUNT is not \
+             set): of preemption off, these are softirqs and interrupts alone."
+                .into(),
+        );
+    }
     if scope.sections_lost > 0 {
         let lost = counted(scope.sections_lost, "section");
         all.push(format!("{lost} are in no row: there are too many different ones."));
@@ -289,6 +296,7 @@ mod tests {
     fn what_is_missing_is_said() {
         let lacking = Scope {
             has_callers: false,
+            preempt_count_partial: true,
             sections_lost: 3,
             callers_lost: 1,
             rows: Vec::new(),
@@ -312,6 +320,9 @@ mod tests {
 
              ! Callers are not known: the kernel has no unwind tables (CONFIG_UNWINDER_ORC), or has them in an
                unknown form.
+
+             ! The kernel does not count code that turns preemption off (CONFIG_PREEMPT_COUNT is not set): of
+               preemption off, these are softirqs and interrupts alone.
 
              ! 3 sections are in no row: there are too many different ones.
 

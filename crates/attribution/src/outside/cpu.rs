@@ -42,12 +42,14 @@ pub(super) struct Cpu<'a> {
     pub(super) softirq: Option<u8>,
     /// Whether the scheduler was entered and not left.
     pub(super) in_scheduler: bool,
+    /// Whether it is halted, or on the way out of that and has not let the interrupt in that ended it (arm64).
+    pub(super) from_idle: bool,
     timer: Timer,
     /// By which function its interrupt enters the kernel.
     timer_entry: Option<FunctionId>,
 }
 
-/// The timer of the CPU's local APIC.
+/// The CPU's own timer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timer {
     /// Whether it is set, and has not fired since.
@@ -67,6 +69,7 @@ impl<'a> Cpu<'a> {
             others: BTreeMap::new(),
             softirq: None,
             in_scheduler: false,
+            from_idle: false,
             timer: Timer::default(),
             timer_entry: edges.timer_entry(),
         }
@@ -78,7 +81,10 @@ impl<'a> Cpu<'a> {
         self.state = before.after(edge.what);
         match edge.what {
             EdgeKind::IrqsOff => self.irqs_off = Some(place),
-            EdgeKind::IrqsOn => self.irqs_off = None,
+            EdgeKind::IrqsOn => {
+                self.irqs_off = None;
+                self.from_idle = false;
+            }
             EdgeKind::PreemptCount(count) => {
                 if !count.is_off() {
                     self.preempt_off = None;
@@ -92,6 +98,7 @@ impl<'a> Cpu<'a> {
                 let (by, into) = (edge.function, edge.caller);
                 let into_scheduler = std::mem::take(&mut self.in_scheduler);
                 self.timer.asks &= by != self.timer_entry;
+                self.from_idle = false;
                 self.entered.push(Entered { way, at_ns: edge.at_ns, by, into, into_scheduler });
             }
             EdgeKind::Leave { to_user: true } => self.entered.clear(),
@@ -102,7 +109,11 @@ impl<'a> Cpu<'a> {
             EdgeKind::Schedule => self.in_scheduler = true,
             EdgeKind::Switch(to) => self.switch(before.task, to),
             // The idle task never turns preemption on.
-            EdgeKind::Halt => self.in_scheduler = false,
+            EdgeKind::Halt => {
+                self.in_scheduler = false;
+                self.from_idle = true;
+            }
+            EdgeKind::Resume => {}
             EdgeKind::Wake(_) | EdgeKind::UserClock | EdgeKind::Ask(_) => {}
             EdgeKind::TimerSet(after) => self.timer.is_set = after.is_some(),
             EdgeKind::TimerFires => self.timer = Timer { is_set: false, asks: true },

@@ -168,6 +168,10 @@ impl Own {
         if cpu.awaits_timer() && self.interrupt.is_some_and(|own| cpu.is_timer(&own)) {
             return phase(Cause::Irq, Phase::Timer);
         }
+        // Where the CPU halts with interrupts off, what asked ends that, and is let in a little later.
+        if cpu.from_idle {
+            return phase(Cause::Irq, Phase::Delivery);
+        }
         let by_entry = cpu.interrupt().filter(|_| cpu.irqs_off.is_none());
         match by_entry {
             Some(entered) if preempt.in_interrupt() || cpu.state.irqs_off => {
@@ -292,7 +296,7 @@ fn is_way_to_scheduler(function: &str) -> bool {
 
 fn is_page_fault(cpu: &Cpu) -> bool {
     let by = cpu.entered.last().and_then(|entered| cpu.edges.function(entered.by));
-    by == Some("asm_exc_page_fault")
+    by.is_some_and(|name| ["asm_exc_page_fault", "page_fault"].contains(&name))
 }
 
 fn interrupt(cpu: &Cpu, entered: &Entered) -> Share {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::units::SpanNs;
+use wakescope_lab::kernel::Arch;
 use wakescope_lab::scope::{Detail, Seen};
 use wakescope_model::replay::predict::{Question, Unpredictable, predict};
 use wakescope_report::predict as shown;
@@ -94,7 +95,14 @@ const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false, edges: tru
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
     let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
-    let Seen { scope, edges, run, .. } = look(&args.cell, &args.again, DETAIL)?;
+    let Seen { scope, edges, run, arch, .. } = look(&args.cell, &args.again, DETAIL)?;
+    if arch != Arch::Amd64 {
+        let message = format!("cannot predict from {}: it is a cell of {arch}", scope.label);
+        return Err(Failure::new(clean(&message, 400))
+            .because("where kernels look whether to give up the CPU is known for x86-64 only")
+            .try_this("run the lab for x86-64: --arch amd64")
+            .try_this("or look at its sections: wakescope scope CELL"));
+    }
     let question = Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),

@@ -181,9 +181,6 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
         ScopeFailure::Cell(_) => {
             failure.try_this("run its lab again, and then this: wakescope lab run …")
         }
-        ScopeFailure::Arch(_) => failure
-            .because("the emulator's plugin knows the instructions of x86-64 only")
-            .try_this("run the lab for x86-64: --arch amd64"),
         ScopeFailure::Cpus(_) => failure
             .because("instructions are the clock only of a machine with one CPU")
             .try_this("run the lab without --experimental-smp"),
@@ -232,7 +229,6 @@ mod tests {
     #[test]
     fn what_cannot_be_looked_into_is_said_with_a_remedy() {
         for (failure_of, what, remedy) in [
-            (ScopeFailure::Arch(Arch::Arm64), "arm64", "--arch amd64"),
             (ScopeFailure::Cpus("2".into()), "2 CPUs", "--experimental-smp"),
             (ScopeFailure::Kaslr, "nokaslr", "--append kaslr"),
             (ScopeFailure::NoCompiler, "no C compiler", "apt install gcc"),

@@ -24,6 +24,7 @@ mod injected;
 mod ports;
 mod programs;
 mod scoped;
+mod scoped_arm64;
 mod sections;
 mod selftest;
 mod starved;

@@ -7,8 +7,12 @@ use std::ops::Range;
 
 use crate::explain::Task;
 
-/// Where the kernel is entered by the interrupt of the local APIC's timer.
-const TIMER_ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
+/// What the interrupt of the CPU's own timer is called on arm64, as the tracer names it: all interrupts enter the
+/// kernel by the same ways there.
+pub const ARM64_TIMER: &str = "arch_timer";
+
+/// Where the kernel is entered by the interrupt of the CPU's own timer: on x86-64 the local APIC's.
+const TIMER_ENTRIES: [&str; 2] = ["asm_sysvec_apic_timer_interrupt", ARM64_TIMER];
 
 /// A number of a function, in [`Edges::functions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,13 +46,14 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// The function by which the interrupt of the local APIC's timer enters the kernel, if one did.
+    /// The function by which the interrupt of the CPU's own timer enters the kernel, if one did.
     pub fn timer_entry(&self) -> Option<FunctionId> {
-        let place = self.functions.iter().position(|name| name == TIMER_ENTRY)?;
+        let place =
+            self.functions.iter().position(|name| TIMER_ENTRIES.contains(&name.as_str()))?;
         u32::try_from(place).ok().map(FunctionId)
     }
 
-    /// Whether it was seen when the timer of the local APIC was set, and so when it fired. Not of a kernel that uses
+    /// Whether it was seen when that timer was set, and so when it fired. Not of a kernel that uses
     /// another timer.
     pub fn sees_timer(&self) -> bool {
         self.edges.iter().any(|edge| matches!(edge.what, EdgeKind::TimerSet(_)))
@@ -128,13 +133,15 @@ pub enum EdgeKind {
     Schedule,
     /// Another task has the CPU.
     Switch(TaskId),
-    /// The CPU halts, until it is entered by an interrupt.
+    /// The CPU halts, until it is entered by an interrupt or resumes.
     Halt,
+    /// An interrupt ended that, but is not taken yet, for interrupts were off (arm64).
+    Resume,
     /// A program reads the clock: the reading is this edge's time.
     UserClock,
     /// The kernel comes to a place at which it asks whether somebody else is to run, or would under another model.
     Ask(AskKind),
-    /// The timer of the CPU's local APIC is set to fire after so many ns, and not when it was to fire before.
+    /// The CPU's own timer is set to fire after so many ns, and not when it was to fire before.
     /// `None`: it is stopped.
     TimerSet(Option<u32>),
     /// That timer fires: its interrupt comes as soon as the CPU takes it.
@@ -167,7 +174,7 @@ pub enum WayIn {
     SystemCall,
 }
 
-/// The preempt count of x86-64, with its flag for need of rescheduling.
+/// The preempt count, with its flag for need of rescheduling as x86-64 has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreemptCount(pub u32);
 
@@ -249,6 +256,7 @@ impl State {
             EdgeKind::Leave { to_user } => Self { in_user: to_user, ..self },
             EdgeKind::Switch(task) => Self { task: Some(task), ..self },
             EdgeKind::Halt => Self { halted: true, ..self },
+            EdgeKind::Resume => Self { halted: false, ..self },
             EdgeKind::Softirq(_)
             | EdgeKind::Wake(_)
             | EdgeKind::Schedule
@@ -300,7 +308,7 @@ mod tests {
             (40, EdgeKind::TimerFires, 0),
             (40, enter, 1),
         ];
-        let functions = vec!["irq_entries_start".into(), TIMER_ENTRY.into()];
+        let functions = vec!["irq_entries_start".into(), TIMER_ENTRIES[0].into()];
         let edges = drawn.map(edge).into();
         let edges = Edges { edges, functions, ..Edges::default() };
         assert_eq!(edges.timer_interrupts(), [10..25, 40..40]);

@@ -4,15 +4,30 @@ use std::collections::BTreeMap;
 
 use wakescope_core::explain::Task;
 use wakescope_core::scope::edges::{
-    Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+    ARM64_TIMER as TIMER, Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
 
 use super::ScopeError;
 use super::kernel::{Kernel, ask_kind};
 use crate::kernel::policy_of;
 
-/// The high half of every address in the kernel's image.
-const IMAGE: u64 = 0xffff_ffff_0000_0000;
+/// What interrupts and exceptions of arm64 are called, whose ways into the kernel are the same.
+const NAMES: [&str; 4] = [TIMER, "IPI", "device", "page_fault"];
+const IPI: usize = 1;
+const DEVICE: usize = 2;
+const PAGE_FAULT: usize = 3;
+
+/// What the number of an interrupt is called (the GIC's): the CPU's own timers have 26 to 30.
+fn name_of_interrupt(number: u32) -> usize {
+    match number {
+        0..=15 => IPI,
+        26..=30 => 0,
+        _ => DEVICE,
+    }
+}
+
+/// Classes of exceptions that are page faults (`ESR_EL1.EC`): of code and of data, of programs and of the kernel.
+const PAGE_FAULTS: [u32; 4] = [0x20, 0x21, 0x24, 0x25];
 
 /// While the CPU is halted, time passes and no instruction does: one count has two times.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,6 +37,9 @@ pub(super) enum Moment {
     /// When an interrupt ends that; of every other count the only one.
     AfterIdle,
 }
+
+/// The kind of an edge that says which interrupt has come in.
+const INTERRUPT_IS: u64 = 17;
 
 /// Words of the record of what the CPU is at when the first edge comes.
 const START: usize = 5;
@@ -104,15 +122,28 @@ impl Written {
             halted: false,
             task: if task == 0 { None } else { Some(self.task_of(low(task))?) },
         };
+        let names: Vec<&str> = kernel.names().chain(NAMES).collect();
+        let named = names.len() - NAMES.len();
         let mut known = BTreeMap::new();
-        let mut function = |address: u32| {
-            let place = kernel.place_of_function(IMAGE | u64::from(address))?;
+        let mut id_of = |place: usize| {
             let next = u32::try_from(known.len()).ok()?;
             Some(FunctionId(*known.entry(place).or_insert(next)))
         };
-        let mut edges = Vec::with_capacity(self.edges.len());
+        let image = kernel.end >> 32 << 32;
+        let mut edges: Vec<Edge> = Vec::with_capacity(self.edges.len());
         let mut at_ns = 0;
+        // The interrupt that has come in, until its number is known.
+        let mut entered = None;
         for Counted { count, words: [first, second] } in &self.edges {
+            if *first & 0xff == INTERRUPT_IS {
+                let name = named + name_of_interrupt(high(*first));
+                if let Some(entry) = entered.take().and_then(|place: usize| edges.get_mut(place)) {
+                    entry.function = id_of(name);
+                }
+                continue;
+            }
+            let mut function =
+                |address: u32| id_of(kernel.place_of_function(image | u64::from(address))?);
             let what = self.kind(*first)?;
             // Between idle time and the next reading of the clock, times are taken back from that.
             let moment =
@@ -124,10 +155,22 @@ impl Written {
             let is_call = !matches!(what, EdgeKind::Enter { .. });
             let caller = if is_call { caller.checked_sub(1) } else { Some(caller) };
             let caller = caller.filter(|&caller| caller != 0).and_then(&mut function);
-            let function = if what == EdgeKind::UserClock { None } else { function(address) };
+            let function = match what {
+                EdgeKind::UserClock => None,
+                EdgeKind::Enter { way: WayIn::Exception, .. }
+                    if PAGE_FAULTS.contains(&(high(*first) >> 1)) =>
+                {
+                    id_of(named + PAGE_FAULT)
+                }
+                _ => function(address),
+            };
+            match what {
+                EdgeKind::Enter { way: WayIn::Interrupt, .. } => entered = Some(edges.len()),
+                EdgeKind::Leave { .. } | EdgeKind::Switch(_) => entered = None,
+                _ => {}
+            }
             edges.push(Edge { at_ns, function, caller, what });
         }
-        let names: Vec<&str> = kernel.names().collect();
         let mut functions = vec![String::new(); known.len()];
         for (place, number) in known {
             functions[number as usize] = names[place].to_owned();
@@ -140,7 +183,7 @@ impl Written {
 
     fn kind(&self, word: u64) -> Result<EdgeKind, ScopeError> {
         let value = high(word);
-        let enter = |way| EdgeKind::Enter { way, from_user: value != 0 };
+        let enter = |way| EdgeKind::Enter { way, from_user: value & 1 != 0 };
         Ok(match word & 0xff {
             1 => EdgeKind::IrqsOff,
             2 => EdgeKind::IrqsOn,
@@ -157,6 +200,7 @@ impl Written {
             13 => EdgeKind::UserClock,
             14 => EdgeKind::Ask(ask_kind(value.into()).ok_or(ScopeError::Foreign)?),
             15 => EdgeKind::TimerSet(Some(value).filter(|&ns| ns != 0)),
+            16 => EdgeKind::Resume,
             _ => return Err(ScopeError::Foreign),
         })
     }

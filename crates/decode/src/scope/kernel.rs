@@ -9,7 +9,7 @@ use wakescope_core::scope::edges::AskKind;
 use super::memory::Memory;
 use super::symbols::{self, Symbol};
 use super::unwind::{self, Base, Unwind};
-use super::{ScopeError, asks};
+use super::{ScopeError, arm64, asks, frames};
 
 /// Between 6.2 and 6.14 the preempt count is in a struct (`pcpu_hot`), behind a pointer.
 const IN_PCPU_HOT: u64 = 8;
@@ -21,12 +21,37 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/5";
+pub const HEAD: &str = "wakescope.scope-kernel/6";
 
-/// A kernel for x86-64, as it lies in memory.
+/// What a kernel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86,
+    Arm64,
+}
+
+impl Machine {
+    /// As programs for it have it (ELF).
+    fn number(self) -> u64 {
+        match self {
+            Self::X86 => 62,
+            Self::Arm64 => 183,
+        }
+    }
+
+    pub(super) fn of_number(number: u64) -> Option<Self> {
+        [Self::X86, Self::Arm64].into_iter().find(|machine| machine.number() == number)
+    }
+}
+
+/// A kernel, as it lies in memory.
 #[derive(Debug, PartialEq)]
 pub struct Kernel {
-    /// The address of the preempt count, as instructions with a GS prefix have it.
+    machine: Machine,
+    /// Where its code ends, but for that of modules. All of it has the same high half of addresses.
+    pub(super) end: u64,
+    /// Of x86-64, the address of the preempt count, as instructions with a GS prefix have it; of arm64, where in
+    /// a task it lies.
     pub(super) preempt_count: u64,
     pub(super) followed: Vec<Followed>,
     /// How to find the task that runs; `None` of a kernel without type information (BTF).
@@ -61,10 +86,12 @@ pub(super) enum What {
     Schedule,
     /// The function that asks whether somebody else is to run.
     Ask,
+    /// The function that handles an interrupt whose number is its second argument.
+    Handler,
 }
 
 impl What {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Interrupt,
         Self::Exception,
         Self::SystemCall,
@@ -72,6 +99,7 @@ impl What {
         Self::Wake,
         Self::Schedule,
         Self::Ask,
+        Self::Handler,
     ];
 
     /// As the plugin numbers them.
@@ -80,8 +108,8 @@ impl What {
     }
 }
 
-/// How to find the task that runs: where the pointer to it lies, as instructions with a GS prefix have it, and
-/// where parts of a task lie in it.
+/// How to find the task that runs, and where parts of a task lie in it. On x86-64 the pointer to it lies at
+/// `current`, as instructions with a GS prefix have it; on arm64 the instruction that sets the pointer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tasks {
     pub(super) current: u64,
@@ -118,33 +146,49 @@ impl Kernel {
         let budget = Budget::of(bytes.len() as u64);
         let memory = Memory::read(bytes)?;
         let symbols = symbols::find(&memory, &budget)?;
-        let unwinds = unwind::find(&memory, &symbols, &budget)?;
+        match memory.machine {
+            Machine::X86 => Self::x86(&memory, &symbols, &budget),
+            Machine::Arm64 => Self::arm64(&memory, &symbols, &budget),
+        }
+    }
+
+    fn x86(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
+        let unwinds = unwind::find(memory, symbols, budget)?;
         let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
         let in_struct = || at("pcpu_hot").map(|address| address.wrapping_add(IN_PCPU_HOT));
         let preempt_count =
             at("__preempt_count").or_else(in_struct).ok_or(ScopeError::Lacks("__preempt_count"))?;
-        let tasks = tasks(&memory, &symbols);
-        let mut followed = ways_in(&symbols)?;
-        followed.extend(functions_followed(&symbols).filter(|function| {
+        let tasks = tasks(memory, symbols);
+        let mut followed = ways_in(symbols)?;
+        followed.extend(functions_followed(symbols, Machine::X86).filter(|function| {
             // Who is woken cannot be read without knowing where it stands.
             tasks.is_some() || function.what != What::Wake
         }));
-        let is_code = |symbol: &&Symbol| matches!(symbol.kind, 't' | 'T' | 'w' | 'W');
-        let mut functions: Vec<(u64, String)> = Vec::new();
-        for symbol in symbols.iter().filter(is_code) {
-            // Of several names for one place, the first is taken; padding before functions is not.
-            let is_other = functions.last().is_none_or(|(start, _)| *start != symbol.address);
-            if is_other && !symbol.name.starts_with("__pfx_") {
-                functions.push((symbol.address, symbol.name.clone()));
-            }
-        }
-        let asks = asks::find(&memory, &symbols);
-        Ok(Self { preempt_count, followed, tasks, unwinds, asks, functions })
+        let functions = functions(symbols, &[]);
+        let asks = asks::find(memory, symbols);
+        let (machine, end) = (Machine::X86, MODULES);
+        Ok(Self { machine, end, preempt_count, followed, tasks, unwinds, asks, functions })
+    }
+
+    fn arm64(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
+        let end = arm64::end_of_code(symbols)?;
+        let (tasks, preempt_count) = arm64::tasks(memory, symbols)?;
+        let ways_in = arm64::ways_in(symbols)?;
+        let mut functions = functions(symbols, &ways_in);
+        functions.retain(|(start, _)| *start < end);
+        let jumps = arm64::patched_jumps(memory, symbols);
+        let code = arm64::functions(symbols, &functions, end);
+        let unwinds = frames::find(memory, &code, &jumps, budget)?;
+        let mut followed: Vec<Followed> = ways_in.into_iter().map(|(way, _)| way).collect();
+        followed.extend(functions_followed(symbols, Machine::Arm64));
+        let (machine, tasks, asks) = (Machine::Arm64, Some(tasks), Vec::new());
+        Ok(Self { machine, end, preempt_count, followed, tasks, unwinds, asks, functions })
     }
 
     /// What is kept of it, so that the kernel need not be booted once more to be asked for it.
     pub fn pack(&self) -> String {
-        let mut text = format!("{HEAD}\n{:x}\n", self.preempt_count);
+        let (machine, end, count) = (self.machine.number(), self.end, self.preempt_count);
+        let mut text = format!("{HEAD}\n{machine} {end:x} {count:x}\n");
         for Followed { start, end, what, value } in &self.followed {
             let _ = writeln!(text, "e {start:x} {end:x} {} {value}", what.number());
         }
@@ -168,9 +212,13 @@ impl Kernel {
         let mut lines = text.strip_suffix("end\n")?.lines();
         (lines.next() == Some(HEAD)).then_some(())?;
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        let preempt_count = hex(lines.next()?)?;
+        let [machine, end, preempt_count] = lines.next()?.split(' ').collect::<Vec<_>>()[..] else {
+            return None;
+        };
         let mut kernel = Self {
-            preempt_count,
+            machine: Machine::of_number(machine.parse().ok()?)?,
+            end: hex(end)?,
+            preempt_count: hex(preempt_count)?,
             followed: vec![],
             tasks: None,
             unwinds: vec![],
@@ -236,7 +284,7 @@ impl Kernel {
         let before = self.functions.partition_point(|(start, _)| *start <= address);
         let place = before.checked_sub(1)?;
         let (start, _) = self.functions.get(place)?;
-        (address < MODULES && address - start < FARTHEST).then_some(place)
+        (address < self.end && address - start < FARTHEST).then_some(place)
     }
 
     /// Where functions begin, in order.
@@ -277,15 +325,36 @@ fn tasks(memory: &Memory, symbols: &[Symbol]) -> Option<Tasks> {
     Some(Tasks { current, pid, comm, prio: member("prio")?, policy: member("policy")? })
 }
 
+/// Where functions begin, in order, with their names. Ways into the kernel that the kernel has no symbols for have
+/// names of their own.
+fn functions(symbols: &[Symbol], ways_in: &[(Followed, &str)]) -> Vec<(u64, String)> {
+    let is_code = |symbol: &&Symbol| matches!(symbol.kind, 't' | 'T' | 'w' | 'W');
+    let symbols = symbols.iter().filter(is_code);
+    // Padding before functions is none.
+    let symbols = symbols.filter(|symbol| !symbol.name.starts_with("__pfx_"));
+    let symbols = symbols.map(|symbol| (symbol.address, symbol.name.as_str()));
+    let ways_in = ways_in.iter().map(|(way, name)| (way.start, *name));
+    let mut all: Vec<(u64, &str)> = ways_in.chain(symbols).collect();
+    all.sort_by_key(|(start, _)| *start);
+    // Of several names for one place, the first is taken.
+    all.dedup_by_key(|(start, _)| *start);
+    all.into_iter().map(|(start, name)| (start, name.to_owned())).collect()
+}
+
 /// Functions that are followed, so far as the kernel has them.
-fn functions_followed(symbols: &[Symbol]) -> impl Iterator<Item = Followed> {
-    let what = |name: &str| {
+fn functions_followed(symbols: &[Symbol], machine: Machine) -> impl Iterator<Item = Followed> {
+    let names_interrupts = machine == Machine::Arm64;
+    let what = move |name: &str| {
         let softirq = SOFTIRQS.iter().zip(0..).find(|(names, _)| names.contains(&name));
         match softirq {
             Some((_, number)) => Some((What::Softirq, number)),
             None if WAKES.contains(&name) => Some((What::Wake, 0)),
             None if name == "__schedule" => Some((What::Schedule, 0)),
             None if name == "__cond_resched" => Some((What::Ask, 0)),
+            // On x86-64 the way in says which interrupt it is, and all of devices have one name.
+            None if name == "generic_handle_domain_irq" && names_interrupts => {
+                Some((What::Handler, 0))
+            }
             None => None,
         }
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::kernel::Machine;
 use super::{FORMAT, ScopeError, word};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kememory");
@@ -9,8 +10,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"kememory");
 const PAGE: usize = 4096;
 
 /// Stretches of memory without a gap, by the address of their first byte.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Memory {
+    pub(super) machine: Machine,
     stretches: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -20,9 +22,11 @@ impl Memory {
         if word(bytes, 0) != Some(MAGIC) || word(bytes, 8) != Some(FORMAT) {
             return Err(ScopeError::Foreign);
         }
-        let mut memory = Self::default();
+        let machine = word(bytes, 16).ok_or(ScopeError::Cut)?;
+        let machine = Machine::of_number(machine).ok_or(ScopeError::Machine)?;
+        let mut memory = Self { machine, stretches: BTreeMap::new() };
         let mut end: Option<(u64, u64)> = None;
-        let mut at = 16;
+        let mut at = 24;
         loop {
             let address = word(bytes, at).ok_or(ScopeError::Cut)?;
             if address == 0 {

@@ -1,7 +1,7 @@
 //! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
-use super::kernel::{Followed, Kernel, MODULES, Tasks, number_of};
+use super::kernel::{Followed, Kernel, Tasks, number_of};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
 
@@ -63,7 +63,7 @@ impl Plan<'_> {
         ];
         let functions = if functions { kernel.starts().collect() } else { Vec::new() };
         let asks = if edges { kernel.asks.as_slice() } else { &[] };
-        let of_functions = [functions.len() as u64, MODULES, asks.len() as u64];
+        let of_functions = [functions.len() as u64, kernel.end, asks.len() as u64];
         let head = head.into_iter().chain(tasks.unwrap_or_default()).chain(of_functions);
         let followed = kernel.followed.iter();
         let followed = followed.flat_map(|code| {

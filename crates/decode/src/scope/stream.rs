@@ -334,6 +334,8 @@ impl<'a> Stream<'a> {
             edges,
             edges_lost,
             tasks,
+            priority_masks,
+            depths,
         ] = words[..]
         else {
             return Err(ScopeError::Foreign);
@@ -345,6 +347,10 @@ impl<'a> Stream<'a> {
             (
                 "the interrupt flag or the preempt count was not what the plugin had followed",
                 disagreements,
+            ),
+            (
+                "the kernel masks interrupts by their priority, which is not followed",
+                priority_masks,
             ),
             ("an instruction wrote the preempt count in an unknown way", odd),
             ("a reading of the clock was left out, for there were too many", times_lost),
@@ -405,6 +411,7 @@ impl<'a> Stream<'a> {
             callers_lost: unread,
             drift_ns,
             has_callers: self.kernel.has_callers(),
+            preempt_count_partial: depths == 0,
             rows,
             flames,
             longest,

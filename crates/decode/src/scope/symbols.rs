@@ -168,6 +168,7 @@ impl<'a> Table<'a> {
                         continue;
                     };
                     forms.push(Form { table, rule: Rule::MixedFrom(address) });
+                    forms.push(Form { table, rule: Rule::From(address) });
                 }
             }
         }

@@ -6,6 +6,7 @@ use wakescope_testing::fuzz;
 
 use super::{Decoded, FORMAT, Kernel, Looked, Plan, ScopeError, decode};
 
+mod arm64;
 mod asks;
 mod edges;
 
@@ -77,12 +78,16 @@ fn symbols(form: Form) -> Vec<(u64, String)> {
 /// The kernel's types: a task with its pid at 8, its name at 16, its priority at 40 and its policy at 44.
 fn btf() -> Vec<u8> {
     let strings = b"\0task_struct\0pid\0comm\0prio\0policy\0";
-    let types: [u32; 15] = [1, 4 << 24 | 4, 64, 13, 1, 64, 17, 1, 128, 22, 1, 320, 27, 1, 352];
+    let types = [1, 4 << 24 | 4, 64, 13, 1, 64, 17, 1, 128, 22, 1, 320, 27, 1, 352];
+    types_of(&types, strings)
+}
+
+fn types_of(types: &[u32], strings: &[u8]) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).unwrap();
     let (types_length, strings_length) = (length(4 * types.len()), length(strings.len()));
     let header = [24, 0, types_length, types_length, strings_length];
-    let words = header.into_iter().chain(types).flat_map(u32::to_le_bytes);
-    [0x9f, 0xeb, 1, 0].into_iter().chain(words).chain(*strings).collect()
+    let words = header.iter().chain(types).flat_map(|word| word.to_le_bytes());
+    [0x9f, 0xeb, 1, 0].into_iter().chain(words).chain(strings.iter().copied()).collect()
 }
 
 /// The kernel's memory, as the plugin writes it.
@@ -113,7 +118,12 @@ fn image(form: Form) -> Vec<u8> {
 }
 
 fn written(image: &[u8]) -> Vec<u8> {
-    let mut bytes = [*b"kememory", FORMAT.to_le_bytes()].concat();
+    written_by(62, image)
+}
+
+/// The same of a machine with this number.
+fn written_by(machine: u64, image: &[u8]) -> Vec<u8> {
+    let mut bytes = [*b"kememory", FORMAT.to_le_bytes(), machine.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
         bytes.extend(page);
@@ -221,6 +231,9 @@ fn what_is_no_kernel_is_refused() {
     assert_eq!(refused(b""), ScopeError::Foreign);
     assert_eq!(refused(&whole[..whole.len() - 8]), ScopeError::Cut);
     assert_eq!(refused(&written(&[0; PAGE])), ScopeError::NoSymbols);
+    let mut other = whole.clone();
+    other[16] = 8;
+    assert_eq!(refused(&other), ScopeError::Machine);
     // A banner that is not where its symbol is: the form is another one.
     let mut other = whole;
     let banner = other.windows(13).position(|bytes| bytes == b"Linux version").unwrap();
@@ -330,7 +343,7 @@ fn stream(end: &[u64]) -> Vec<u8> {
 
 /// Executed, a process ran, since then, its time, sections, outside, lost, not listed, times lost,
 /// disagreements, odd writes, corrected, unread, and of what is looked at lost; edges, those lost, tasks.
-const WELL: [u64; 17] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6, 0, 0, 0];
+const WELL: [u64; 19] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6, 0, 0, 0, 0, 3];
 
 #[test]
 fn sections_are_read_with_their_times_and_names() {
@@ -342,6 +355,10 @@ fn sections_are_read_with_their_times_and_names() {
     assert_eq!((counts, scope.sections_unlisted), ((900, 4, 0, 2), 5));
     // Only readings of the clock within the window count, and none across idle time.
     assert_eq!((scope.drift_ns, scope.has_callers), (0, true));
+    assert!(!scope.preempt_count_partial);
+    let mut partial = WELL;
+    partial[18] = 0;
+    assert!(decode(&stream(&record(5, &partial)), &kernel).unwrap().scope.preempt_count_partial);
     let [long, short] = &scope.rows[..] else { panic!("{:#?}", scope.rows) };
     assert_eq!(
         (long.kind, long.lengths.max_ns, long.ended.function.as_deref()),
@@ -411,7 +428,7 @@ fn a_stream_that_is_not_certain_is_refused() {
         refused(&stream(&record(5, &end)))
     };
     assert_eq!(with(1, 0), ScopeError::NoProcess);
-    for (place, count) in [(8, 3), (9, 1), (10, 7)] {
+    for (place, count) in [(8, 3), (9, 1), (10, 7), (17, 4)] {
         assert!(matches!(with(place, count), ScopeError::Missed { count: c, .. } if c == count));
     }
     assert_eq!(refused(&stream(&record(6, &[]))), ScopeError::Foreign);

@@ -11,12 +11,16 @@ use crate::orc::{self, Format, Kind};
 /// Any function that every kernel has. Where it begins, a call has just stored what it returns to.
 const A_FUNCTION: &str = "hrtimer_wakeup";
 
-/// The register that holds an address near the caller's stack.
+/// The register that holds an address near the caller's stack, or what a call returns to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Unknown,
     Sp,
     Bp,
+    /// What a call returns to is in a register (x30).
+    Link,
+    /// It is stored behind the caller's frame pointer, where x29 points.
+    Frame,
 }
 
 impl Base {
@@ -26,11 +30,13 @@ impl Base {
             Self::Unknown => 0,
             Self::Sp => 1,
             Self::Bp => 2,
+            Self::Link => 3,
+            Self::Frame => 4,
         }
     }
 
     pub(super) fn of_number(text: &str) -> Option<Self> {
-        let all = [Self::Unknown, Self::Sp, Self::Bp];
+        let all = [Self::Unknown, Self::Sp, Self::Bp, Self::Link, Self::Frame];
         all.into_iter().find(|base| text == base.number().to_string())
     }
 }

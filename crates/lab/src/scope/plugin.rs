@@ -13,11 +13,15 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 19] = [
+const SOURCES: [(&str, &str); 23] = [
     ("arch.h", include_str!("../../../../plugin/arch.h")),
+    ("arm64.h", include_str!("../../../../plugin/arm64.h")),
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
     ("scope.h", include_str!("../../../../plugin/scope.h")),
     ("x86.h", include_str!("../../../../plugin/x86.h")),
+    ("arm64.c", include_str!("../../../../plugin/arm64.c")),
+    ("arm64_instructions.c", include_str!("../../../../plugin/arm64_instructions.c")),
+    ("arm64_timer.c", include_str!("../../../../plugin/arm64_timer.c")),
     ("blocks.c", include_str!("../../../../plugin/blocks.c")),
     ("clock.c", include_str!("../../../../plugin/clock.c")),
     ("edges.c", include_str!("../../../../plugin/edges.c")),

@@ -42,7 +42,7 @@ fn task(pid: u64, name: &[u8; 16]) -> Vec<u64> {
 /// The end of a stream with so many edges and tasks.
 fn end(edges: u64, lost: u64, tasks: u64) -> Vec<u64> {
     let mut end = WELL;
-    end[14..].copy_from_slice(&[edges, lost, tasks]);
+    end[14..17].copy_from_slice(&[edges, lost, tasks]);
     record(5, &end)
 }
 
@@ -143,6 +143,35 @@ fn an_interrupt_that_ends_idle_time_comes_after_it() {
     assert_eq!(told, want);
 }
 
+/// All interrupts of arm64 enter by the same way, and so do all exceptions.
+#[test]
+fn interrupts_and_exceptions_of_arm64_are_called_by_what_they_are() {
+    let edges: [Drawn; 8] = [
+        (0, 4, 0),
+        // The CPU's own timer; then what a handler of its own asks of another one.
+        (5, 17, 27),
+        (5, 17, 40),
+        (9, 7, 1),
+        // A page fault of a program, and another exception.
+        (1, 5, 0x24 << 1 | 1),
+        (1, 5, 0x3c << 1),
+        (1, 4, 0),
+        (1, 17, 33),
+    ];
+    let words = [record(9, &[150, 0, 0, 0, 0]), records(150, &[&edges]), end(8, 0, 0)].concat();
+    let edges = read(&words).unwrap().unwrap();
+    let names: Vec<_> = edges.edges.iter().map(|edge| edges.function(edge.function)).collect();
+    let lock = Some("lock");
+    let want = [Some("arch_timer"), lock, Some("page_fault"), lock, Some("device")];
+    assert_eq!(names, want);
+    assert_eq!(edges.timer_entry(), edges.edges[0].function);
+    let from_user = |place: usize| match edges.edges[place].what {
+        EdgeKind::Enter { from_user, .. } => from_user,
+        other => panic!("{other:?}"),
+    };
+    assert!(from_user(2) && !from_user(3));
+}
+
 #[test]
 fn edges_that_are_not_certain_are_refused() {
     let refused = |words: &[u64]| read(words).unwrap_err();
@@ -162,7 +191,7 @@ fn edges_that_are_not_certain_are_refused() {
     // Backwards; of an unknown kind; of a task or softirq that is not there; half an edge.
     let words = [start(), one(), records(140, &[edge]), end(2, 0, 0)].concat();
     assert!(matches!(refused(&words), ScopeError::Missed { count: 1, .. }));
-    for (kind, value) in [(16, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 4)] {
+    for (kind, value) in [(18, 0), (0, 0), (9, 0), (9, 1), (11, 1), (8, 256), (14, 4)] {
         let words = [start(), records(150, &[&[(0, kind, value)]]), end(1, 0, 0)].concat();
         assert_eq!(refused(&words), ScopeError::Foreign, "{kind} {value}");
     }

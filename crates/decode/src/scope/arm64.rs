@@ -1,0 +1,137 @@
+//! What is looked for in a kernel for arm64.
+
+use wakescope_core::btf;
+
+use super::ScopeError;
+use super::frames::Function;
+use super::kernel::{Followed, Tasks, What};
+use super::memory::Memory;
+use super::symbols::Symbol;
+use super::unwind::Base;
+
+/// Bytes of a table of ways in, and of one way (`VBAR_EL1`).
+const TABLE: u64 = 0x800;
+const SLOT: u64 = 0x80;
+
+/// The symbols of such tables: that of all processors, and those for processors that must not be led by branches
+/// of programs.
+const TABLES: [&str; 2] = ["vectors", "__bp_harden_el1_vectors"];
+
+/// The ways in, in their order, as the kernel names what each goes on to (arch/arm64/kernel/entry.S).
+const SLOTS: [(&str, What); 16] = [
+    ("el1t_64_sync", What::Exception),
+    ("el1t_64_irq", What::Interrupt),
+    ("el1t_64_fiq", What::Interrupt),
+    ("el1t_64_error", What::Exception),
+    ("el1h_64_sync", What::Exception),
+    ("el1h_64_irq", What::Interrupt),
+    ("el1h_64_fiq", What::Interrupt),
+    ("el1h_64_error", What::Exception),
+    ("el0t_64_sync", What::Exception),
+    ("el0t_64_irq", What::Interrupt),
+    ("el0t_64_fiq", What::Interrupt),
+    ("el0t_64_error", What::Exception),
+    ("el0t_32_sync", What::Exception),
+    ("el0t_32_irq", What::Interrupt),
+    ("el0t_32_fiq", What::Interrupt),
+    ("el0t_32_error", What::Exception),
+];
+
+/// How far into the function that switches tasks its one instruction may be, bytes.
+const NEAR: usize = 256;
+
+/// msr sp_el0, x0 to x30.
+const SETS_TASK: u32 = 0xd518_4100;
+
+fn at(symbols: &[Symbol], name: &str) -> Option<u64> {
+    symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+}
+
+/// Where the kernel's code ends.
+pub(super) fn end_of_code(symbols: &[Symbol]) -> Result<u64, ScopeError> {
+    at(symbols, "_etext").ok_or(ScopeError::Lacks("_etext"))
+}
+
+/// All ways into the kernel, with the names that each has.
+pub(super) fn ways_in(symbols: &[Symbol]) -> Result<Vec<(Followed, &'static str)>, ScopeError> {
+    at(symbols, TABLES[0]).ok_or(ScopeError::Lacks(TABLES[0]))?;
+    let mut all = Vec::new();
+    for start in TABLES.iter().filter_map(|name| at(symbols, name)) {
+        let behind = symbols.iter().map(|symbol| symbol.address).find(|&address| address > start);
+        let length = behind.map_or(TABLE, |behind| behind.saturating_sub(start));
+        for table in 0..(length / TABLE).clamp(1, 4) {
+            for (number, (name, what)) in SLOTS.into_iter().enumerate() {
+                let start = start + table * TABLE + number as u64 * SLOT;
+                all.push((Followed { start, end: start.saturating_add(1), what, value: 0 }, name));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// How to find the task that runs, and where its preempt count lies in it.
+pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64), ScopeError> {
+    const SWITCHES: &str = "cpu_switch_to";
+    let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
+    let code = memory.from(function).unwrap_or_default();
+    let words = code[..code.len().min(NEAR)].chunks_exact(4);
+    let mut words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    let place = words.position(|word| word & !0x1f == SETS_TASK);
+    let place = place.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
+    let current = function + 4 * place as u64;
+    let types = || {
+        let (start, end) = (at(symbols, "__start_BTF")?, at(symbols, "__stop_BTF")?);
+        let length = usize::try_from(end.checked_sub(start)?).ok()?;
+        let types = memory.from(start)?.get(..length)?;
+        let members = btf::members(types, "task_struct").ok()?;
+        let member = |name: &str| members.get(name).map(|&offset| u64::from(offset));
+        let (pid, comm) = (member("pid")?, member("comm")?);
+        let tasks = Tasks { current, pid, comm, prio: member("prio")?, policy: member("policy")? };
+        // The count is in a union without a name, the only one.
+        let of_thread = btf::unnamed_members(types, "thread_info").ok()?;
+        let [count] = of_thread[..] else { return None };
+        Some((tasks, member("thread_info")? + u64::from(count)))
+    };
+    types().ok_or(ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)"))
+}
+
+/// The functions of the kernel, with what holds where each begins.
+pub(super) fn functions(symbols: &[Symbol], starts: &[(u64, String)], end: u64) -> Vec<Function> {
+    // Code that is entered from programs and from anywhere in the kernel, not by calls.
+    let entry = at(symbols, "__entry_text_start").zip(at(symbols, "__entry_text_end"));
+    let entry = entry.map_or(0..0, |(start, end)| start..end);
+    let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([end]);
+    let functions = starts.iter().zip(ends).filter(|((start, _), _)| *start < end);
+    let functions = functions.map(|((start, name), next)| {
+        // Parts of functions are jumped into, with whatever frame there is.
+        let is_called = !name.contains(".cold") && !entry.contains(start);
+        let entry = if is_called { Base::Link } else { Base::Unknown };
+        Function { start: *start, end: next.min(end), entry }
+    });
+    functions.collect()
+}
+
+/// The places at which the kernel patches jumps into its code (include/linux/jump_label.h), and where these lead, in
+/// order.
+pub(super) fn patched_jumps(memory: &Memory, symbols: &[Symbol]) -> Vec<(u64, u64)> {
+    /// Bytes of an entry: two distances of four bytes, and what it depends on.
+    const ENTRY: usize = 16;
+    let table = || {
+        let (start, end) =
+            (at(symbols, "__start___jump_table")?, at(symbols, "__stop___jump_table")?);
+        let length = usize::try_from(end.checked_sub(start)?).ok()?;
+        Some((start, memory.from(start)?.get(..length)?))
+    };
+    let (start, table) = table().unwrap_or_default();
+    let entries = table.chunks_exact(ENTRY).zip((start..).step_by(ENTRY));
+    let distance = |entry: &[u8], at: usize| {
+        i64::from(i32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]))
+    };
+    let jump = |(entry, here): (&[u8], u64)| {
+        let from = here.wrapping_add_signed(distance(entry, 0));
+        (from, here.wrapping_add(4).wrapping_add_signed(distance(entry, 4)))
+    };
+    let mut jumps: Vec<(u64, u64)> = entries.map(jump).collect();
+    jumps.sort_unstable();
+    jumps
+}
