@@ -15,6 +15,7 @@ SIGNS = {"whole": "", "at-most": "≤ ", "at-least": "≥ "}
 HEAD = ["kernel, load", "from → to", "p50", "p99", "p99.9", "max predicted", "max measured", "in the range"]
 SUMMARY_HEAD = ["from → to", "pairs", "p99 in the range", "p99.9 in the range", "max in the range", "p99 off by", "p99.9 off by", "max off by"]
 WIDTH_HEAD = ["half of the ranges are at most so wide", "p99", "p99.9", "max"]
+ACROSS_HEAD = ["beside cells of other seeds", "pairs", "p99 in the range", "p99.9 in the range", "max in the range"]
 SEEDS_HEAD = ["kernel, load", "from → to", "seeds", "p99", "p99.9", "max", "p99 in the range", "max in the range"]
 
 
@@ -57,13 +58,31 @@ class Pair:
 def pairs(predictions):
     """All pairs of a kernel and a load, of its predictions by the model that ran. Nothing is said of models that
     did not run."""
+    return [pair for kernel, load, seed, by_model in predictions for pair in between(kernel, load, seed, by_model, by_model)]
+
+
+def between(kernel, load, seed, predicted, measured):
+    """The pairs of predictions and of measured cells, both by the model that ran."""
     found = []
+    for source, target in ((a, b) for a in MODELS for b in MODELS if a in predicted and b in measured):
+        of_target = next(of for of in predicted[source]["models"] if of["model"] == target)
+        if of_target["as_recorded"] is not None:
+            of_measured = measured[target]["measured"]
+            found.append(Pair(kernel, load, source, target, of_target["reach"], of_target["as_recorded"], of_measured, seed))
+    return found
+
+
+def across_seeds(predictions):
+    """What the cells of each seed say of each model, beside what the cells of the other seeds measured: courses that no
+    prediction has seen."""
+    by_seed = {}
     for kernel, load, seed, by_model in predictions:
-        for source, target in ((a, b) for a in MODELS for b in MODELS if a in by_model and b in by_model):
-            of_target = next(of for of in by_model[source]["models"] if of["model"] == target)
-            if of_target["as_recorded"] is not None:
-                measured = by_model[target]["measured"]
-                found.append(Pair(kernel, load, source, target, of_target["reach"], of_target["as_recorded"], measured, seed))
+        by_seed.setdefault((kernel, load), {})[seed] = by_model
+    found = []
+    for (kernel, load), of_seeds in by_seed.items():
+        for seed, predicted in of_seeds.items():
+            for measured in (of_other for other, of_other in of_seeds.items() if other != seed):
+                found += between(kernel, load, seed, predicted, measured)
     return found
 
 
@@ -178,6 +197,16 @@ def summary(all_pairs):
             met = [in_range(group, figure) for figure in FIGURES[1:]]
             rows.append([name, len(group), *met, *(off_by(group, figure) for figure in FIGURES[1:])])
     return figures.table(SUMMARY_HEAD, rows)
+
+
+def seen_by_none(all_pairs):
+    """How often figures of cells of other seeds are in the ranges: None where there is one seed only."""
+    groups = [
+        ("all other models", [pair for pair in all_pairs if pair.source != pair.target]),
+        ("the same model", [pair for pair in all_pairs if pair.source == pair.target]),
+    ]
+    rows = [[name, len(group), *(in_range(group, figure) for figure in FIGURES[1:])] for name, group in groups if group]
+    return figures.table(ACROSS_HEAD, rows) if rows else None
 
 
 def width(group, figure):

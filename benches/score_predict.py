@@ -105,6 +105,8 @@ def page(plan):
     basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, {seeds}; virtual time. {lab.basis()}."
     counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
     parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.widths(pairs)]
+    if (across := predicting.seen_by_none(predicting.across_seeds(found))) is not None:
+        parts.append(across)
     if (over_seeds := predicting.over_seeds(pairs)) is not None:
         parts.append("Medians over the seeds, with the least and the largest:\n\n" + over_seeds)
     parts.append(predicting.table(pairs))

@@ -51,6 +51,21 @@ class Pairs(unittest.TestCase):
             [("none", "none", "whole", 1, 1), ("none", "full", "whole", 2, 2), ("full", "none", "at-most", 3, 1), ("full", "full", "whole", 4, 2)],
         )
 
+    def test_what_a_seed_says_stands_beside_the_cells_of_the_others(self):
+        of_seed = lambda ns: {
+            "none": prediction("none", measured(largest=ns), none=("whole", latencies(p50=ns)), full=("whole", latencies())),
+            "full": prediction("full", measured(largest=ns + 1), none=("at-most", latencies()), full=("whole", latencies())),
+        }
+        several = [("6.1-cloud", "find", 1, of_seed(55_000)), ("6.1-cloud", "find", 2, of_seed(65_000)), ("6.1-cloud", "launch", 1, of_seed(1))]
+        found = predicting.across_seeds(several)
+        told = [(one.load, one.seed, one.source, one.target, one.measured["max_ns"]) for one in found]
+        self.assertEqual(len(told), 8, "two ways between two seeds of a load, four pairs each")
+        self.assertIn(("find", 1, "full", "none", 65_000), told)
+        self.assertIn(("find", 2, "none", "full", 55_001), told)
+        lines = predicting.seen_by_none(found).splitlines()
+        self.assertEqual(lines[2:], ["| all other models | 4 | 4 of 4 | 4 of 4 | 2 of 4 |", "| the same model | 4 | 4 of 4 | 4 of 4 | 2 of 4 |"])
+        self.assertIsNone(predicting.seen_by_none(predicting.across_seeds(several[:1])))
+
     def test_what_is_not_predicted_is_no_pair(self):
         by_model = {"full": prediction("full", measured(), full=("other-kernel", None))}
         self.assertEqual(predicting.pairs([("6.1-rt", "find", 1, by_model)]), [])
