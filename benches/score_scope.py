@@ -18,7 +18,11 @@ from running import end_as_by_ctrl_c, execute, say
 from score import kept
 
 # A kernel of each series that the lab knows best, with the models that it has at its ends.
-GUESTS = "6.1-cloud/none 6.1-cloud/full 6.12-cloud/none 6.12-cloud/full 6.18-cloud/none 6.18-cloud/full 6.18-cloud/lazy 7.2-cloud/full 7.2-cloud/lazy"
+GUESTS = {
+    "amd64": "6.1-cloud/none 6.1-cloud/full 6.12-cloud/none 6.12-cloud/full 6.18-cloud/none 6.18-cloud/full 6.18-cloud/lazy 7.2-cloud/full 7.2-cloud/lazy",
+    # Built for one model each: voluntary and lazy.
+    "arm64": "6.12-cloud/default 7.2-cloud/default",
+}
 LOADS = "find,launch,file-move"
 
 PATIENCE_S = 1_800
@@ -27,7 +31,7 @@ PATIENCE_S = 1_800
 def measured(lab, plan, guest, load):
     """The folder of a cell that explained its late wakeups."""
     kernel, model = guest.split("/")
-    asked = ["--arch", "amd64", "--kernel", kernel, "--preempt", model, "--load", load, "--seeds", f"{plan.seed},"]
+    asked = ["--arch", plan.arch, "--kernel", kernel, "--preempt", model, "--load", load, "--seeds", f"{plan.seed},"]
     asked += ["--explain", "--above", plan.above, "--worst", str(plan.worst), "--samples", str(plan.samples)]
     _result, record = lab.run(*asked, patience_s=PATIENCE_S)
     return record["cells"][0]["run"]
@@ -52,7 +56,7 @@ def records(lab, plan):
         return
     for guest in plan.guests:
         for load in plan.loads:
-            name = f"{guest.replace('/', ' ')} {load}"
+            name = f"{'arm64 ' if plan.arch == 'arm64' else ''}{guest.replace('/', ' ')} {load}"
             yield name, lambda guest=guest, load=load: looked_into(lab, measured(lab, plan, guest, load), lab.environment())
 
 
@@ -82,7 +86,8 @@ def page(plan):
 
 def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--guests", nargs="+", default=GUESTS.split(), help=f"as KERNEL/MODEL (default: {GUESTS})")
+    parser.add_argument("--arch", choices=GUESTS, default="amd64", help="of the guests; for arm64, WAKESCOPE_GUEST_ARM64 is what they run (default: amd64)")
+    parser.add_argument("--guests", nargs="+", help=f"as KERNEL/MODEL (default: {GUESTS['amd64']}; for arm64: {GUESTS['arm64']})")
     parser.add_argument("--cells", nargs="+", help="cells of your own cache that explained their late wakeups, by their keys, in place of guests and loads")
     parser.add_argument("--loads", default=LOADS, help=f"default: {LOADS}")
     parser.add_argument("--samples", type=int, default=500, help="wakeups of each cell (default: 500)")
@@ -92,6 +97,7 @@ def arguments(words=None):
     parser.add_argument("--keep", help="where cells and records stay, to look at, or to go on after an end; records of another version need another place (default: nowhere)")
     plan = parser.parse_args(words)
     plan.loads = plan.loads.split(",")
+    plan.guests = plan.guests or GUESTS[plan.arch].split()
     for guest in plan.guests:
         if guest.count("/") != 1:
             parser.error(f"not KERNEL/MODEL: {guest}")

@@ -71,6 +71,7 @@ class Sums(unittest.TestCase):
 class Arguments(unittest.TestCase):
     def test_a_guest_has_a_kernel_and_a_model(self):
         self.assertEqual(len(score_scope.arguments([]).guests), 9)
+        self.assertEqual(len(score_scope.arguments(["--arch", "arm64"]).guests), 2)
         message = io.StringIO()
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(message):
             score_scope.arguments(["--guests", "6.1-cloud"])

@@ -66,6 +66,8 @@ struct arch {
 	struct left (*left)(void);
 	/* Behind an instruction that read the clock, of which @how was kept. */
 	uint64_t (*clock)(uint32_t how);
+	/* Whether code at an address that is not the kernel's is a program's. */
+	bool (*runs_program)(void);
 	/* The task that runs, or 0. */
 	uint64_t (*task)(void);
 

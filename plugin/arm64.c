@@ -41,10 +41,15 @@ static void at_masks(unsigned int cpu, void *data)
 	set_irqs(arm64_general(place->how) & MASK_IRQ, place, true);
 }
 
+/* The priority of all interrupts but NMIs. Those of at least what is written are masked. */
+#define PRIORITY 0xa0
+
 /* A kernel that lets NMIs in masks interrupts by their priority (CONFIG_ARM64_PSEUDO_NMI). */
 static void at_priority_mask(unsigned int cpu, void *data)
 {
-	if (first_process.has_begun)
+	const struct place *place = data;
+
+	if (first_process.has_begun && (arm64_general(place->how) & 0xff) <= PRIORITY)
 		told.priority_masks++;
 }
 
@@ -174,6 +179,12 @@ static uint64_t clock(uint32_t how)
 	return arm64_general(how);
 }
 
+/* The kernel maps a part of itself at its physical address, too, and goes there to change its page tables. */
+static bool runs_program(void)
+{
+	return !(reg(PSTATE) & MODE);
+}
+
 /* Calls */
 
 static uint64_t stack_pointer(void)
@@ -225,6 +236,7 @@ const struct arch arm64 = {
 	.has_stopped_at = has_stopped_at,
 	.left = left,
 	.clock = clock,
+	.runs_program = runs_program,
 	.task = task,
 	.stack_pointer = stack_pointer,
 	.return_address = return_address,

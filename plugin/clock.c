@@ -88,7 +88,7 @@ void after_clock(unsigned int cpu, void *data)
 
 void at_process(unsigned int cpu, void *data)
 {
-	if (first_process.has_begun)
+	if (first_process.has_begun || !arch->runs_program())
 		return;
 	first_process.has_begun = true;
 	first_process.count = count_now();

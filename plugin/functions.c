@@ -127,6 +127,7 @@ static uint64_t follow_call(enum kind kind, uint64_t function, bool is_first, ui
 {
 	struct frame *stack = open[kind].stack;
 	unsigned int depth = open[kind].depth, i;
+	uint64_t now = sp;
 
 	/* Back from another stack, as that of interrupts. */
 	if (depth && !is_near(stack[depth - 1].sp, sp))
@@ -149,6 +150,9 @@ static uint64_t follow_call(enum kind kind, uint64_t function, bool is_first, ui
 	/* What jumps into another function is not called back. */
 	if (depth && (!is_first || stack[depth - 1].sp == sp))
 		sp = stack[--depth].sp;
+	/* A call from here will come in with the same stack pointer, and is none from this one into another function. */
+	if (arch->keeps_return_address && !is_first && sp == now)
+		sp++;
 	stack[depth].sp = sp;
 	stack[depth].function = function;
 	stack[depth].call = call_of(depth ? stack[depth - 1].call : 0, function);
@@ -156,13 +160,18 @@ static uint64_t follow_call(enum kind kind, uint64_t function, bool is_first, ui
 	return stack[depth].call;
 }
 
-/* A section begins in @block. */
-void begin_times(enum kind kind, const struct block *block, uint64_t count)
+/* A section begins at @address, behind @block or in it. */
+void begin_times(enum kind kind, const struct block *block, uint64_t address, uint64_t count)
 {
+	const struct entry *entry = entry_at(address);
+
 	open[kind].is_followed = true;
 	open[kind].block = block;
 	open[kind].depth = 0;
 	open[kind].call = follow_call(kind, function_of(block), false, arch->stack_pointer());
+	/* What was interrupted has called nobody. */
+	if (entry && entry->way <= BY_SYSTEM_CALL)
+		open[kind].stack[0].sp = arch->stack_pointer();
 	open[kind].since = count;
 	open[kind].section++;
 	open[kind].used = 0;

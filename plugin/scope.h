@@ -157,7 +157,7 @@ void put_sections(void);
 /* functions.c: where the time of an open section goes. */
 struct block;
 bool make_room_for_times(void);
-void begin_times(enum kind kind, const struct block *block, uint64_t count);
+void begin_times(enum kind kind, const struct block *block, uint64_t address, uint64_t count);
 void enter_block(const struct block *block, uint64_t count);
 void forget_calls(void);
 void forget_blocks(void);

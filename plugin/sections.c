@@ -77,7 +77,7 @@ void begin_section(enum kind kind, uint64_t address, uint64_t caller, uint64_t c
 {
 	open[kind] = (struct open){ true, address, caller, count };
 	if (plan.functions && is_in_window(count)) {
-		begin_times(kind, running_block(), count);
+		begin_times(kind, running_block(), address, count);
 		call_back_if_followed();
 	}
 }

@@ -149,7 +149,7 @@ void translate(plugin_id id, struct tb *tb)
 		was_in_kernel = true;
 		translate_kernel(tb, address, count);
 	} else if (was_in_kernel && !first_process.has_begun) {
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_process, NO_REGISTERS, NULL);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_process, READS_REGISTERS, NULL);
 	}
 	if (!(address >> 63) && plan.edges)
 		translate_user(tb, count);
@@ -163,21 +163,30 @@ void translate(plugin_id id, struct tb *tb)
 
 /* Without a plan: the kernel's memory */
 
-static void at_first_process(unsigned int cpu, void *data)
+static bool has_process;
+
+static void at_memory(unsigned int cpu, void *data)
 {
 	if (!write_memory())
 		give_up("scope: the kernel's memory cannot be written to the disk\n");
 	_exit(0);
 }
 
+static void at_program(unsigned int cpu, void *data)
+{
+	has_process |= arch->runs_program();
+	if (has_process && !arch->hides_kernel)
+		at_memory(cpu, data);
+}
+
 void translate_for_memory(plugin_id id, struct tb *tb)
 {
-	static bool has_process;
 	bool is_kernel = qemu_plugin_tb_vaddr(tb) >> 63;
 
 	was_in_kernel |= is_kernel;
-	has_process |= was_in_kernel && !is_kernel;
+	if (!is_kernel && was_in_kernel)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_program, READS_REGISTERS, NULL);
 	/* The first way from a program into the kernel was not translated before. */
-	if (has_process && is_kernel == arch->hides_kernel)
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_first_process, READS_REGISTERS, NULL);
+	if (is_kernel && has_process)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_memory, READS_REGISTERS, NULL);
 }

@@ -142,6 +142,11 @@ static uint64_t time_stamp(uint32_t how)
 	return reg(RDX) << 32 | (reg(RAX) & 0xffffffff);
 }
 
+static bool runs_program(void)
+{
+	return true;
+}
+
 static uint64_t stack_pointer(void)
 {
 	return reg(RSP);
@@ -186,6 +191,7 @@ const struct arch x86 = {
 	.has_stopped_at = has_stopped_at,
 	.left = left,
 	.clock = time_stamp,
+	.runs_program = runs_program,
 	.task = task,
 	.stack_pointer = stack_pointer,
 	.return_address = return_address,

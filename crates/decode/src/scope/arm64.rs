@@ -69,20 +69,42 @@ pub(super) fn ways_in(symbols: &[Symbol]) -> Result<Vec<(Followed, &'static str)
     Ok(all)
 }
 
-/// How to find the task that runs, and where its preempt count lies in it.
-pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64), ScopeError> {
-    const SWITCHES: &str = "cpu_switch_to";
-    let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
-    let code = memory.from(function).unwrap_or_default();
+/// The function that switches tasks.
+pub(super) const SWITCHES: &str = "cpu_switch_to";
+
+/// The one instruction of that function which sets the pointer to the task.
+pub(super) fn sets_task(memory: &Memory, function: u64) -> Option<u64> {
+    let code = memory.from(function)?;
     let words = code[..code.len().min(NEAR)].chunks_exact(4);
     let mut words = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    let place = words.position(|word| word & !0x1f == SETS_TASK);
-    let place = place.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
-    let current = function + 4 * place as u64;
-    let types = || {
-        let (start, end) = (at(symbols, "__start_BTF")?, at(symbols, "__stop_BTF")?);
+    let place = words.position(|word| word & !0x1f == SETS_TASK)?;
+    Some(function + 4 * place as u64)
+}
+
+/// The kernel's own type information, as its symbols say, or, without symbols of data, by how it begins: the whole
+/// header but for lengths.
+fn types<'a>(memory: &'a Memory, symbols: &[Symbol]) -> Option<&'a [u8]> {
+    const HEAD: [u8; 12] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0];
+    if let Some((start, end)) = at(symbols, "__start_BTF").zip(at(symbols, "__stop_BTF")) {
         let length = usize::try_from(end.checked_sub(start)?).ok()?;
-        let types = memory.from(start)?.get(..length)?;
+        return memory.from(start)?.get(..length);
+    }
+    let places = memory.stretches().flat_map(|(_, bytes)| {
+        let aligned = (0..bytes.len()).step_by(8);
+        aligned.filter(|&place| bytes[place..].starts_with(&HEAD)).map(|place| &bytes[place..])
+    });
+    places
+        .into_iter()
+        .find(|types| btf::members(types, "task_struct").is_ok_and(|members| !members.is_empty()))
+}
+
+/// How to find the task that runs, and where its preempt count lies in it.
+pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64), ScopeError> {
+    let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
+    let current = sets_task(memory, function);
+    let current = current.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
+    let found = || {
+        let types = types(memory, symbols)?;
         let members = btf::members(types, "task_struct").ok()?;
         let member = |name: &str| members.get(name).map(|&offset| u64::from(offset));
         let (pid, comm) = (member("pid")?, member("comm")?);
@@ -92,7 +114,7 @@ pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64),
         let [count] = of_thread[..] else { return None };
         Some((tasks, member("thread_info")? + u64::from(count)))
     };
-    types().ok_or(ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)"))
+    found().ok_or(ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)"))
 }
 
 /// The functions of the kernel, with what holds where each begins.

@@ -3,12 +3,13 @@
 //! Kernels lay it out in several ways (scripts/kallsyms.c). Parts of it are unlike anything else: the
 //! index of the 256 tokens that names are packed with, and the markers, which say where each 256th name
 //! is packed. The form of the addresses has no such mark, so each is tried: only the right one puts
-//! the kernel's banner where the banner is.
+//! the kernel's banner where the banner is, or, in a table of functions alone, the one function of arm64
+//! that sets the pointer to the task where an instruction does so.
 
 use wakescope_core::budget::{Budget, Entry};
 
-use super::ScopeError;
 use super::memory::Memory;
+use super::{ScopeError, arm64};
 
 /// What is kept of a symbol: some 40 bytes of name among others.
 const SYMBOL: Entry = Entry { name: "symbols", bytes: 96 };
@@ -147,11 +148,16 @@ impl<'a> Table<'a> {
 
     /// The address of each name. The stretch begins at `start`.
     fn addresses(&self, start: u64, names: &[String], memory: &Memory) -> Option<Vec<u64>> {
-        let banner = names.iter().position(|name| name.get(1..) == Some("linux_banner"))?;
+        let place = |known: &str| names.iter().position(|name| name.get(1..) == Some(known));
+        let (banner, switches) = (place("linux_banner"), place(arm64::SWITCHES));
         self.forms(start, names.len()).into_iter().find_map(|form| {
             let of = |number| form.address(self.bytes, number);
-            let is_banner = memory.from(of(banner)?)?.starts_with(b"Linux version ");
-            is_banner.then(|| (0..names.len()).map(of).collect()).flatten()
+            let fits = match (banner, switches) {
+                (Some(banner), _) => memory.from(of(banner)?)?.starts_with(b"Linux version "),
+                (None, Some(function)) => arm64::sets_task(memory, of(function)?).is_some(),
+                (None, None) => false,
+            };
+            fits.then(|| (0..names.len()).map(of).collect()).flatten()
         })
     }
 

@@ -88,15 +88,25 @@ fn a_kernel_for_arm64_is_read() {
     assert_eq!(Kernel::unpack(&kernel.pack()), Some(kernel));
 }
 
+/// Debian's 6.1 for arm64 has symbols of functions alone.
+#[test]
+fn a_kernel_for_arm64_needs_no_symbols_of_data() {
+    let data = ["linux_banner", "__start_BTF", "__stop_BTF"];
+    let (with, without) = (Kernel::read(&memory(&[])), Kernel::read(&memory(&data)));
+    assert_eq!(with.unwrap().pack(), without.unwrap().pack());
+}
+
 #[test]
 fn a_kernel_for_arm64_without_what_is_needed_is_refused_by_name() {
-    for (without, what) in [
-        ("vectors", "vectors"),
-        ("_etext", "_etext"),
-        ("cpu_switch_to", "cpu_switch_to"),
-        ("__start_BTF", "type information (CONFIG_DEBUG_INFO_BTF)"),
-    ] {
+    for (without, what) in
+        [("vectors", "vectors"), ("_etext", "_etext"), ("cpu_switch_to", "cpu_switch_to")]
+    {
         let refused = Kernel::read(&memory(&[without])).unwrap_err();
         assert_eq!(refused, ScopeError::Lacks(what));
     }
+    let mut other = memory(&[]);
+    let types = other.windows(4).position(|bytes| bytes == [0x9f, 0xeb, 1, 0]).unwrap();
+    other[types] = 0;
+    let lacking = ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)");
+    assert_eq!(Kernel::read(&other).unwrap_err(), lacking);
 }
