@@ -204,7 +204,7 @@ impl<'a> Replay<'a> {
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
         let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
         let mut replay = Self { recorded, interrupts, grid, wakeups, ways, has_ways, own };
-        let delivery_ns = replay.delivery_ns(own_rules, run.expiries().min_ns);
+        let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);
         replay.delivered_after(delivery_ns);
         replay
     }
@@ -301,9 +301,14 @@ impl<'a> Replay<'a> {
         counted.rev().max_by_key(|(_, ns)| *ns)
     }
 
-    /// What the cell's own wakeups would have measured if the replay were right.
+    /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
+    /// was late for one before.
     fn at_its_own(&self, rules: &Rules) -> Measured {
-        let all = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
+        let woken = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
+        let interval_ns = self.grid.interval_ns.max(1);
+        let expiries =
+            |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);
+        let all = sorted(woken.into_iter().flat_map(expiries));
         let at = |place: usize| percentile(&all, Percentile::SHOWN[place]);
         Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.last().copied() }
     }
