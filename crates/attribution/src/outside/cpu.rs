@@ -84,11 +84,15 @@ impl<'a> Cpu<'a> {
             EdgeKind::IrqsOn => {
                 self.irqs_off = None;
                 self.from_idle = false;
+                // A kernel that counts what turns preemption off has it off in the scheduler. Another one has
+                // interrupts off until the end of it.
+                self.in_scheduler &= before.preempt.is_off();
             }
             EdgeKind::PreemptCount(count) => {
                 if !count.is_off() {
                     self.preempt_off = None;
-                    self.in_scheduler = false;
+                    // Not where it was on, and only the need for rescheduling is another.
+                    self.in_scheduler &= !before.preempt.is_off();
                 } else if !before.preempt.is_off() {
                     self.preempt_off = Some(place);
                 }

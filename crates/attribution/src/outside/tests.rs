@@ -308,6 +308,43 @@ fn idle_cpus_and_probes_that_never_slept_are_explained() {
     );
 }
 
+/// Such a kernel (6.12 for arm64) was taken to be in the scheduler until the next interrupt, and after it.
+#[test]
+fn the_scheduler_ends_where_interrupts_go_on_if_preemption_is_not_counted() {
+    let switch = |from, to| {
+        [
+            (from, EdgeKind::Schedule, "__schedule", "__cond_resched"),
+            (from + 10, EdgeKind::IrqsOff, "__schedule", "__cond_resched"),
+            (from + 20, count(PreemptCount::ON), "__schedule", ""),
+            (from + 40, EdgeKind::Switch(to), "cpu_switch_to", ""),
+            (from + 60, EdgeKind::IrqsOn, "finish_task_switch", "__schedule"),
+        ]
+    };
+    let back = [
+        (200, count(RESCHED), "irq_exit_rcu", ""),
+        (210, EdgeKind::IrqsOn, "ret_to_kernel", ""),
+        (210, leave(false), "ret_to_kernel", ""),
+    ];
+    let runs = [
+        (780, leave(true), "ret_to_user", ""),
+        (800, EdgeKind::UserClock, "", ""),
+        (900, enter(WayIn::SystemCall, true), "el0t_64_sync", ""),
+    ];
+    check(
+        PROBE,
+        &[&switch(10, FIND), &timer(101, "shrink_list"), &back, &switch(700, PROBE), &runs],
+        (100, 800),
+        expect![[r#"
+            1 99 500 Some(100)
+            490 no_preemption_point shrink_list in find
+            100 scheduler Switch
+            99 irq local_timer
+            10 scheduler ReturnFromInterrupt
+            1 irq Delivery
+        "#]],
+    );
+}
+
 /// Seen in a guest whose program was slow: its time was taken for that of the timer's interrupt.
 #[test]
 fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
