@@ -127,7 +127,7 @@ impl MadeUpCell {
     fn know_kernel(self) -> Self {
         let maps = self.cache.join("maps");
         fs::create_dir(&maps).unwrap();
-        let text = format!("{KERNEL_HEAD}\n0\nend\n");
+        let text = format!("{KERNEL_HEAD}\n62 0 0\nend\n");
         let sum = of_bytes(text.as_bytes());
         fs::write(maps.join(self.kernel_sum()), format!("{text}sha256 {sum}\n")).unwrap();
         self
@@ -204,11 +204,13 @@ fn an_emulator_that_cannot_load_the_plugin_is_named_with_its_reason() {
 #[test]
 fn kernels_without_symbols_and_memory_that_is_cut_are_refused() {
     let format = format();
+    // Of a machine for x86-64 (62), as ELF has it.
     for (end, words) in [
         (r"\0\0\0\0\0\0\0\0", ["no symbols", "CONFIG_KALLSYMS_ALL=y"]),
         (r"\0\0\0", ["cut short", "make room"]),
     ] {
-        let body = format!(r"printf 'kememory\{format:o}\0\0\0\0\0\0\0{end}' >&$seen");
+        let body =
+            format!(r"printf 'kememory\{format:o}\0\0\0\0\0\0\0\76\0\0\0\0\0\0\0{end}' >&$seen");
         MadeUpCell::new("scope-memory", &body, UNCHANGED).assert_refused(&[], &words);
     }
 }
