@@ -137,7 +137,7 @@ pub fn keep_room(file: &File, bytes: u64) -> io::Result<()> {
 /// If the file cannot be changed.
 pub fn give_room_back(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
-    // ext4, XFS and Btrfs let go of it when they are told the length that the file has.
+    // To set the length, even to what it is, makes ext4, XFS and Btrfs free what is behind it.
     file.set_len(length)?;
     // tmpfs does not, but makes a hole there; where that cannot be made, the above has done.
     let rest = (i64::MAX as u64).saturating_sub(length);

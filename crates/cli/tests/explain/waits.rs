@@ -92,8 +92,8 @@ impl Drop for Group {
     }
 }
 
-/// What may be told of a time for which a group was throttled by the kernel's own count, nanoseconds:
-/// the kernel does not stop the group at the same instant as the thread that is told of.
+/// The longest that throttling may be said to have taken, nanoseconds, where the kernel counted `throttled_ns`
+/// for the whole group: it does not stop the group and each of its threads at the same instant.
 fn at_most(throttled_ns: u64) -> u64 {
     throttled_ns + throttled_ns / 50 + 10_000_000
 }
