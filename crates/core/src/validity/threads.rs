@@ -28,12 +28,21 @@ pub(super) fn findings(
     missing_samples(t, out);
 }
 
+/// Adds findings to `out`.
+fn adding(out: &mut Vec<Finding>) -> impl FnMut(&'static str, Severity, String, &str) {
+    |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint))
+}
+
+/// What its samples are called.
+fn sample_of(plan: &Plan) -> &'static str {
+    if plan.stimulus.is_busy() { "gap" } else { "wakeup" }
+}
+
 /// What ended it before its time.
 fn early_end(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let sample = if plan.stimulus.is_busy() { "gap" } else { "wakeup" };
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let sample = sample_of(plan);
+    let mut add = adding(out);
     if let Some(failure) = &t.failure {
         add("no-samples", Error, format!("the probe on CPU {cpu} ended: {failure}"), "");
     }
@@ -69,9 +78,8 @@ fn early_end(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
 /// What other programs changed of it.
 fn changes_by_others(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let sample = if plan.stimulus.is_busy() { "gap" } else { "wakeup" };
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let sample = sample_of(plan);
+    let mut add = adding(out);
     if let Some(other) = &t.other_schedule {
         add(
             "policy",
@@ -98,8 +106,7 @@ fn changes_by_others(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
 /// Whether its times are right.
 fn times(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let mut add = adding(out);
     if t.early > 0 && plan.stimulus.is_busy() {
         add(
             "early",
@@ -140,8 +147,7 @@ fn times(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
 /// What delays it that a real-time thread with locked memory has not.
 fn own_delays(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let mut add = adding(out);
     if t.major_faults + t.minor_faults > 0 {
         add(
             "page-faults",
@@ -170,8 +176,7 @@ fn own_delays(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
 /// Whether it needs so much of its CPU that the kernel stops it.
 fn throttling(plan: &Plan, t: &ThreadObserved, rt_share_ppm: Option<u64>, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let mut add = adding(out);
     let throttled_at = rt_share_ppm.filter(|_| plan.policy.has_priority());
     if throttled_at.is_some_and(|share| t.cpu_share_ppm >= share / 10 * 9) {
         add(
@@ -194,8 +199,7 @@ fn throttling(plan: &Plan, t: &ThreadObserved, rt_share_ppm: Option<u64>, out: &
 /// Whether it has samples, and the sample file all of them.
 fn missing_samples(t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
-    let mut add =
-        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    let mut add = adding(out);
     // A loop that ran and was never interrupted is the best there is.
     if t.woken == 0 && t.failure.is_none() && t.loops == 0 {
         add(
