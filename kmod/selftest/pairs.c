@@ -20,6 +20,12 @@ static const struct wakescope_injection pairs[] = {
 	PAIR(IRQS_OFF, BACK_TO_BACK, PREEMPT_OFF),
 };
 
+/* The machine cannot make it. */
+static int is_missing(const struct wakescope_injection *asked)
+{
+	return asked->second == WAKESCOPE_NMI && !HAS_NMI;
+}
+
 static int is_pair(const struct wakescope_injection *asked)
 {
 	size_t i;
@@ -81,6 +87,11 @@ static void both_sections_of_a_pair_lie_as_they_are_to(void)
 		asked = request_for(pairs[i].kind, length, count);
 		asked.pairing = pairs[i].pairing;
 		asked.second = pairs[i].second;
+		if (is_missing(&asked)) {
+			unmap(ring);
+			close(fd);
+			continue;
+		}
 		EXPECT(inject(fd, asked) == (int)count, "%u", i);
 		EXPECT(written(ring) == 2 * count, "%u: %llu", i, ring->written);
 		for (at = 0; at < 2 * count; at += 2) {
@@ -98,7 +109,7 @@ static void only_documented_pairs_are_made(void)
 	int fd = open_device();
 	const struct wakescope_ring *ring = ring_of(fd);
 	struct wakescope_injection asked;
-	uint32_t made = 0;
+	uint32_t made = 0, missing = 0;
 
 	EXPECT(fd >= 0 && ring, "open");
 	asked = request_for(WAKESCOPE_IRQS_OFF, 12 * US, 1);
@@ -108,6 +119,12 @@ static void only_documented_pairs_are_made(void)
 				asked.every = has_points(asked.kind) ? 100 : 0;
 				if (!asked.pairing && !asked.second)
 					continue;
+				if (is_pair(&asked) && is_missing(&asked)) {
+					EXPECT(inject(fd, asked) < 0 && errno == EOPNOTSUPP,
+					       "%u %u %u", asked.kind, asked.pairing, asked.second);
+					missing++;
+					continue;
+				}
 				if (is_pair(&asked)) {
 					EXPECT(inject(fd, asked) == 1, "%u %u %u", asked.kind,
 					       asked.pairing, asked.second);
@@ -117,7 +134,7 @@ static void only_documented_pairs_are_made(void)
 				EXPECT(inject(fd, asked) < 0 && errno == EINVAL, "%u %u %u", asked.kind,
 				       asked.pairing, asked.second);
 			}
-	EXPECT(made == sizeof(pairs) / sizeof(*pairs), "%u", made);
+	EXPECT(made + missing == sizeof(pairs) / sizeof(*pairs), "%u", made);
 	EXPECT(written(ring) == 2 * made, "%llu", ring->written);
 	unmap(ring);
 	close(fd);

@@ -23,6 +23,7 @@ mod equipping;
 mod fetch;
 mod image;
 mod kernels;
+mod lacking;
 mod module;
 pub(crate) mod predict;
 mod prune;

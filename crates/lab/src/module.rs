@@ -1,7 +1,8 @@
 //! The project's kernel module, built for kernels of the archive.
 //!
 //! It is built by the compiler and the headers that Debian builds that kernel's modules with, in a
-//! folder of packages of its own: they need a newer C library than many machines have.
+//! folder of packages of its own: they need a newer C library than many machines have. For kernels of
+//! another architecture the compiler is a cross compiler.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,10 @@ use crate::kernel::{Arch, Kernel};
 use crate::sum;
 use crate::watch::{Step, Watch};
 
+mod compiler;
 mod headers;
+
+use compiler::Compiler;
 
 /// The module as the kernel has it.
 pub const NAME: &str = "wakescope";
@@ -62,8 +66,8 @@ mount --bind /dev/null "$0/dev/null"
 shift
 exec "$@""#;
 
-/// Runs among the packages, with the folder of headers as `$0`.
-const BUILD: &str = r#"make -C "$0" M=/src modules >&2; cat /src/wakescope.ko"#;
+/// Runs among the packages, with the folder of headers as `$0` and what make has to know behind it.
+const BUILD: &str = r#"make -C "$0" M=/src "$@" modules >&2; cat /src/wakescope.ko"#;
 
 /// Why there is no module for a kernel.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +75,7 @@ pub enum ModuleError {
     /// It is no kernel of the archive, so there are no headers for it.
     #[error("{0} is not a Debian kernel")]
     Foreign(String),
-    /// The compiler runs on another architecture.
+    /// There is no compiler for it that runs here.
     #[error("modules for {0} can only be built on that architecture")]
     Arch(Arch),
     /// The archive is of no help.
@@ -131,12 +135,11 @@ pub fn build(
     if path.is_file() {
         return Ok(Built { path, was_there: true, bytes: 0 });
     }
-    if Arch::of_this_program() != Some(kernel.arch) {
-        return Err(ModuleError::Arch(kernel.arch));
-    }
+    let compiler = Compiler::of(kernel.arch, Arch::of_this_program());
+    let compiler = compiler.ok_or(ModuleError::Arch(kernel.arch))?;
     // So that what it is built with stays meanwhile.
     let _building = cache.lock(&building(release), watch)?;
-    let headers = headers::fetch(release, kernel.arch, cache, site, watch)?;
+    let headers = headers::fetch(release, kernel.arch, compiler, cache, site, watch)?;
     let stage = cache.stage(&place)?;
     let sources = stage.path().join("src");
     Cache::create(&sources)?;
@@ -145,7 +148,7 @@ pub fn build(
         write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
     }
     watch.step(&Step::Build(release));
-    let module = compile(&headers.tree, &sources, release, watch)?;
+    let module = compile(&headers.tree, &sources, release, compiler, watch)?;
     let file = stage.path().join(FILE);
     write_new(&file, &module).map_err(CacheError::io("write", &file))?;
     std::fs::remove_dir_all(&sources).map_err(CacheError::io("remove", &sources))?;
@@ -176,13 +179,15 @@ fn compile(
     tree: &Path,
     sources: &Path,
     release: &str,
+    compiler: Compiler,
     watch: &mut dyn Watch,
 ) -> Result<Vec<u8>, ModuleError> {
     let unshare = tool::find("unshare").ok_or(ArchiveError::NoTool("unshare"))?;
     let build = place_to_build(&unshare, tree, sources)
         .args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"])
         .args(["sh", "-ec", BUILD])
-        .arg(headers::folder(release));
+        .arg(headers::folder(release))
+        .args(compiler.make_arguments());
     let ended = tool::run(&build, module, watch, |_| Ok(()))?;
     let mut lines: Vec<String> = ended.complaints.lines().map(str::to_owned).collect();
     if !ended.success() {
@@ -248,11 +253,10 @@ mod tests {
         let folder = Folder::new("module");
         let cache = Cache::at(folder.path());
         let nowhere = Site::of("http://127.0.0.1:9/debian", Some("/none".into())).unwrap();
-        let foreign = Arch::ALL.into_iter().find(|&a| Arch::of_this_program() != Some(a)).unwrap();
-        let debian = kernel(foreign, Some("linux-image 6.1.192-2"));
+        let debian = kernel(Arch::Arm64, Some("linux-image 6.1.192-2"));
         let built = |kernel: &Kernel| build(kernel, &cache, &nowhere, &mut Unwatched);
-        assert!(matches!(built(&debian), Err(ModuleError::Arch(_))));
-        assert!(matches!(built(&kernel(foreign, None)), Err(ModuleError::Foreign(_))));
+        assert!(matches!(built(&debian), Err(ModuleError::Archive(_))));
+        assert!(matches!(built(&kernel(Arch::Arm64, None)), Err(ModuleError::Foreign(_))));
         let place = place(&cache, &debian.release);
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.join("wakescope.ko"), "module").unwrap();

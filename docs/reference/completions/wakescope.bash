@@ -607,12 +607,16 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__module)
-            opts="-h --help"
+            opts="-h --arch --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

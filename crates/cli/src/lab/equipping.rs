@@ -26,6 +26,7 @@ use wakescope_probe::load::{Need, Spec, parse_list, this_program};
 use wakescope_report::style::clean;
 
 use super::image::image_of;
+use super::lacking::{expect_no_nmi, needs_ports};
 use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
@@ -243,8 +244,9 @@ impl Equipping {
         let mut roots = BTreeMap::new();
         let cpus = self.cpus()?;
         for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
-            let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
             let has_spare_ports = needs_ports(plan, arch)?;
+            expect_no_nmi(specs_of(plan), arch)?;
+            let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
             let (cpu, memory_mib) = (plan.cpu, MEMORY_MIB);
             let machine = Machine { arch, cpu, memory_mib, cpus, has_spare_ports };
             let (parameters, limit) = (self.append.clone(), self.timeout);
@@ -340,24 +342,8 @@ fn injects(plan: &Plan) -> bool {
     specs_of(plan).any(|spec| spec.need() == Some(Need::Injector))
 }
 
-/// Whether `plan` needs the spare serial ports of guests; an error where guests of `arch` have none.
-fn needs_ports(plan: &Plan, arch: Arch) -> Result<bool, Failure> {
-    let has_line = plan.stimulus == Stimulus::Line;
-    let writes = specs_of(plan).any(|spec| spec.need() == Some(Need::Port));
-    if has_line && writes {
-        return Err(Failure::new("the stimulus line and a serial load need the same port")
-            .try_this("use another load, as serial-pty"));
-    }
-    let is_needed = has_line || writes;
-    if is_needed && arch != Arch::Amd64 {
-        let what = format!("guests of {arch} have no spare serial ports");
-        return Err(Failure::new(what).try_this("use kernels for amd64: --arch amd64"));
-    }
-    Ok(is_needed)
-}
-
 /// All loads of `plan`, those of groups one by one.
-fn specs_of(plan: &Plan) -> impl Iterator<Item = Spec> {
+pub(super) fn specs_of(plan: &Plan) -> impl Iterator<Item = Spec> {
     let names = plan.loads.iter().flat_map(LoadSet::names);
     names.filter_map(|name| parse_list(name).ok()).flatten()
 }

@@ -12,7 +12,7 @@ use wakescope_sys::file::effective_user;
 
 use super::equipping::site;
 use super::waiting::{Waiting, megabytes};
-use super::{failure_of_archive, failure_of_fetch, shown, without_archive};
+use super::{failure_of_archive, failure_of_fetch, parse_arch, shown, without_archive};
 use crate::{Failure, Outcome};
 
 /// Build the kernel module `wakescope` for kernels of Debian's archive
@@ -24,17 +24,23 @@ use crate::{Failure, Outcome};
 #[command(after_help = "\
 Examples:
   wakescope lab module
-  wakescope lab module 6.1-cloud 7.2-cloud")]
+  wakescope lab module 6.1-cloud 7.2-cloud
+  wakescope lab module 7.2-cloud --arch arm64")]
 pub(super) struct ModuleArgs {
     /// A kernel as listed by `wakescope lab kernels` (default: every kernel of the cache)
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+
+    /// Architecture of the kernels: amd64 or arm64 (default: this machine's). For arm64 on amd64 a cross
+    /// compiler is fetched
+    #[arg(long, value_parser = parse_arch)]
+    arch: Option<Arch>,
 }
 
 /// Runs `wakescope lab module`.
 pub(super) fn run(args: &ModuleArgs) -> Result<Outcome, Failure> {
     let cache = super::cache()?;
-    let arch = Arch::of_this_program().unwrap_or(Arch::Amd64);
+    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
     let mut names = args.names.clone();
     if names.is_empty() {
         names = stored(&cache, arch).iter().map(|kernel| kernel.name.exact()).collect();
@@ -110,7 +116,7 @@ fn failure_of_module(kernel: &Kernel, cache: &Cache, e: &ModuleError) -> Failure
                  INSTALL_MOD_PATH=DIR), and name these: --modules DIR --module wakescope",
             ),
         ModuleError::Arch(arch) => failure()
-            .because("the compiler of the packages runs on the kernel's architecture")
+            .because("a cross compiler is used on amd64 only, for kernels of arm64")
             .try_this(format!("run it on a machine of {arch}, or choose kernels for this one")),
         ModuleError::NoPlace(_) if effective_user() == 0 => failure()
             .because("this root may not mount, as in most containers")

@@ -83,12 +83,18 @@ impl Stock {
         }
     }
 
-    /// Builds the project's module for the kernel `name`, which must have been fetched, with the command
-    /// itself; where it is. A machine that has no way to the packages, or no right to go into them, is
+    /// Builds the project's module for the kernel `name` of amd64, which must have been fetched, with the
+    /// command itself; where it is. A machine that has no way to the packages, or no right to go into them, is
     /// no failure of the test.
     pub(crate) fn build_module(&self, name: &str) -> Result<PathBuf, String> {
+        self.build_module_for("amd64", name)
+    }
+
+    /// The same for a kernel of `arch`.
+    pub(crate) fn build_module_for(&self, arch: &str, name: &str) -> Result<PathBuf, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wakescope"));
-        let command = command.args(["lab", "module", name]).env("WAKESCOPE_CACHE", &self.root);
+        let command = command.args(["lab", "module", name, "--arch", arch]);
+        let command = command.env("WAKESCOPE_CACHE", &self.root);
         let ended = Running::start(command).output();
         if ended.code == Some(0) {
             let told =
@@ -116,10 +122,15 @@ impl Stock {
         }
     }
 
-    /// The folder of the kernel that was fetched as `name`.
+    /// The folder of the kernel of amd64 that was fetched as `name`.
     pub(crate) fn kernel(&self, name: &str) -> PathBuf {
+        self.kernel_for("amd64", name)
+    }
+
+    /// The same of a kernel of `arch`.
+    pub(crate) fn kernel_for(&self, arch: &str, name: &str) -> PathBuf {
         let (series, flavour) = name.rsplit_once('-').unwrap();
-        let folder = self.root.join("kernels/amd64");
+        let folder = self.root.join("kernels").join(arch);
         let is_it = |n: &String| n.starts_with(&format!("{series}.")) && n.ends_with(flavour);
         folder.join(names(&folder).into_iter().find(is_it).expect("it was fetched"))
     }

@@ -22,17 +22,17 @@ fn random_operations(usual: Option<u32>) -> String {
     asked.or(usual).map_or_else(String::new, |number: u32| format!("WAKESCOPE_OPERATIONS={number}"))
 }
 
-/// Compiles the module's self-test, a program that is the first process of a guest.
-fn self_test(bench: &Bench) -> Result<PathBuf, String> {
+/// Compiles the module's self-test, a program that is the first process of a guest, by `compiler`.
+fn self_test(bench: &Bench, compiler: &str) -> Result<PathBuf, String> {
     let program = bench.test.dir.join("selftest");
     let folder = common::root().join("kmod/selftest");
     let sources =
         ["selftest.c", "common.c", "inject.c", "pairs.c", "waits.c", "hardship.c", "fuzz.c"];
     let sources = sources.map(|name| folder.join(name));
-    let mut command = std::process::Command::new("cc");
+    let mut command = std::process::Command::new(compiler);
     command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
     let ended = command.arg(&program).args(sources).output();
-    let ended = ended.map_err(|e| format!("there is no cc: {e}"))?;
+    let ended = ended.map_err(|e| format!("there is no {compiler}: {e}"))?;
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success() || told.contains("cannot find -lc"), "{told}");
     if ended.status.success() { Ok(program) } else { Err("there is no libc.a".into()) }
@@ -103,7 +103,7 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
     let Some(stock) = crate::stock(name, &kernels) else { return };
     for (kernel, cpus) in kernels.into_iter().flat_map(|kernel| CPUS.map(|cpus| (kernel, cpus))) {
         let bench = Bench::new(stock, "selftest");
-        let made = self_test(&bench).and_then(|test| Ok((test, stock.build_module(kernel)?)));
+        let made = self_test(&bench, "cc").and_then(|test| Ok((test, stock.build_module(kernel)?)));
         let (program, module) = match made {
             Ok(made) => made,
             Err(why) => return skip(name, &why),
@@ -111,6 +111,28 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
         let image = stock.kernel(kernel).join("image");
         let words = random_operations(None);
         let how = [&["--append", &words][..], cpus].concat();
+        let log = assert_passes(&bench, &program, [&image, &module], &how);
+        let goes = log.contains("selftest: CPU 1 goes");
+        assert_eq!(goes, !cpus.is_empty(), "{kernel}: {log}");
+    }
+}
+
+#[test]
+fn the_kernel_module_survives_its_self_test_on_arm64() {
+    let name = "the_kernel_module_survives_its_self_test_on_arm64";
+    let kernels = [KERNEL, "7.2-cloud"];
+    let Some((stock, _)) = crate::arm64(name, &kernels) else { return };
+    for (kernel, cpus) in kernels.into_iter().flat_map(|kernel| CPUS.map(|cpus| (kernel, cpus))) {
+        let bench = Bench::new(stock, "selftest-arm64");
+        let made = self_test(&bench, "aarch64-linux-gnu-gcc");
+        let made = made.and_then(|test| Ok((test, stock.build_module_for("arm64", kernel)?)));
+        let (program, module) = match made {
+            Ok(made) => made,
+            Err(why) => return skip(name, &why),
+        };
+        let image = stock.kernel_for("arm64", kernel).join("image");
+        let words = random_operations(None);
+        let how = [&["--arch", "arm64", "--append", &words][..], cpus].concat();
         let log = assert_passes(&bench, &program, [&image, &module], &how);
         let goes = log.contains("selftest: CPU 1 goes");
         assert_eq!(goes, !cpus.is_empty(), "{kernel}: {log}");
@@ -137,7 +159,7 @@ fn the_kernel_module_survives_its_self_test_on_a_kernel_that_hunts_for_bugs() {
     let config = folder.join("config");
     for cpus in CPUS {
         let bench = Bench::new(stock, "hunting");
-        let program = match self_test(&bench) {
+        let program = match self_test(&bench, "cc") {
             Ok(program) => program,
             Err(why) => return skip(name, &why),
         };

@@ -62,8 +62,8 @@ pub(super) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Packages of which the files that are `wanted` are put into the folder at `path`, which must be
-    /// empty.
+    /// Packages of which the files that are `wanted` are put into the folder at `path`, which must hold
+    /// nothing but what others of these have put there.
     pub(super) fn new(path: &Path, wanted: fn(&Path) -> bool, limits: Limits) -> io::Result<Self> {
         let root = Folder::open(path)?;
         Ok(Self { root, path: path.into(), wanted, limits, links: BTreeMap::new() })

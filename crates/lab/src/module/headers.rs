@@ -6,20 +6,31 @@ use std::path::{Path, PathBuf};
 
 use wakescope_store::write_new;
 
+use super::compiler::{Compiler, CrossPackages};
 use super::{ModuleError, are_headers};
-use crate::archive::{Archive, ArchiveError, Purpose, Site};
-use crate::cache::{Cache, CacheError, Stage};
+use crate::archive::{Archive, ArchiveError, Package, Purpose, Site};
+use crate::cache::{Cache, CacheError};
 use crate::kernel::Arch;
 use crate::watch::Watch;
 
 /// What a build runs, beside the compiler, which the headers depend on. Debian has these on every
 /// system, so no package depends on them.
-const TOOLS: [&str; 9] =
+pub(super) const TOOLS: [&str; 9] =
     ["make", "dash", "bash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils"];
 
 /// Folders that packages put files into that a build needs.
-const NEEDED: [&str; 8] =
-    ["lib", "lib64", "usr/bin", "usr/lib", "usr/lib64", "usr/libexec", "usr/src", "usr/include"];
+const NEEDED: [&str; 9] = [
+    "lib",
+    "lib64",
+    "usr/bin",
+    "usr/lib",
+    "usr/lib64",
+    "usr/libexec",
+    "usr/src",
+    "usr/include",
+    // Where a cross compiler looks for its assembler and its linker.
+    "usr/aarch64-linux-gnu/bin",
+];
 
 /// The largest files that it does not need: what links programs as a whole, and what checks them
 /// while they run.
@@ -42,54 +53,105 @@ pub(super) fn folder(release: &str) -> String {
     format!("/usr/src/linux-headers-{release}")
 }
 
-/// Sees to it that the cache has what a module for the kernel `release` is built with.
+/// Whether the package of this name holds headers of a kernel.
+pub(super) fn is_headers(package: &str) -> bool {
+    package.starts_with("linux-headers-")
+}
+
+/// Sees to it that the cache has what a module for the kernel `release` is built with. The caller keeps others
+/// from doing the same meanwhile.
 pub(super) fn fetch(
     release: &str,
     arch: Arch,
+    compiler: Compiler,
     cache: &Cache,
     site: &Site,
     watch: &mut dyn Watch,
 ) -> Result<Headers, ModuleError> {
     let place = cache.headers().join(release);
     let tree = place.join("tree");
-    let there = || tree.is_dir().then(|| Headers { tree: tree.clone(), bytes: 0 });
-    if let Some(headers) = there() {
-        return Ok(headers);
+    if tree.is_dir() {
+        return Ok(Headers { tree, bytes: 0 });
     }
-    let _lock = cache.lock(&format!("apt-{}", Archive::name(Purpose::Kernels, arch)), watch)?;
-    // Another lab may have fetched them while this one waited.
-    if let Some(headers) = there() {
-        return Ok(headers);
-    }
-    let archive = Archive::open(cache, site, Purpose::Kernels, arch)?;
-    let (stage, bytes) = match unpack(&archive, release, cache, &place, watch) {
-        // There are no lists yet, or the archive has moved on since they came in.
-        Err(ArchiveError::Failed { .. }) => {
-            archive.update(watch)?;
-            unpack(&archive, release, cache, &place, watch)?
+    let stage = cache.stage(&place)?;
+    let root = Root { release, cache, site, stage: stage.path() };
+    let own = format!("linux-headers-{release}");
+    let bytes = match compiler {
+        Compiler::Native => {
+            let names: Vec<&str> = [own.as_str()].into_iter().chain(TOOLS).collect();
+            root.add(arch, &mut |archive, watch| Ok(archive.closure(&names, watch)?), watch)?
         }
-        other => other?,
+        Compiler::Cross { host, triplet } => {
+            let mut programs = Vec::new();
+            let mut choose = |archive: &Archive, watch: &mut dyn Watch| {
+                let closure = archive.closure(&[own.as_str()], watch)?;
+                let wrong = |why| ModuleError::Package { release: release.into(), why };
+                let chosen = CrossPackages::choose(closure, triplet).map_err(wrong)?;
+                programs = chosen.programs;
+                Ok(chosen.headers)
+            };
+            let headers = root.add(arch, &mut choose, watch)?;
+            let names: Vec<&str> = programs.iter().map(String::as_str).collect();
+            let choose =
+                &mut |archive: &Archive, watch: &mut dyn Watch| Ok(archive.closure(&names, watch)?);
+            headers + root.add(host, choose, watch)?
+        }
     };
     arrange(&stage.path().join("tree"), release)?;
     stage.commit()?;
     Ok(Headers { tree, bytes })
 }
 
-fn unpack(
-    archive: &Archive,
-    release: &str,
-    cache: &Cache,
-    place: &Path,
-    watch: &mut dyn Watch,
-) -> Result<(Stage, u64), ArchiveError> {
-    let headers = format!("linux-headers-{release}");
-    let names: Vec<&str> = [headers.as_str()].into_iter().chain(TOOLS).collect();
-    let packages = archive.closure(&names, watch)?;
-    let stage = cache.stage(place)?;
-    let (debs, tree) = (stage.path().join("debs"), stage.path().join("tree"));
-    archive.fetch(&headers, &packages, &debs, &tree, is_needed, watch)?;
-    fs::remove_dir_all(&debs).map_err(CacheError::io("remove", &debs))?;
-    Ok((stage, packages.iter().map(|p| p.size).sum()))
+/// Chooses packages of an archive.
+type Choose<'a> = dyn FnMut(&Archive, &mut dyn Watch) -> Result<Vec<Package>, ModuleError> + 'a;
+
+/// A root of packages that is being made.
+struct Root<'a> {
+    release: &'a str,
+    cache: &'a Cache,
+    site: &'a Site,
+    /// The folder that it is made in.
+    stage: &'a Path,
+}
+
+impl Root<'_> {
+    /// Adds the packages that are chosen from the archive of `arch`. Returns how many bytes were fetched.
+    fn add(
+        &self,
+        arch: Arch,
+        choose: &mut Choose<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<u64, ModuleError> {
+        let name = Archive::name(Purpose::Kernels, arch);
+        let _lock = self.cache.lock(&format!("apt-{name}"), watch)?;
+        let archive = Archive::open(self.cache, self.site, Purpose::Kernels, arch)?;
+        match self.unpack(&archive, choose, watch) {
+            // There are no lists yet, or the archive has moved on since they came in.
+            Err(ModuleError::Archive(ArchiveError::Failed { .. })) => {
+                archive.update(watch)?;
+                self.unpack(&archive, choose, watch)
+            }
+            other => other,
+        }
+    }
+
+    fn unpack(
+        &self,
+        archive: &Archive,
+        choose: &mut Choose<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<u64, ModuleError> {
+        let packages = choose(archive, watch)?;
+        let (debs, tree) = (self.stage.join("debs"), self.stage.join("tree"));
+        // What an attempt that failed has left.
+        if debs.is_dir() {
+            fs::remove_dir_all(&debs).map_err(CacheError::io("remove", &debs))?;
+        }
+        let what = format!("linux-headers-{}", self.release);
+        archive.fetch(&what, &packages, &debs, &tree, is_needed, watch)?;
+        fs::remove_dir_all(&debs).map_err(CacheError::io("remove", &debs))?;
+        Ok(packages.iter().map(|p| p.size).sum())
+    }
 }
 
 fn is_needed(path: &Path) -> bool {
@@ -158,6 +220,9 @@ mod tests {
             ("usr/libexec/gcc/x86_64-linux-gnu/16/lto1", false),
             ("usr/bin/x86_64-linux-gnu-lto-dump-16", false),
             ("usr/lib/x86_64-linux-gnu/libasan.so.8.0.0", false),
+            ("usr/libexec/gcc-cross/aarch64-linux-gnu/14/cc1", true),
+            ("usr/aarch64-linux-gnu/bin/as", true),
+            ("usr/aarch64-linux-gnu/lib/libc.so.6", false),
             ("usr/share/doc/make/copyright", false),
             ("etc/passwd", false),
             ("lib", true),

@@ -37,6 +37,11 @@ const NEEDS: [(&str, Need); 9] = [
 ];
 
 impl Spec {
+    /// Whether it needs an NMI that a CPU can send itself, as x86 with a local APIC has.
+    pub fn needs_nmi(&self) -> bool {
+        self.name().parse().is_ok_and(|disturbance: Disturbance| disturbance.has_nmi())
+    }
+
     /// What it needs of the machine.
     pub fn need(&self) -> Option<Need> {
         let disturbance = self.name().parse::<Disturbance>();

@@ -109,6 +109,15 @@ impl Disturbance {
     pub fn is_injected(&self) -> bool {
         matches!(self.kind, Kind::Injected(_) | Kind::Pair(..))
     }
+
+    /// Whether it, or a part of it, is an NMI that a CPU sends itself.
+    pub fn has_nmi(&self) -> bool {
+        match self.kind {
+            Kind::Injected(section) => section == Nmi,
+            Kind::Pair(first, _, second) => [first, second].contains(&Nmi),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Disturbance {
