@@ -33,24 +33,34 @@ GUESTS = {
 }
 
 # Guests in which the kernel module makes sections: every model that these kernels have.
-SECTION_GUESTS = [
-    ("6.1-cloud", "none"),
-    ("6.1-cloud", "voluntary"),
-    ("6.1-cloud", "full"),
-    ("6.1-rt", "rt"),
-    ("6.12-cloud", "none"),
-    ("6.12-cloud", "voluntary"),
-    ("6.12-cloud", "full"),
-    ("6.12-rt", "rt"),
-    ("6.18-cloud", "none"),
-    ("6.18-cloud", "voluntary"),
-    ("6.18-cloud", "full"),
-    ("6.18-cloud", "lazy"),
-    ("6.18-rt", "rt"),
-    ("7.2-cloud", "full"),
-    ("7.2-cloud", "lazy"),
-    ("7.2-rt", "rt"),
-]
+SECTION_GUESTS = {
+    "amd64": [
+        ("6.1-cloud", "none"),
+        ("6.1-cloud", "voluntary"),
+        ("6.1-cloud", "full"),
+        ("6.1-rt", "rt"),
+        ("6.12-cloud", "none"),
+        ("6.12-cloud", "voluntary"),
+        ("6.12-cloud", "full"),
+        ("6.12-rt", "rt"),
+        ("6.18-cloud", "none"),
+        ("6.18-cloud", "voluntary"),
+        ("6.18-cloud", "full"),
+        ("6.18-cloud", "lazy"),
+        ("6.18-rt", "rt"),
+        ("7.2-cloud", "full"),
+        ("7.2-cloud", "lazy"),
+        ("7.2-rt", "rt"),
+    ],
+    "arm64": [
+        ("6.1-cloud", "voluntary"),
+        ("6.1-rt", "rt"),
+        ("6.12-cloud", "voluntary"),
+        ("6.12-rt", "rt"),
+        ("7.2-cloud", "lazy"),
+        ("7.2-rt", "rt"),
+    ],
+}
 # Where loads of guests log when they disturbed. What the kernel does not know on its command line is the
 # environment of the guest's first process.
 LOGGED = "WAKESCOPE_DISTURBANCES=/tmp/disturbances"
@@ -143,9 +153,9 @@ def sections(lab, arch, kernel, model, kinds, length, length_ns, seed, beside=No
     for kind, cell in zip(kinds, record["cells"]):
         run = json.loads(Path(cell["run"], "run.json").read_text())
         log = scoring.bursts(Path(cell["run"], "disturbances.log").read_text())
-        result = scoring.tally(run, kind, length_ns, log, model)
+        result = scoring.tally(run, kind, length_ns, log, model, arch)
         result.made = sum(map(len, log.values()))
-        result.harmful = scoring.holds_up(kind, model)
+        result.harmful = scoring.holds_up(kind, model, arch)
         yield result
 
 
@@ -236,10 +246,12 @@ def results(plan):
                     attempt(guest_name(plan.arch, kernel, model, plan.beside), length, make)
             if left_out := scoring.NEED_ANOTHER_CPU.intersection(plan.kinds):
                 missing.append(f"- guests: {', '.join(sorted(left_out))}: they have one CPU")
-            of_sections = SECTION_GUESTS if plan.all_guests else plan.guests
-            if injected and plan.arch != "amd64":
-                missing.append(f"- guests of {plan.arch}: {', '.join(injected)}: the module is built for this machine's kind only")
-                of_sections = []
+            of_sections = SECTION_GUESTS[plan.arch] if plan.all_guests else plan.guests
+            if plan.arch != "amd64":
+                nmis = [kind for kind in injected if kind in scoring.NEED_NMI]
+                if nmis:
+                    missing.append(f"- guests of {plan.arch}: {', '.join(nmis)}: they have no NMI that a CPU can send itself")
+                injected = [kind for kind in injected if kind not in nmis]
             # What counts as late is another part of the length for pairs.
             groups = [[kind for kind in injected if (kind in scoring.PAIRS) == paired] for paired in (False, True)]
             for (kernel, model), group in itertools.product(of_sections[some], filter(None, groups)):

@@ -56,10 +56,21 @@ CAUSES.update(INJECTED)
 # They wait for another CPU, and guests that measure have one.
 NEED_ANOTHER_CPU = {"lock-wait", "lock-wait-irqs-off"}
 
+# A CPU sends itself NMIs by the local APIC, which only x86 has.
+NEED_NMI = {kind for kind in INJECTED if "nmi" in kind.split("-")}
 
-def expected_blame(kind, model=None):
+
+def is_unpreemptible_read(kind, model, arch):
+    """Whether it is a read-side section of RCU that turns preemption off although the model preempts kernel
+    code. Debian's kernels for arm64 with lazy preemption have no preemptible RCU (CONFIG_PREEMPT_RCU)."""
+    return (kind, model, arch) == ("rcu-read", "lazy", "arm64")
+
+
+def expected_blame(kind, model=None, arch="amd64"):
     """The cause and the culprit that a disturbance must be blamed as under this model of preemption."""
     cause, culprit = CAUSES[kind]
+    if is_unpreemptible_read(kind, model, arch):
+        return "preempt_off", culprit
     # These models never preempt kernel code, so the wait was for a preemption point, whether preemption
     # was on or off. The tracer knows the preempt count at the interrupt only, not of the whole wait.
     return ("no_preemption_point" if cause == "preempt_off" and model in WITHOUT_FULL else cause), culprit
@@ -90,9 +101,9 @@ def late_part(kind):
     return 4 if kind in PAIRS else 2
 
 
-def holds_up(kind, model):
+def holds_up(kind, model, arch="amd64"):
     """Whether sections of this kind hold a real-time probe up under this model of preemption."""
-    return kind not in HOLDS_UP or model in HOLDS_UP[kind]
+    return kind not in HOLDS_UP or model in HOLDS_UP[kind] or is_unpreemptible_read(kind, model, arch)
 
 
 def name_of(share):
@@ -205,8 +216,9 @@ class Tally:
     # Sections that were made, and whether they were to hold anybody up. None where nobody knows.
     made: int | None = None
     harmful: bool = True
-    # The preemption model, where that makes a difference to the cause.
+    # The preemption model and the architecture, where they make a difference to the cause.
     model: str | None = None
+    arch: str = "amd64"
 
     def add(self, episode, expected_ns, expected=None):
         """Counts an injected episode; `expected_ns` is None where that is not known. `expected` is the
@@ -216,7 +228,7 @@ class Tally:
         if not blame:
             self.unexplained += 1
             return
-        cause, culprit = expected or expected_blame(self.kind, self.model)
+        cause, culprit = expected or expected_blame(self.kind, self.model, self.arch)
         first = blame[0]
         if first["cause"] == cause:
             self.right += 1
@@ -236,7 +248,7 @@ class Tally:
         it up before the section did."""
         if episode.get("blame"):
             # Its own interrupt came before the section.
-            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model), None, False)
+            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model, self.arch), None, False)
             self.whole_errors_ns.append(blamed - expected_ns)
 
     def blamed_ns(self, episode, cause, culprit, expected, is_known):
@@ -293,9 +305,9 @@ def late_of(run):
     return [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
 
 
-def tally(run, kind, length_ns, log=None, model=None):
+def tally(run, kind, length_ns, log=None, model=None, arch="amd64"):
     """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
-    result = Tally(kind, length_ns, model=model)
+    result = Tally(kind, length_ns, model=model, arch=arch)
     late = late_of(run)
     if log is None:
         for episode in late:

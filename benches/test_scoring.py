@@ -155,6 +155,20 @@ class Tallies(unittest.TestCase):
     def test_sections_hold_up_whom_they_must_and_nobody_else(self):
         self.assertTrue(scoring.holds_up("irqs-off", "rt") and scoring.holds_up("loop", "none"))
         self.assertFalse(scoring.holds_up("spin-lock", "rt") or scoring.holds_up("loop", "full"))
+
+    def test_readers_of_rcu_turn_preemption_off_without_preemptible_rcu(self):
+        for model, arch, holds, cause in [
+            ("lazy", "amd64", False, "no_preemption_point"),
+            ("lazy", "arm64", True, "preempt_off"),
+            ("rt", "arm64", False, "no_preemption_point"),
+            ("voluntary", "arm64", True, "no_preemption_point"),
+        ]:
+            self.assertEqual(scoring.holds_up("rcu-read", model, arch), holds, (model, arch))
+            self.assertEqual(scoring.expected_blame("rcu-read", model, arch)[0], cause, (model, arch))
+        self.assertFalse(scoring.holds_up("loop", "lazy", "arm64"))
+
+    def test_sections_with_an_nmi_are_known(self):
+        self.assertEqual(scoring.NEED_NMI, {"nmi", "nested-preempt-off-nmi", "nested-irqs-off-nmi"})
         for harmful, injected, want in [
             (True, 1, "met"),
             (True, 0, "**missed**: held nobody up"),
