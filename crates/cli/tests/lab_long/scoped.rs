@@ -20,10 +20,10 @@ use crate::common::measured::record;
 const AROUND_NS: u64 = 150;
 
 /// A section: when it began, and its length.
-type Section = (u64, u64);
+pub(crate) type Section = (u64, u64);
 
 /// What the module says of its sections that began while the guest measured.
-fn made(folder: &Path) -> Vec<Section> {
+pub(crate) fn made(folder: &Path) -> Vec<Section> {
     let run = record(folder);
     let measured = run.origin_ns..run.origin_ns + run.duration_ns;
     let log = fs::read_to_string(folder.join("disturbances.log")).unwrap();
@@ -35,7 +35,7 @@ fn made(folder: &Path) -> Vec<Section> {
 }
 
 /// What `wakescope scope` says of the sections of this kind that are as long, in their order.
-fn seen(bench: &Bench, folder: &Path, kind: &str) -> Vec<Section> {
+pub(crate) fn seen(bench: &Bench, folder: &Path, kind: &str) -> Vec<Section> {
     let args = ["scope", folder.to_str().unwrap(), "--json"];
     let mut command = bench.test.command(&args);
     bench.prepare(&mut command);
@@ -77,13 +77,19 @@ fn sections_that_a_module_makes_are_seen_to_the_nanosecond() {
         let (made, seen) = (made(folder), seen(&bench, folder, kind));
         assert!(made.len() >= 5, "{load}: {made:?}");
         assert_eq!(made.len(), seen.len(), "{load}: {made:?} {seen:?}");
-        // The module's clock began later than the machine's, by the same for all of them.
-        let since: Vec<u64> = made.iter().zip(&seen).map(|(m, s)| s.0.wrapping_sub(m.0)).collect();
-        assert!(since.iter().all(|offset| *offset == since[0]), "{load}: {since:?}");
-        // What lies around is the same code each time.
-        let around: Vec<u64> = made.iter().zip(&seen).map(|(m, s)| s.1 - m.1).collect();
-        assert!(around.iter().all(|ns| *ns == around[0] && *ns < AROUND_NS), "{load}: {around:?}");
+        assert_are_the_same(&made, &seen, load);
     }
+}
+
+/// The sections that were seen are those that were made.
+#[track_caller]
+pub(crate) fn assert_are_the_same(made: &[Section], seen: &[Section], load: &str) {
+    // The module's clock began later than the machine's, by the same for all of them.
+    let since: Vec<u64> = made.iter().zip(seen).map(|(m, s)| s.0.wrapping_sub(m.0)).collect();
+    assert!(since.iter().all(|offset| *offset == since[0]), "{load}: {since:?}");
+    // What lies around is the same code each time.
+    let around: Vec<u64> = made.iter().zip(seen).map(|(m, s)| s.1 - m.1).collect();
+    assert!(around.iter().all(|ns| *ns == around[0] && *ns < AROUND_NS), "{load}: {around:?}");
 }
 
 /// 6.1 frees pages of a truncated file with interrupts off, most of the time in one function.

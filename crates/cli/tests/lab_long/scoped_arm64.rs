@@ -5,9 +5,10 @@ use std::path::Path;
 use wakescope_core::lab::Status;
 use wakescope_core::scope::Scope;
 
-use crate::common::bench::Running;
+use crate::common::bench::{Running, skip};
 use crate::common::lab::Bench;
 use crate::common::measured::record;
+use crate::scoped::{assert_are_the_same, made, seen};
 
 /// The guest does not notice, nothing that the plugin follows differs from what the processor and the kernel have,
 /// and every nanosecond of the latest wakeups has a cause.
@@ -59,6 +60,40 @@ fn sections_and_wakeups_of_arm64_are_seen_from_outside() {
         let explained = scope.explained.as_ref().unwrap();
         assert!(explained.late > 0 && explained.compared == explained.late, "{explained:#?}");
         assert!(explained.matched_times >= 3 * explained.compared, "{explained:#?}");
+    }
+}
+
+/// Without a preempt count, as 6.1 is, what turns preemption off is not counted and so not seen.
+#[test]
+fn sections_that_a_module_makes_on_arm64_are_seen_to_the_nanosecond() {
+    let name = "sections_that_a_module_makes_on_arm64_are_seen_to_the_nanosecond";
+    let all = [
+        ("disturb-irqs-off-300us", "irqs_off"),
+        ("disturb-preempt-off-300us", "preempt_off"),
+        ("disturb-spin-lock-300us", "preempt_off"),
+    ];
+    let kernels = [("6.1-cloud", &all[..1]), ("7.2-cloud", &all[..])];
+    let Some((stock, program)) = crate::arm64(name, &kernels.map(|(kernel, _)| kernel)) else {
+        return;
+    };
+    let bench = Bench::new(stock, "scoped-arm64");
+    for (kernel, loads) in kernels {
+        if let Err(why) = stock.build_module_for("arm64", kernel) {
+            return skip(name, &why);
+        }
+        for &(load, kind) in loads {
+            let what = ["--kernel", kernel, "--load", load, "--seeds", "1"];
+            let how = ["--samples", "600", "--interval", "380us"];
+            let log = ["--append", "WAKESCOPE_DISTURBANCES=/tmp/disturbances"];
+            let ran = bench.run(&[&crate::for_arm64(&program)[..], &what, &how, &log].concat());
+            let cell = ran.lab.cells.iter().find(|cell| cell.load == load).unwrap();
+            assert_eq!(cell.status, Status::Ok, "{}", ran.json);
+            let folder = Path::new(cell.run.as_ref().unwrap());
+            let (made, seen) = (made(folder), seen(&bench, folder, kind));
+            assert!(made.len() >= 5, "{kernel} {load}: {made:?}");
+            assert_eq!(made.len(), seen.len(), "{kernel} {load}: {made:?} {seen:?}");
+            assert_are_the_same(&made, &seen, load);
+        }
     }
 }
 
