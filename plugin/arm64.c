@@ -58,7 +58,8 @@ static void at_priority_mask(unsigned int cpu, void *data)
 /* As on x86: with the highest bit set if the CPU need not be given up. */
 static void put_count(const struct place *place)
 {
-	set_preempt_count(count | (uint32_t)need_not << 31, place);
+	/* From 7.3 on the highest bit of the count is one of those for NMIs. */
+	set_preempt_count((count & 0x7fffffff) | (uint32_t)need_not << 31, place);
 }
 
 /* The two words at @at in the 64 bits of count and need that @value holds. */

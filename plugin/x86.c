@@ -15,6 +15,12 @@ static const char *const registers[] = { "rsp", "rbp", "rax",    "rdx",
 static uint64_t own_base;
 static bool has_own_base;
 
+/*
+ * From 7.3 on the preempt count is 64 bits, of which the highest says that the CPU need not be given
+ * up (CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS). Before, it is the highest of 32.
+ */
+static bool is_wide, need_not;
+
 static bool are_irqs_off(void)
 {
 	return !(reg(EFLAGS) & IF);
@@ -37,19 +43,34 @@ static void at_reading_of_count(unsigned int cpu, uint32_t access, uint64_t addr
 
 	if (value.type == MEMORY_U32)
 		check_preempt_count(value.u32);
+	if (value.type != MEMORY_U64)
+		return;
+	check_preempt_count(value.u64);
+	if (need_not != value.u64 >> 63 && first_process.has_begun)
+		told.disagreements++;
 }
 
 static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
 
-	if (value.type != MEMORY_U32) {
+	uint32_t count = value.u32;
+
+	if (value.type == MEMORY_U64) {
+		is_wide = true;
+		need_not = value.u64 >> 63;
+		count = value.u64;
+	}
+	if (value.type != (is_wide ? MEMORY_U64 : MEMORY_U32)) {
 		told.odd_writes++;
 		return;
 	}
 	own_base = address - plan.preempt_count;
 	has_own_base = true;
-	set_preempt_count(value.u32, data);
+	/* Of the bits for NMIs in the lower 32 this takes the place of the highest. */
+	if (is_wide)
+		count = (count & 0x7fffffff) | (uint32_t)need_not << 31;
+	set_preempt_count(count, data);
 }
 
 static void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data)

@@ -11,6 +11,7 @@ mod kernel;
 mod memory;
 mod need_resched;
 mod plan;
+mod preempt_count;
 mod stream;
 mod symbols;
 #[cfg(test)]

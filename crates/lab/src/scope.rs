@@ -416,7 +416,8 @@ mod tests {
     fn what_is_kept_of_a_kernel_is_not_believed_if_it_was_damaged() {
         let folder = Folder::new("kept-kernel");
         let place = folder.path().join("kernel");
-        let text = format!("{KERNEL_HEAD}\n62 ffffffff82000000 0\nf ffffffff81000000 lock\nend\n");
+        let text =
+            format!("{KERNEL_HEAD}\n62 ffffffff82000000 0 4\nf ffffffff81000000 lock\nend\n");
         let read = |text: &str| {
             fs::write(&place, text).unwrap();
             kept(&place)

@@ -127,7 +127,7 @@ impl MadeUpCell {
     fn know_kernel(self) -> Self {
         let maps = self.cache.join("maps");
         fs::create_dir(&maps).unwrap();
-        let text = format!("{KERNEL_HEAD}\n62 0 0\nend\n");
+        let text = format!("{KERNEL_HEAD}\n62 0 0 4\nend\n");
         let sum = of_bytes(text.as_bytes());
         fs::write(maps.join(self.kernel_sum()), format!("{text}sha256 {sum}\n")).unwrap();
         self

@@ -6,6 +6,7 @@ use super::ScopeError;
 use super::frames::Function;
 use super::kernel::{Followed, Tasks, What};
 use super::memory::Memory;
+use super::preempt_count::Division;
 use super::symbols::Symbol;
 use super::unwind::Base;
 
@@ -98,8 +99,11 @@ fn types<'a>(memory: &'a Memory, symbols: &[Symbol]) -> Option<&'a [u8]> {
         .find(|types| btf::members(types, "task_struct").is_ok_and(|members| !members.is_empty()))
 }
 
-/// How to find the task that runs, and where its preempt count lies in it.
-pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64), ScopeError> {
+/// How to find the task that runs, where its preempt count lies in it, and how that is divided.
+pub(super) fn tasks(
+    memory: &Memory,
+    symbols: &[Symbol],
+) -> Result<(Tasks, u64, Division), ScopeError> {
     let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
     let current = sets_task(memory, function);
     let current = current.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
@@ -112,7 +116,10 @@ pub(super) fn tasks(memory: &Memory, symbols: &[Symbol]) -> Result<(Tasks, u64),
         // The count is in a union without a name, the only one.
         let of_thread = btf::unnamed_members(types, "thread_info").ok()?;
         let [count] = of_thread[..] else { return None };
-        Some((tasks, member("thread_info")? + u64::from(count)))
+        let of_each_cpu = btf::variables(types, ".data..percpu").ok()?;
+        let has_mark = of_each_cpu.contains_key(Division::MARK);
+        let division = Division::of(has_mark || at(symbols, Division::MARK).is_some());
+        Some((tasks, member("thread_info")? + u64::from(count), division))
     };
     found().ok_or(ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)"))
 }

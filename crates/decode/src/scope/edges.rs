@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use wakescope_core::explain::Task;
 use wakescope_core::scope::edges::{
-    ARM64_TIMER as TIMER, Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
+    ARM64_TIMER as TIMER, Edge, EdgeKind, Edges, FunctionId, State, TaskId, WayIn,
 };
 
 use super::ScopeError;
 use super::kernel::{Kernel, ask_kind};
+use super::preempt_count::Division;
 use crate::kernel::policy_of;
 
 /// What interrupts and exceptions of arm64 are called, whose ways into the kernel are the same.
@@ -117,7 +118,7 @@ impl Written {
         let [_, irqs_off, preempt, in_user, task] = start;
         let start = State {
             irqs_off: irqs_off != 0,
-            preempt: PreemptCount(low(preempt)),
+            preempt: kernel.division.read(low(preempt)),
             in_user: in_user != 0,
             halted: false,
             task: if task == 0 { None } else { Some(self.task_of(low(task))?) },
@@ -144,7 +145,7 @@ impl Written {
             }
             let mut function =
                 |address: u32| id_of(kernel.place_of_function(image | u64::from(address))?);
-            let what = self.kind(*first)?;
+            let what = self.kind(*first, kernel.division)?;
             // Between idle time and the next reading of the clock, times are taken back from that.
             let moment =
                 if what == EdgeKind::Halt { Moment::BeforeIdle } else { Moment::AfterIdle };
@@ -181,13 +182,13 @@ impl Written {
         Ok(Some(Edges { edges, ..all }))
     }
 
-    fn kind(&self, word: u64) -> Result<EdgeKind, ScopeError> {
+    fn kind(&self, word: u64, division: Division) -> Result<EdgeKind, ScopeError> {
         let value = high(word);
         let enter = |way| EdgeKind::Enter { way, from_user: value & 1 != 0 };
         Ok(match word & 0xff {
             1 => EdgeKind::IrqsOff,
             2 => EdgeKind::IrqsOn,
-            3 => EdgeKind::PreemptCount(PreemptCount(value)),
+            3 => EdgeKind::PreemptCount(division.read(value)),
             4 => enter(WayIn::Interrupt),
             5 => enter(WayIn::Exception),
             6 => enter(WayIn::SystemCall),

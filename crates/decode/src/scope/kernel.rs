@@ -7,6 +7,7 @@ use wakescope_core::budget::Budget;
 use wakescope_core::scope::edges::AskKind;
 
 use super::memory::Memory;
+use super::preempt_count::Division;
 use super::symbols::{self, Symbol};
 use super::unwind::{self, Base, Unwind};
 use super::{ScopeError, arm64, asks, frames};
@@ -21,7 +22,7 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/6";
+pub const HEAD: &str = "wakescope.scope-kernel/7";
 
 /// What a kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub struct Kernel {
     /// Of x86-64, the address of the preempt count, as instructions with a GS prefix have it; of arm64, where in
     /// a task it lies.
     pub(super) preempt_count: u64,
+    pub(super) division: Division,
     pub(super) followed: Vec<Followed>,
     /// How to find the task that runs; `None` of a kernel without type information (BTF).
     pub(super) tasks: Option<Tasks>,
@@ -167,12 +169,23 @@ impl Kernel {
         let functions = functions(symbols, &[]);
         let asks = asks::find(memory, symbols);
         let (machine, end) = (Machine::X86, MODULES);
-        Ok(Self { machine, end, preempt_count, followed, tasks, unwinds, asks, functions })
+        let division = Division::of(at(Division::MARK).is_some());
+        Ok(Self {
+            machine,
+            end,
+            preempt_count,
+            division,
+            followed,
+            tasks,
+            unwinds,
+            asks,
+            functions,
+        })
     }
 
     fn arm64(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
         let end = arm64::end_of_code(symbols)?;
-        let (tasks, preempt_count) = arm64::tasks(memory, symbols)?;
+        let (tasks, preempt_count, division) = arm64::tasks(memory, symbols)?;
         let ways_in = arm64::ways_in(symbols)?;
         let mut functions = functions(symbols, &ways_in);
         functions.retain(|(start, _)| *start < end);
@@ -182,13 +195,24 @@ impl Kernel {
         let mut followed: Vec<Followed> = ways_in.into_iter().map(|(way, _)| way).collect();
         followed.extend(functions_followed(symbols, Machine::Arm64));
         let (machine, tasks, asks) = (Machine::Arm64, Some(tasks), Vec::new());
-        Ok(Self { machine, end, preempt_count, followed, tasks, unwinds, asks, functions })
+        Ok(Self {
+            machine,
+            end,
+            preempt_count,
+            division,
+            followed,
+            tasks,
+            unwinds,
+            asks,
+            functions,
+        })
     }
 
     /// What is kept of it, so that the kernel need not be booted once more to be asked for it.
     pub fn pack(&self) -> String {
         let (machine, end, count) = (self.machine.number(), self.end, self.preempt_count);
-        let mut text = format!("{HEAD}\n{machine} {end:x} {count:x}\n");
+        let parts = self.division.parts();
+        let mut text = format!("{HEAD}\n{machine} {end:x} {count:x} {parts}\n");
         for Followed { start, end, what, value } in &self.followed {
             let _ = writeln!(text, "e {start:x} {end:x} {} {value}", what.number());
         }
@@ -212,13 +236,13 @@ impl Kernel {
         let mut lines = text.strip_suffix("end\n")?.lines();
         (lines.next() == Some(HEAD)).then_some(())?;
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-        let [machine, end, preempt_count] = lines.next()?.split(' ').collect::<Vec<_>>()[..] else {
-            return None;
-        };
+        let words: Vec<&str> = lines.next()?.split(' ').collect();
+        let [machine, end, preempt_count, parts] = words[..] else { return None };
         let mut kernel = Self {
             machine: Machine::of_number(machine.parse().ok()?)?,
             end: hex(end)?,
             preempt_count: hex(preempt_count)?,
+            division: Division::of_parts(parts)?,
             followed: vec![],
             tasks: None,
             unwinds: vec![],
