@@ -140,6 +140,10 @@ fn failure(e: &Unpredictable, edges: &Edges, label: &str) -> Failure {
             };
             failure.try_this("list the functions of sections: wakescope scope CELL --rows 50")
         }
+        Unpredictable::Wakeups { .. } => failure
+            .because("how long a wakeup takes that nothing holds up is taken from them")
+            .try_this("look at its latest wakeups: wakescope scope CELL")
+            .try_this("or predict from a cell of another kernel"),
         Unpredictable::Nothing => failure.try_this("look at its sections: wakescope scope CELL"),
     }
 }

@@ -26,7 +26,7 @@ const DRAWS: usize = 4;
 const SEED: u64 = 1;
 
 /// How far the replay of the wakeups that a cell measured was off from that, at most, in percent: what is meant to be
-/// within a range may be that far outside. (Of 28 cells of four kernels, p99, p99.9 and the maximum.)
+/// within a range may be that far outside. (Of 48 cells of five kernels, p99, p99.9 and the maximum.)
 const ERROR_PERCENT: u64 = 1;
 
 /// Steps of a ranking.
@@ -60,6 +60,14 @@ pub enum Unpredictable {
     /// There is nothing to replay.
     #[error("the emulator saw nothing of the time in which the cell measured")]
     Nothing,
+    /// How long a wakeup takes that nothing holds up is known of too few wakeups, or of none.
+    #[error("the emulator recognised only {seen} of the probe's {all} wakeups")]
+    Wakeups {
+        /// Wakeups of which each step was seen.
+        seen: u64,
+        /// Wakeups of the cell.
+        all: u64,
+    },
 }
 
 /// The rules of a model.
@@ -111,7 +119,7 @@ pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Predicti
     }
     let seen = Seen::of(edges, Probe { prio }, own_rules.preempt_enable_schedules);
     let breaks = breaks(edges, question)?;
-    let replay = Replay::of(&seen, run, &own_rules);
+    let replay = Replay::of(&seen, run, &own_rules)?;
     let has_breaks = !breaks.functions.is_empty() || breaks.limit_ns.is_some();
     let models = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
     let predicted = models.map(|model| {
@@ -183,30 +191,29 @@ struct Replay<'a> {
     interrupts: &'a [Interrupt],
     grid: Grid,
     wakeups: u64,
-    /// Ways of wakeups; one of zero if none was seen.
+    /// Ways of wakeups, one at least.
     ways: Vec<Way>,
-    has_ways: bool,
     /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, ns, and the way.
     own: Vec<(u64, Way)>,
 }
 
 impl<'a> Replay<'a> {
-    fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Self {
+    fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
         let recorded =
             Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
         let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
         let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
-        let mut ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
-        let has_ways = !ways.is_empty();
-        if ways.is_empty() {
-            ways.push(Way::default());
+        let ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
+        let (known, all) = (ways.len() as u64, run.woken().count);
+        if known < all.div_ceil(2).max(1) {
+            return Err(Unpredictable::Wakeups { seen: known, all });
         }
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
         let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
-        let mut replay = Self { recorded, interrupts, grid, wakeups, ways, has_ways, own };
+        let mut replay = Self { recorded, interrupts, grid, wakeups, ways, own };
         let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);
         replay.delivered_after(delivery_ns);
-        replay
+        Ok(replay)
     }
 
     /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
@@ -222,8 +229,7 @@ impl<'a> Replay<'a> {
     /// Each wakeup takes longer by this.
     fn delivered_after(&mut self, delivery_ns: u64) {
         let own = self.own.iter_mut().map(|(_, way)| way);
-        // Without a way nothing is known of what comes before it.
-        for way in self.ways.iter_mut().filter(|_| self.has_ways).chain(own) {
+        for way in self.ways.iter_mut().chain(own) {
             way.to_scheduler_ns += delivery_ns;
         }
     }
@@ -233,7 +239,7 @@ impl<'a> Replay<'a> {
         ways.sort_unstable();
         let (min_ns, max_ns) = (*ways.first()?, *ways.last()?);
         let median_ns = ways[ways.len() / 2];
-        self.has_ways.then_some(Path { wakeups: ways.len() as u64, min_ns, median_ns, max_ns })
+        Some(Path { wakeups: ways.len() as u64, min_ns, median_ns, max_ns })
     }
 
     /// The way that half of them are no longer than.

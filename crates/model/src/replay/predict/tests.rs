@@ -1,5 +1,8 @@
+use super::super::own::OwnWakeup;
 use super::super::{At, Course, Point, Section, Stretch};
 use super::*;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::Thread;
 
 /// From a time on, a program runs: `'u'`; or the kernel, with interrupts off: `'i'`; or with preemption off: `'p'`.
 fn course(places: &[(u64, char)]) -> Course {
@@ -24,7 +27,6 @@ fn replay(course: &Course) -> Replay<'_> {
         grid: Grid { interval_ns: 1_000, phases: 1_000 },
         wakeups: 1,
         ways: vec![way(10)],
-        has_ways: true,
         own: vec![],
     }
 }
@@ -157,11 +159,31 @@ fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_
     let parts = seen.recorded.waits(&full(), &Breaks::default());
     assert_eq!(seen.own_latencies(&parts), [13, 48]);
     assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
-    // Without a way nothing is known of what comes before it.
-    let mut unseen = Replay { ways: vec![Way::default()], has_ways: false, ..replay(&course) };
-    assert_eq!(unseen.delivery_ns(&full(), Some(13)), 0);
-    unseen.delivered_after(3);
-    assert_eq!(unseen.ways, [Way::default()]);
+}
+
+#[test]
+fn nothing_is_predicted_if_the_probes_wakeups_are_not_recognised() {
+    let own = |n: u64| OwnWakeup {
+        entered_ns: 1_000 * n,
+        handled_ns: 1_000 * n + 4,
+        left_ns: 1_000 * n + 4,
+        ran_ns: Some((1_000 * n + 4, 1_000 * n + 10)),
+        interrupted_ns: 0,
+    };
+    let woken = Distribution::of([10; 10]);
+    let thread = Thread { expiries: woken.clone(), woken, ..Thread::default() };
+    let mut run = Run { threads: vec![thread], ..Run::default() };
+    run.plan.interval_ns = 1_000;
+    for (recognised, want) in [(0, Err((0, 10))), (4, Err((4, 10))), (5, Ok(5)), (10, Ok(10))] {
+        let own = (0..recognised).map(own).collect();
+        let seen = Seen { own, ..Seen::default() };
+        let got = match Replay::of(&seen, &run, &full()) {
+            Ok(replay) => Ok(replay.ways.len()),
+            Err(Unpredictable::Wakeups { seen, all }) => Err((seen, all)),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(got, want);
+    }
 }
 
 #[test]
