@@ -55,6 +55,12 @@ class Pair:
         return self.verdict(figure) in ("yes", "bound holds")
 
 
+def complaint(said):
+    """What the command complained about, without the progress that it reported before."""
+    _progress, marker, message = said.rpartition("wakescope: ")
+    return message if marker else said
+
+
 def pairs(predictions):
     """All pairs of a kernel and a load, of its predictions by the model that ran. Nothing is said of models that
     did not run."""

@@ -49,7 +49,8 @@ def prediction(plan, lab, cell):
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
         command = [lab.binary, "predict", key, "--json"]
-        said = execute(command, PATIENCE_S, lab.environment(), lab.folder / "complaints").output
+        # A file of its own: several of these commands may share a folder.
+        said = execute(command, PATIENCE_S, lab.environment(), kept.with_suffix(".complaints")).output
         json.loads(said)
         partial = kept.with_suffix(".part")
         partial.write_text(said)
@@ -69,7 +70,7 @@ def of_kernel(plan, lab, kernel, load, seed):
         try:
             by_model[model] = prediction(plan, lab, cell)
         except SystemExit as failure:
-            failed.append(f"predicted from {model}: {failure}")
+            failed.append(f"predicted from {model}: {predicting.complaint(str(failure))}")
     return by_model, failed
 
 

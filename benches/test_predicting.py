@@ -36,6 +36,13 @@ def prediction(recorded, said, **models):
     return {"recorded": recorded, "measured": said, "models": of}
 
 
+class Complaints(unittest.TestCase):
+    def test_progress_is_left_out(self):
+        said = "bench: wakescope predict 12ab: exit 2\nrepeating cells: 0 / 1 cell\nwakescope: cannot look into the cell\n  → another one"
+        self.assertEqual(predicting.complaint(said), "cannot look into the cell\n  → another one")
+        self.assertEqual(predicting.complaint("bench: killed"), "bench: killed")
+
+
 class Pairs(unittest.TestCase):
     def test_a_model_is_compared_with_the_cell_that_ran_it(self):
         rt = ("spin-locks", None)
