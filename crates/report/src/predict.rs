@@ -42,8 +42,8 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
 const LIMITS: [&str; 3] = [
     "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
      another order, and batches have other sizes: both are left as they were recorded.",
-    "Of ten cells nine are meant to lie in a range. It is drawn from this one course: what only another boot or \
-     seed has, as a longer section, is not in it: compare cells of several seeds.",
+    "Of ten cells nine are meant to lie in a range. It is drawn from this one course: a longer section that only \
+     another boot, seed or model has is not in it. A cell of the predicted model is the test.",
     "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not.",
 ];
 
@@ -329,7 +329,7 @@ mod tests {
             "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
             "batches have other sizes",
             "Of ten cells nine are meant to lie in a range.",
-            "what only another boot or seed has",
+            "another boot, seed or model has",
             "in parentheses what nine of ten cells are meant to measure",
         ] {
             assert!(
