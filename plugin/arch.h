@@ -75,6 +75,10 @@ struct arch {
 	/* At the first instruction of a function. */
 	uint64_t (*return_address)(void);
 	uint64_t (*argument)(unsigned int number);
+	/* What a function has returned, where it returned to. */
+	uint64_t (*result)(void);
+	/* Where what the CPU has of its own lies, less the addresses of symbols; 0 if that is not known. */
+	uint64_t (*own)(void);
 	/* What the function at @place returns to; 0 if that is not known. */
 	uint64_t (*caller_at)(const struct place *place);
 

@@ -203,6 +203,16 @@ static uint64_t argument(unsigned int number)
 	return reg(number);
 }
 
+static uint64_t result(void)
+{
+	return reg(0);
+}
+
+static uint64_t own(void)
+{
+	return 0;
+}
+
 static uint64_t caller_at(const struct place *place)
 {
 	switch (place->base) {
@@ -242,6 +252,8 @@ const struct arch arm64 = {
 	.stack_pointer = stack_pointer,
 	.return_address = return_address,
 	.argument = argument,
+	.result = result,
+	.own = own,
 	.caller_at = caller_at,
 	.image = image,
 	.goes_on_behind_halt = true,

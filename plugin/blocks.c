@@ -25,9 +25,11 @@ struct running {
 	uint64_t block;
 	/* How many open sections are followed block by block. */
 	uint64_t followed;
+	/* How many calls of the task that runs have not returned. */
+	uint64_t awaited;
 };
 static struct running *running;
-static struct counter count_of, block_of, followed_of;
+static struct counter count_of, block_of, followed_of, awaited_of;
 
 uint64_t count_now(void)
 {
@@ -125,6 +127,18 @@ void call_back_if_followed(void)
 	running->followed = followed_sections();
 }
 
+void call_back_if_awaited(unsigned int calls)
+{
+	running->awaited = calls;
+}
+
+static void at_block_awaited(unsigned int cpu, void *data)
+{
+	const struct block *block = data;
+
+	at_awaited(block->address);
+}
+
 static void at_block(unsigned int cpu, void *data)
 {
 	enter_block(data, running->count);
@@ -154,6 +168,9 @@ void count_block(struct tb *tb, const struct block *block)
 	if (plan.functions && block->address >> 63)
 		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, at_block, READS_REGISTERS, IF_OTHER,
 							  followed_of, 0, (void *)block);
+	if (plan.locks && block->address >> 63)
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, at_block_awaited, READS_REGISTERS,
+							  IF_OTHER, awaited_of, 0, (void *)block);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, ADD_U64, count_of, block->count);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, STORE_U64, block_of,
 							  (uintptr_t)block);
@@ -171,6 +188,7 @@ void make_counters(void)
 	count_of = (struct counter){ qemu_plugin_scoreboard_new(sizeof(struct running)), 0 };
 	block_of = (struct counter){ count_of.score, offsetof(struct running, block) };
 	followed_of = (struct counter){ count_of.score, offsetof(struct running, followed) };
+	awaited_of = (struct counter){ count_of.score, offsetof(struct running, awaited) };
 }
 
 void find_counters(unsigned int cpu)

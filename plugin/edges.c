@@ -96,6 +96,12 @@ void at_function(unsigned int cpu, void *data)
 	case TO_HANDLER:
 		put_edge(INTERRUPT_IS, place, count, arch->return_address(), arch->argument(1));
 		break;
+	case TO_TAKE:
+		at_take(place);
+		break;
+	case TO_RELEASE:
+		at_release(place);
+		break;
 	case TO_ASK:
 		put_edge(ASK, place, count, arch->return_address(), 0);
 		break;

@@ -35,7 +35,7 @@ static void at_exit(plugin_id id, void *data)
 				   told.sections_unlisted, told.times_lost, told.disagreements,
 				   told.odd_writes, told.corrected, told.failed_reads,
 				   told.looked_lost, told.edges, told.edges_lost, told.tasks,
-				   told.priority_masks, told.depths };
+				   told.priority_masks, told.depths, told.locks, told.calls_lost };
 
 	put_edges();
 	put_sections();

@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 9
+#define FORMAT 10
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -43,6 +43,8 @@ struct plan {
 	uint64_t starts, starts_end;
 	/* Where the kernel asks whether somebody else is to run, if edges are written. */
 	uint64_t asks;
+	/* Whether to follow calls that take locks. Edges are written then, too. */
+	uint64_t locks;
 };
 extern struct plan plan;
 
@@ -51,7 +53,7 @@ struct entry {
 	uint64_t start, end;
 	/* Ways into the kernel turn interrupts off by being entered; the others are functions. */
 	uint64_t way;
-	/* Of softirqs: which. */
+	/* Of softirqs: which. Of functions that take a lock: how what they return says whether they did. */
 	uint64_t value;
 };
 enum way {
@@ -62,7 +64,9 @@ enum way {
 	TO_WAKE,
 	TO_SCHEDULE,
 	TO_ASK,
-	TO_HANDLER
+	TO_HANDLER,
+	TO_TAKE,
+	TO_RELEASE
 };
 
 /* A place at which the kernel asks whether somebody else is to run, and how: a number that is passed on. */
@@ -116,7 +120,7 @@ struct place {
 struct told {
 	uint64_t sections, outside, sites_lost, sections_unlisted, times_lost, disagreements,
 		odd_writes, corrected, failed_reads, looked_lost, edges, edges_lost, tasks,
-		priority_masks, depths;
+		priority_masks, depths, locks, calls_lost;
 };
 extern struct told told;
 
@@ -130,7 +134,7 @@ uint64_t start_of_function(uint64_t address);
 bool is_looked_at(uint64_t from, uint64_t to);
 
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
-enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK, CALL };
+enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK, CALL, LOCK };
 void write_to(int fd);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
@@ -185,6 +189,10 @@ enum edge {
 	TIMER_SET,
 	RESUMED,
 	INTERRUPT_IS,
+	LOCK_ASKED,
+	LOCK_TAKEN,
+	LOCK_REFUSED,
+	LOCK_RELEASED,
 };
 /* What the CPU is at when the first edge is written. */
 struct state {
@@ -198,6 +206,12 @@ void at_function(unsigned int cpu, void *data);
 void at_ask(unsigned int cpu, void *data);
 void at_flags(unsigned int cpu, uint32_t access, uint64_t address, void *data);
 void at_user_clock(unsigned int cpu, void *data);
+
+/* locks.c */
+void at_take(const struct place *place);
+void at_release(const struct place *place);
+void at_awaited(uint64_t address);
+void switch_locks_to(uint64_t task);
 
 /* blocks.c: instructions, counted by the block. */
 uint64_t count_now(void);
@@ -215,6 +229,8 @@ uint64_t function_of(const struct block *block);
 bool is_first_of(const struct block *block);
 /* Has blocks call back when they begin if a section is followed. */
 void call_back_if_followed(void);
+/* The same for calls that have not returned. */
+void call_back_if_awaited(unsigned int calls);
 void forget_block(void);
 void make_counters(void);
 void find_counters(unsigned int cpu);

@@ -140,6 +140,7 @@ void set_preempt_count(uint32_t whole, const struct place *place)
 void set_task(uint64_t task, const struct place *place)
 {
 	forget_calls();
+	switch_locks_to(task);
 	if (are_edges_written(count_at(place)))
 		put_edge(SWITCH, place, count_at(place), 0, number_of_task(task));
 }

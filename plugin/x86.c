@@ -183,6 +183,16 @@ static uint64_t argument(unsigned int number)
 	return reg(number ? RSI : RDI);
 }
 
+static uint64_t result(void)
+{
+	return reg(RAX);
+}
+
+static uint64_t own(void)
+{
+	return has_own_base ? own_base : 0;
+}
+
 static uint64_t caller_at(const struct place *place)
 {
 	switch (place->base) {
@@ -217,6 +227,8 @@ const struct arch x86 = {
 	.stack_pointer = stack_pointer,
 	.return_address = return_address,
 	.argument = argument,
+	.result = result,
+	.own = own,
 	.caller_at = caller_at,
 	.image = image,
 };

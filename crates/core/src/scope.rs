@@ -7,11 +7,13 @@ pub mod edges;
 pub mod explained;
 pub mod first_blame;
 pub mod flame;
+pub mod locks;
 pub mod signals;
 
 use explained::Explained;
 use first_blame::FirstBlame;
 use flame::Flame;
+use locks::Locks;
 
 use crate::distribution::Distribution;
 use crate::run::Episode;
@@ -77,6 +79,9 @@ pub struct Scope {
     /// against what was seen of them.
     #[serde(default)]
     pub first_blame: Option<FirstBlame>,
+    /// Who held locks for how long; `null` if that was not followed.
+    #[serde(default)]
+    pub locks: Option<Locks>,
     /// Keys that this version does not know. They are kept.
     #[serde(skip)]
     pub other: Unknown,

@@ -8,6 +8,9 @@ mod calls;
 mod edges;
 mod frames;
 mod kernel;
+mod lock_edges;
+mod lock_functions;
+mod locks;
 mod memory;
 mod need_resched;
 mod plan;
@@ -25,7 +28,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 9;
+const FORMAT: u64 = 10;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use wakescope_core::run::Run;
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::edges::Edges;
+use wakescope_core::scope::locks::Locks;
 use wakescope_core::scope::signals::Signals;
 use wakescope_decode::scope::{Decoded, Kernel, Plan, decode};
 use wakescope_store::write_new;
@@ -34,12 +35,14 @@ mod distance;
 mod episodes;
 mod explained;
 mod first_blame;
+mod locks;
 pub(crate) mod plugin;
 
 pub use wakescope_decode::scope::{KERNEL_HEAD, ScopeError};
 
 use episodes::Latest;
 use explained::Late;
+use locks::in_episodes;
 
 /// The first QEMU whose plugins see what is written to memory, and can read it.
 const OLDEST: Version = Version(9, 2, 0);
@@ -113,6 +116,8 @@ pub struct Detail {
     pub edges: bool,
     /// How many of the latest wakeups to explain from these.
     pub episodes: usize,
+    /// Whether to follow locks. Needs edges.
+    pub locks: bool,
 }
 
 /// What was seen of a cell.
@@ -170,9 +175,10 @@ pub fn scope(
     let kernel = kernel.map_err(for_want_of_room)?;
     let looks = late.as_ref().map(Late::looks).unwrap_or_default();
     let Measured { from_ns, to_ns, .. } = measured;
-    let Detail { above_ns, functions, edges, episodes: most } = detail;
+    let Detail { above_ns, functions, edges, episodes: most, locks } = detail;
     let looks = &looks;
-    let plan = Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges };
+    let plan =
+        Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges, locks };
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
@@ -197,7 +203,7 @@ pub fn scope(
     }
     let seen = read_seen(&seen)?;
     let decoded = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
-    let Decoded { scope, looked, edges } = decoded;
+    let Decoded { scope, looked, edges, held } = decoded;
     let distance = late.as_ref().and_then(|late| late.distance(&looked).ok());
     let distance_ns = distance.map(|(distance_ns, _)| distance_ns);
     let interrupts = edges.as_ref().map(Edges::timer_interrupts).unwrap_or_default();
@@ -213,11 +219,18 @@ pub fn scope(
         Ok(latest) => (latest, None),
         Err(why) => (Latest::default(), Some(why)),
     };
-    let Latest { episodes, signals, first_blame } = latest;
+    let Latest { episodes, mut signals, first_blame, distance_ns } = latest;
     let (cell, label) = (key.to_string(), cell.meta.label.to_string());
     let scope = Scope { cell, label, explained, not_compared, episodes, no_episodes, ..scope };
     let sees_timer = edges.as_ref().is_some_and(Edges::sees_timer);
-    let scope = Scope { first_blame, sees_timer, ..scope };
+    let none_taken = || Locks { not_seen: kernel.locks_not_seen(), ..Locks::default() };
+    let mut locks = locks.then(|| scope.locks.clone().unwrap_or_else(none_taken));
+    if let Some(locks) = &mut locks {
+        let due_ns = |late: &Signals| distance_ns + measured.run.origin_ns + late.expiry_ns;
+        locks.in_episodes = in_episodes(locks, &held, &mut signals, due_ns);
+    }
+    let scope = Scope { first_blame, sees_timer, locks, ..scope };
+
     Ok(Seen { scope, signals, edges, run: measured.run, arch })
 }
 

@@ -15,6 +15,7 @@ use crate::table::columns;
 mod explained;
 mod first_blame;
 mod flame;
+mod locks;
 mod page;
 pub mod trace;
 
@@ -42,11 +43,19 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     for kind in Kind::ALL {
         let _ = write!(out, "\n{}", table(scope, kind, most, style));
     }
+    if let Some(of_locks) = &scope.locks {
+        let _ = write!(out, "\n{}", locks::tables(of_locks, most, style));
+    }
     if let Some(explained) = &scope.explained {
         let _ = write!(out, "\n{}", explained::table(explained, style));
     }
     if !scope.episodes.is_empty() {
         let _ = write!(out, "\n{}", episodes(scope, style));
+    }
+    if let Some(all) = scope.locks.as_ref().map(|locks| &locks.in_episodes) {
+        if !all.is_empty() {
+            let _ = write!(out, "\n{}", locks::episodes(all, style));
+        }
     }
     if let Some(first) = &scope.first_blame {
         let _ = write!(out, "\n{}", first_blame::text(first, style));
@@ -197,6 +206,7 @@ fn warnings(scope: &Scope) -> Vec<String> {
         let lost = counted(scope.callers_lost, "caller");
         all.push(format!("{lost} could not be read from the guest's stack."));
     }
+    all.extend(scope.locks.iter().flat_map(locks::warnings));
     all
 }
 

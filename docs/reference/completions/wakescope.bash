@@ -1202,7 +1202,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__scope)
-            opts="-o -h --rows --above --functions --episodes --trace --json --output --qemu --timeout --help"
+            opts="-o -h --rows --above --functions --locks --episodes --trace --json --output --qemu --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

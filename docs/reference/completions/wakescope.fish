@@ -462,11 +462,12 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l rows -d 'Rows to show of each kind' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l above -d 'Length from which on the record lists single sections, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l episodes -d 'Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l trace -d 'Also write these wakeups as a trace for Perfetto and Chrome\'s about:tracing: interrupts off, preemption off, interrupts, softirqs and tasks side by side' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l trace -d 'Also write these wakeups as a trace for Perfetto and Chrome\'s about:tracing: interrupts off, preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s o -l output -d 'Write to a file instead of standard output: the record to .json, a page with flame graphs to .html' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l timeout -d 'Host time after which the guest is stopped' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l functions -d 'Also show in which functions the time of these sections went'
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l locks -d 'Also show which locks were held longest, by whom they were taken and released, and how long others waited for them'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l json -d 'Print JSON: the record of all sections'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l break -d 'As if a function let go of the CPU after this time: where its sections with interrupts or preemption off last longer, and where it could ask whether somebody else is to run' -r

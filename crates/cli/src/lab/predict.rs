@@ -89,7 +89,8 @@ enum Format {
 const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
 
 /// Single sections are not listed.
-const DETAIL: Detail = Detail { above_ns: u64::MAX, functions: false, edges: true, episodes: 0 };
+const DETAIL: Detail =
+    Detail { above_ns: u64::MAX, functions: false, edges: true, episodes: 0, locks: false };
 
 /// Runs `wakescope predict`.
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {

@@ -40,6 +40,7 @@ Examples:
   wakescope scope 3f6ef534
   wakescope scope 3f6ef534 --rows 50
   wakescope scope 3f6ef534 --functions --above 100us
+  wakescope scope 3f6ef534 --locks
   wakescope scope 3f6ef534 --episodes 20 --trace trace.json
   wakescope scope 3f6ef534 -o sections.json
   wakescope scope 3f6ef534 -o page.html")]
@@ -61,12 +62,17 @@ pub(crate) struct ScopeArgs {
     #[arg(long)]
     functions: bool,
 
+    /// Also show which locks were held longest, by whom they were taken and released, and how long
+    /// others waited for them
+    #[arg(long)]
+    locks: bool,
+
     /// Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: u32,
 
     /// Also write these wakeups as a trace for Perfetto and Chrome's about:tracing: interrupts off,
-    /// preemption off, interrupts, softirqs and tasks side by side
+    /// preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -115,9 +121,10 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             .try_this("leave out --episodes 0"));
     }
     let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
-    let edges = episodes > 0;
+    let locks = args.locks;
+    let edges = episodes > 0 || locks;
     let functions = args.functions || format == Format::Page;
-    let detail = Detail { above_ns: args.above.0, functions, edges, episodes };
+    let detail = Detail { above_ns: args.above.0, functions, edges, episodes, locks };
     let seen = look(&args.cell, &args.again, detail)?;
     let Seen { scope: seen, signals, .. } = seen;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
@@ -204,7 +211,7 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
             .try_this("build the kernel with CONFIG_KALLSYMS=y and CONFIG_KALLSYMS_ALL=y")
             .try_this("what the cell itself measured needs none of them, and stays valid"),
         ScopeFailure::Seen(ScopeError::EdgesLost(_)) => failure
-            .try_this("see its sections alone: --episodes 0")
+            .try_this("see its sections alone: --episodes 0, without --locks")
             .try_this("or run the lab with fewer wakeups: --samples N"),
         ScopeFailure::Seen(ScopeError::Cut) => failure
             .because("the emulator could not write all of it, or was ended")

@@ -9,6 +9,7 @@ use wakescope_core::lab::{CellScope, Status};
 use wakescope_core::predict::{Prediction, Reach};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
+use wakescope_core::scope::locks::{Hold, LockKind, LockRow};
 use wakescope_core::scope::{Row, Scope};
 
 use crate::common::bench::{Running, skip};
@@ -78,6 +79,9 @@ fn sections_that_a_module_makes_are_seen_to_the_nanosecond() {
         assert!(made.len() >= 5, "{load}: {made:?}");
         assert_eq!(made.len(), seen.len(), "{load}: {made:?} {seen:?}");
         assert_are_the_same(&made, &seen, load);
+        if load.contains("spin-lock") {
+            assert_lock_is_seen(&made, &seen, &bench, folder);
+        }
     }
 }
 
@@ -90,6 +94,36 @@ pub(crate) fn assert_are_the_same(made: &[Section], seen: &[Section], load: &str
     // What lies around is the same code each time.
     let around: Vec<u64> = made.iter().zip(seen).map(|(m, s)| s.1 - m.1).collect();
     assert!(around.iter().all(|ns| *ns == around[0] && *ns < AROUND_NS), "{load}: {around:?}");
+}
+
+/// The lock that the module makes these sections with is held for as long as it says, and within each.
+#[track_caller]
+fn assert_lock_is_seen(made: &[Section], sections: &[Section], bench: &Bench, folder: &Path) {
+    let args = ["scope", folder.to_str().unwrap(), "--locks", "--json"];
+    let mut command = bench.test.command(&args);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
+    let locks = scope.locks.unwrap();
+    let is_modules = |row: &LockRow| row.kind == LockKind::Spin && row.taken.caller.is_none();
+    let row_of = |hold: &Hold| &locks.rows[usize::try_from(hold.row).unwrap()];
+    let long = locks.longest.iter().filter(|hold| hold.length_ns >= 300_000);
+    let mut held: Vec<Section> = long
+        .filter(|hold| is_modules(row_of(hold)))
+        .map(|hold| (hold.begin_ns, hold.length_ns))
+        .collect();
+    held.sort_unstable();
+    assert_eq!(held.len(), made.len(), "{held:?} {made:?}");
+    // It is taken behind the beginning of its section, and before the module first reads its clock.
+    for ((hold, section), made) in held.iter().zip(sections).zip(made) {
+        let is_within = hold.0 > section.0 && hold.0 + hold.1 < section.0 + section.1;
+        assert!(is_within, "{hold:?} {section:?}");
+        assert!((made.1..made.1 + AROUND_NS).contains(&hold.1), "{hold:?} {made:?}");
+        assert_eq!(hold.0 - section.0, held[0].0 - sections[0].0, "{held:?} {sections:?}");
+    }
+    let doubts = locks.doubts;
+    assert_eq!((doubts.outside_section, doubts.not_seen_released, doubts.calls_lost), (0, 0, 0));
 }
 
 /// 6.1 frees pages of a truncated file with interrupts off, most of the time in one function.

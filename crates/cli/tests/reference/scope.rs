@@ -7,6 +7,9 @@ use wakescope_core::run::Episode;
 use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
 use wakescope_core::scope::first_blame::{BlamedOnCause, FirstBlame, OtherBlame};
 use wakescope_core::scope::flame::{Call, Flame};
+use wakescope_core::scope::locks::{
+    Doubts, EpisodeLocks, Hold, InSection, LockInEpisode, LockKind, LockRow, Locks, NotSeen,
+};
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use crate::common::schema::{
@@ -16,6 +19,49 @@ use crate::common::{Checker, read};
 
 fn schema() -> Value {
     serde_json::from_str(&read("docs/reference/scope.schema.json")).unwrap()
+}
+
+fn locks() -> Locks {
+    let place = || Place { function: Some("mutex_lock".into()), caller: Some("free".into()) };
+    let lock = || Some("a_lock".to_owned());
+    Locks {
+        holds: 2,
+        rows: vec![LockRow {
+            kind: LockKind::Mutex,
+            lock: lock(),
+            locks: 1,
+            taken: place(),
+            released: place(),
+            held: Distribution::of([7, 900]),
+            waited: Distribution::of([40]),
+            waited_for: Some(place()),
+            sections: vec![InSection {
+                kind: Kind::PreemptOff,
+                began: place(),
+                ended: place(),
+                holds: 2,
+                ns: 907,
+            }],
+        }],
+        longest: vec![Hold { row: 0, pid: 7, begin_ns: 5, length_ns: 900 }],
+        not_seen: vec![NotSeen {
+            kind: LockKind::Read,
+            whole: true,
+            functions: vec!["_raw_read_unlock".into()],
+        }],
+        doubts: Doubts { held_at_end: 1, ..Doubts::default() },
+        in_episodes: vec![EpisodeLocks {
+            expiry_ns: 5_000,
+            locks: vec![LockInEpisode {
+                kind: LockKind::Mutex,
+                lock: lock(),
+                taken: place(),
+                pid: 7,
+                ns: 3,
+                held_ns: 900,
+            }],
+        }],
+    }
 }
 
 fn full() -> Scope {
@@ -101,6 +147,7 @@ fn full() -> Scope {
             }],
             others: vec![OtherBlame::default()],
         }),
+        locks: Some(locks()),
         ..Scope::default()
     }
 }
@@ -135,6 +182,9 @@ fn a_scope_with_nothing_fits_the_schema() {
     (scope.flames[0].calls[0].function, scope.flames[0].calls[0].caller) = (None, None);
     let first_blame = scope.first_blame.as_mut().unwrap();
     (first_blame.longer_ns, first_blame.causes[0].longer_ns) = (None, None);
+    let locks = scope.locks.as_mut().unwrap();
+    (locks.rows[0].lock, locks.rows[0].waited_for) = (None, None);
+    locks.in_episodes[0].locks[0].lock = None;
     (explained.shares[0].function, explained.shares[0].section) = (None, None);
     assert_documented(&scope);
 }

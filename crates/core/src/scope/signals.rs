@@ -1,6 +1,7 @@
 //! What a CPU was at while a wakeup was late, as an oscilloscope draws it: signals side by side.
 
 use super::Place;
+use super::locks::LockKind;
 use crate::explain::{NamedTask, Share};
 
 /// The signals of one late wakeup.
@@ -44,6 +45,17 @@ pub enum Signal {
     TimerSet,
     /// The task that has the CPU, and whether its program runs and not the kernel.
     Task(NamedTask, bool),
+    /// A lock is held.
+    Lock {
+        /// Of several that are held at once, each has a track of its own.
+        track: usize,
+        /// What kind of lock.
+        kind: LockKind,
+        /// The variable that it is a part of.
+        lock: Option<String>,
+        /// Where it was taken.
+        taken: Place,
+    },
 }
 
 impl Signal {
@@ -58,6 +70,7 @@ impl Signal {
             Self::NeedResched => 5,
             Self::TimerSet => 6,
             Self::Task(..) => 7,
+            Self::Lock { track, .. } => 8 + track,
         }
     }
 }

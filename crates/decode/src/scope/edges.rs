@@ -42,22 +42,27 @@ pub(super) enum Moment {
 /// The kind of an edge that says which interrupt has come in.
 const INTERRUPT_IS: u64 = 17;
 
+/// Kinds of edges of locks.
+const LOCKS: std::ops::RangeInclusive<u64> = 18..=21;
+
 /// Words of the record of what the CPU is at when the first edge comes.
 const START: usize = 5;
 
 /// What was written, before counts of instructions become times.
 #[derive(Default)]
 pub(super) struct Written {
-    start: Option<[u64; START]>,
-    tasks: Vec<Task>,
-    edges: Vec<Counted>,
+    pub(super) start: Option<[u64; START]>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) edges: Vec<Counted>,
+    /// Locks, by their numbers: the address, and where the CPU has what is its own.
+    pub(super) locks: Vec<(u64, u64)>,
 }
 
 /// An edge: after how many instructions, and its two words.
 #[derive(Clone, Copy)]
-struct Counted {
-    count: u64,
-    words: [u64; 2],
+pub(super) struct Counted {
+    pub(super) count: u64,
+    pub(super) words: [u64; 2],
 }
 
 impl Written {
@@ -78,6 +83,10 @@ impl Written {
         let prio = i32::from_le_bytes(low(*scheduled).to_le_bytes());
         self.tasks.push(Task { pid: low(*pid), comm, policy: policy_of(high(*scheduled)), prio });
         Ok(())
+    }
+
+    pub(super) fn lock(&mut self, address: u64, own: u64) {
+        self.locks.push((address, own));
     }
 
     /// A record: the count that its first edge counts from, and edges.
@@ -141,6 +150,9 @@ impl Written {
                 if let Some(entry) = entered.take().and_then(|place: usize| edges.get_mut(place)) {
                     entry.function = id_of(name);
                 }
+                continue;
+            }
+            if LOCKS.contains(&(*first & 0xff)) && !self.locks.is_empty() {
                 continue;
             }
             let mut function =
@@ -245,11 +257,11 @@ fn with_fires(edges: Vec<Edge>, entry: Option<FunctionId>) -> Result<Vec<Edge>, 
     }
 }
 
-fn low(word: u64) -> u32 {
+pub(super) fn low(word: u64) -> u32 {
     (word & 0xffff_ffff) as u32
 }
 
-fn high(word: u64) -> u32 {
+pub(super) fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use wakescope_core::btf;
 use wakescope_core::budget::Budget;
 use wakescope_core::scope::edges::AskKind;
+use wakescope_core::scope::locks::NotSeen;
 
 use super::memory::Memory;
 use super::preempt_count::Division;
 use super::symbols::{self, Symbol};
 use super::unwind::{self, Base, Unwind};
-use super::{ScopeError, arm64, asks, frames};
+use super::{ScopeError, arm64, asks, frames, lock_functions};
 
 /// Between 6.2 and 6.14 the preempt count is in a struct (`pcpu_hot`), behind a pointer.
 const IN_PCPU_HOT: u64 = 8;
@@ -63,6 +64,10 @@ pub struct Kernel {
     pub(super) asks: Vec<(u64, AskKind)>,
     /// Where functions begin, in order, with their names.
     functions: Vec<(u64, String)>,
+    /// Where variables begin, in order, with their names; empty of a kernel without such symbols.
+    variables: Vec<(u64, String)>,
+    /// Between which of these addresses the variables lie that each CPU has of its own.
+    own: (u64, u64),
 }
 
 /// Addresses at which code begins that is followed.
@@ -71,7 +76,7 @@ pub(super) struct Followed {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) what: What,
-    /// Of softirqs, their number.
+    /// Of softirqs their number, of functions for locks their place among all of these.
     pub(super) value: u8,
 }
 
@@ -90,10 +95,14 @@ pub(super) enum What {
     Ask,
     /// The function that handles an interrupt whose number is its second argument.
     Handler,
+    /// A function that takes a lock, or tries to.
+    Take,
+    /// A function that releases a lock, or a part of it.
+    Release,
 }
 
 impl What {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Interrupt,
         Self::Exception,
         Self::SystemCall,
@@ -102,7 +111,13 @@ impl What {
         Self::Schedule,
         Self::Ask,
         Self::Handler,
+        Self::Take,
+        Self::Release,
     ];
+
+    fn is_of_lock(self) -> bool {
+        matches!(self, Self::Take | Self::Release)
+    }
 
     /// As the plugin numbers them.
     pub(super) fn number(self) -> u64 {
@@ -170,6 +185,7 @@ impl Kernel {
         let asks = asks::find(memory, symbols);
         let (machine, end) = (Machine::X86, MODULES);
         let division = Division::of(at(Division::MARK).is_some());
+        let (variables, own) = (variables(symbols), own(symbols));
         Ok(Self {
             machine,
             end,
@@ -180,6 +196,8 @@ impl Kernel {
             unwinds,
             asks,
             functions,
+            variables,
+            own,
         })
     }
 
@@ -195,6 +213,8 @@ impl Kernel {
         let mut followed: Vec<Followed> = ways_in.into_iter().map(|(way, _)| way).collect();
         followed.extend(functions_followed(symbols, Machine::Arm64));
         let (machine, tasks, asks) = (Machine::Arm64, Some(tasks), Vec::new());
+        // Where a CPU has what is its own is not followed there.
+        let (variables, own) = (variables(symbols), (0, 0));
         Ok(Self {
             machine,
             end,
@@ -205,6 +225,8 @@ impl Kernel {
             unwinds,
             asks,
             functions,
+            variables,
+            own,
         })
     }
 
@@ -222,6 +244,11 @@ impl Kernel {
         for (start, name) in &self.functions {
             let _ = writeln!(text, "f {start:x} {name}");
         }
+        for (start, name) in &self.variables {
+            let _ = writeln!(text, "v {start:x} {name}");
+        }
+        let (own, own_end) = self.own;
+        let _ = writeln!(text, "o {own:x} {own_end:x}");
         for (place, kind) in &self.asks {
             let _ = writeln!(text, "a {place:x} {}", number_of(*kind));
         }
@@ -248,6 +275,8 @@ impl Kernel {
             unwinds: vec![],
             asks: vec![],
             functions: vec![],
+            variables: vec![],
+            own: (0, 0),
         };
         for line in lines {
             let words: Vec<&str> = line.splitn(6, ' ').collect();
@@ -255,7 +284,9 @@ impl Kernel {
                 ["e", start, end, what, value] => {
                     let (start, end) = (hex(start)?, hex(end)?);
                     let what = *What::ALL.get(what.parse::<usize>().ok()?)?;
-                    let value = value.parse().ok()?;
+                    let value: u8 = value.parse().ok()?;
+                    let most = lock_functions::FUNCTIONS.len();
+                    (!what.is_of_lock() || usize::from(value) < most).then_some(())?;
                     kernel.followed.push(Followed { start, end, what, value });
                 }
                 ["t", current, pid, comm, prio, policy] => {
@@ -268,6 +299,8 @@ impl Kernel {
                     let kind = ask_kind(kind.parse().ok()?)?;
                     kernel.asks.push((hex(place)?, kind));
                 }
+                ["v", start, name] => kernel.variables.push((hex(start)?, name.into())),
+                ["o", start, end] => kernel.own = (hex(start)?, hex(end)?),
                 ["f", start, name] => kernel.functions.push((hex(start)?, name.into())),
                 ["u", from, offset, base] => {
                     let base = Base::of_number(base)?;
@@ -278,6 +311,7 @@ impl Kernel {
             }
         }
         let is_sorted = kernel.functions.is_sorted_by_key(|(start, _)| *start)
+            && kernel.variables.is_sorted_by_key(|(start, _)| *start)
             && kernel.asks.is_sorted_by_key(|(place, _)| *place);
         (is_sorted && kernel.asks.len() <= asks::MOST).then_some(kernel)
     }
@@ -301,6 +335,41 @@ impl Kernel {
     pub(super) fn function(&self, address: u64) -> Option<&str> {
         let place = self.place_of_function(address)?;
         self.functions.get(place).map(|(_, name)| name.as_str())
+    }
+
+    /// The variable that `address` is in, where the CPU has what is its own this far from their symbols; `None` of
+    /// what was allocated.
+    pub(super) fn variable(&self, address: u64, own: u64) -> Option<&str> {
+        let (start, end) = self.own;
+        let in_own = address.wrapping_sub(own);
+        let is_own = own != 0 && (start..end).contains(&in_own);
+        let address = if is_own { in_own } else { address };
+        let before = self.variables.partition_point(|(start, _)| *start <= address);
+        let (at, name) = self.variables.get(before.checked_sub(1)?)?;
+        // The last one has no end, and what is the CPU's own has symbols among all others.
+        let next = self.variables.get(before).map(|(next, _)| *next)?;
+        let is_in = (start..end).contains(at) == is_own && next - at < FARTHEST;
+        (is_in && !name.is_empty()).then_some(name.as_str())
+    }
+
+    /// What is not seen of locks in this kernel.
+    pub fn locks_not_seen(&self) -> Vec<NotSeen> {
+        self.locks().1
+    }
+
+    /// Functions for locks that are followed, by their place among all of these, and what is not seen.
+    pub(super) fn locks(&self) -> (Vec<u8>, Vec<NotSeen>) {
+        let of_locks = self.followed.iter().filter(|code| code.what.is_of_lock());
+        let present: Vec<u8> = of_locks.map(|code| code.value).collect();
+        lock_functions::followed(&present, self.has_tasks())
+    }
+
+    /// Where the functions for locks begin that are followed, with their places among all of these.
+    pub(super) fn lock_functions(&self) -> impl Iterator<Item = (u64, u8)> {
+        let (followed, _) = self.locks();
+        let of_locks = self.followed.iter().filter(|code| code.what.is_of_lock());
+        let of_locks = of_locks.map(|code| (code.start, code.value));
+        of_locks.filter(move |(_, value)| followed.contains(value))
     }
 
     /// Where that function stands among all of them.
@@ -365,6 +434,28 @@ fn functions(symbols: &[Symbol], ways_in: &[(Followed, &str)]) -> Vec<(u64, Stri
     all.into_iter().map(|(start, name)| (start, name.to_owned())).collect()
 }
 
+/// Where variables begin, in order, with their names. Without a name: where they end.
+fn variables(symbols: &[Symbol]) -> Vec<(u64, String)> {
+    let is_variable = |symbol: &&Symbol| "dDbBrRvVaA".contains(symbol.kind);
+    let is_end =
+        |name: &str| name.starts_with("__stop_") || name.ends_with("_end") || name == "_end";
+    let symbols = symbols.iter().filter(is_variable);
+    let mut all: Vec<(u64, &str)> = symbols
+        .map(|symbol| (symbol.address, symbol.name.as_str()))
+        .map(|(at, name)| (at, if is_end(name) { "" } else { name }))
+        .collect();
+    // Of several names for one place, the first is taken, and an end only if nothing begins there.
+    all.sort_by_key(|(start, name)| (*start, name.is_empty()));
+    all.dedup_by_key(|(start, _)| *start);
+    all.into_iter().map(|(start, name)| (start, name.to_owned())).collect()
+}
+
+/// Between which addresses the variables lie that each CPU has of its own.
+fn own(symbols: &[Symbol]) -> (u64, u64) {
+    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    at("__per_cpu_start").zip(at("__per_cpu_end")).unwrap_or_default()
+}
+
 /// Functions that are followed, so far as the kernel has them.
 fn functions_followed(symbols: &[Symbol], machine: Machine) -> impl Iterator<Item = Followed> {
     let names_interrupts = machine == Machine::Arm64;
@@ -375,6 +466,11 @@ fn functions_followed(symbols: &[Symbol], machine: Machine) -> impl Iterator<Ite
             None if WAKES.contains(&name) => Some((What::Wake, 0)),
             None if name == "__schedule" => Some((What::Schedule, 0)),
             None if name == "__cond_resched" => Some((What::Ask, 0)),
+            None if lock_functions::number_of(name).is_some() => {
+                let number = lock_functions::number_of(name)?;
+                let takes = lock_functions::FUNCTIONS[usize::from(number)].act.takes();
+                Some((if takes { What::Take } else { What::Release }, number))
+            }
             // On x86-64 the way in says which interrupt it is, and all of devices have one name.
             None if name == "generic_handle_domain_irq" && names_interrupts => {
                 Some((What::Handler, 0))

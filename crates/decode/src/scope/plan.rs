@@ -1,7 +1,8 @@
 //! The plan that the plugin reads: which kernel, and which sections.
 
 use super::FORMAT;
-use super::kernel::{Followed, Kernel, Tasks, number_of};
+use super::kernel::{Followed, Kernel, Tasks, What, number_of};
+use super::lock_functions::FUNCTIONS;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"copeplan");
 
@@ -25,12 +26,15 @@ pub struct Plan<'a> {
     pub functions: bool,
     /// Whether to write each edge in the time in which sections count.
     pub edges: bool,
+    /// Whether to follow locks, too. Needs edges.
+    pub locks: bool,
 }
 
 impl Plan<'_> {
     /// As the plugin reads it.
     pub fn bytes(&self) -> Vec<u8> {
-        let Self { kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges } = *self;
+        let Self { kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges, locks } =
+            *self;
         let start = kernel.unwinds.first().map_or(0, |unwind| unwind.from);
         let near = |from: u64| u32::try_from(from.wrapping_sub(start)).ok();
         let unwinds: Vec<[u8; 8]> = kernel
@@ -46,6 +50,19 @@ impl Plan<'_> {
             let Tasks { current, pid, comm, prio, policy } = tasks;
             [current, pid, comm, prio, policy]
         });
+        let of_locks = if locks { kernel.locks().0 } else { Vec::new() };
+        let followed: Vec<[u64; 4]> = kernel
+            .followed
+            .iter()
+            .filter_map(|&Followed { start, end, what, value }| {
+                let value = match what {
+                    What::Take | What::Release if !of_locks.contains(&value) => return None,
+                    What::Take | What::Release => FUNCTIONS[usize::from(value)].act.number(),
+                    _ => value,
+                };
+                Some([start, end, what.number(), value.into()])
+            })
+            .collect();
         let head = [
             MAGIC,
             FORMAT,
@@ -54,7 +71,7 @@ impl Plan<'_> {
             from_ns,
             to_ns,
             above_ns,
-            kernel.followed.len() as u64,
+            followed.len() as u64,
             unwinds.len() as u64,
             start,
             looks.len() as u64,
@@ -63,14 +80,9 @@ impl Plan<'_> {
         ];
         let functions = if functions { kernel.starts().collect() } else { Vec::new() };
         let asks = if edges { kernel.asks.as_slice() } else { &[] };
-        let of_functions = [functions.len() as u64, kernel.end, asks.len() as u64];
+        let of_functions = [functions.len() as u64, kernel.end, asks.len() as u64, locks.into()];
         let head = head.into_iter().chain(tasks.unwrap_or_default()).chain(of_functions);
-        let followed = kernel.followed.iter();
-        let followed = followed.flat_map(|code| {
-            let Followed { start, end, what, value } = *code;
-            [start, end, what.number(), value.into()]
-        });
-        let words = head.chain(followed).flat_map(u64::to_le_bytes);
+        let words = head.chain(followed.into_iter().flatten()).flat_map(u64::to_le_bytes);
         let looks = looks.iter().flat_map(|&(from, to)| [from, to]).flat_map(u64::to_le_bytes);
         let starts = functions.into_iter().flat_map(u64::to_le_bytes);
         let asks = asks.iter().flat_map(|&(place, kind)| [place, number_of(kind)]);

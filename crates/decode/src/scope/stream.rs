@@ -7,11 +7,13 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::scope::flame::Flame;
+use wakescope_core::scope::locks::Hold;
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
 use super::calls::Calls;
 use super::edges::{Moment, Written};
 use super::kernel::Kernel;
+use super::lock_edges::Known;
 use super::{FORMAT, ScopeError, word};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"akescope");
@@ -29,6 +31,7 @@ const START: u64 = 9;
 const EDGES: u64 = 10;
 const TASK: u64 = 11;
 const CALL: u64 = 12;
+const LOCK: u64 = 13;
 
 /// Words of the header: magic, format, and how the plan was understood.
 const HEAD: usize = 5;
@@ -63,6 +66,8 @@ pub struct Decoded {
     pub looked: Looked,
     /// The edges, if the plan asked for them.
     pub edges: Option<Edges>,
+    /// Each lock that was held and is in a row, if the plan asked for these.
+    pub held: Vec<Hold>,
 }
 
 /// Makes sense of what the plugin wrote of a guest with this kernel: all but what the caller knows of
@@ -99,7 +104,8 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
             (START, words) => stream.edges.start(words)?,
             (TASK, words) => stream.edges.task(words)?,
             (EDGES, words) => stream.edges.batch(words)?,
-            (END, words) => return stream.end(words, to.saturating_sub(from), from..to),
+            (LOCK, &[address, own]) => stream.edges.lock(address, own),
+            (END, words) => return stream.end(words, from..to, &budget),
             _ => return Err(ScopeError::Foreign),
         }
     }
@@ -313,8 +319,8 @@ impl<'a> Stream<'a> {
     fn end(
         self,
         words: &[u64],
-        window_ns: u64,
         since_process: std::ops::Range<u64>,
+        budget: &Budget,
     ) -> Result<Decoded, ScopeError> {
         let [
             _,
@@ -336,6 +342,8 @@ impl<'a> Stream<'a> {
             tasks,
             priority_masks,
             depths,
+            locks,
+            calls_lost,
         ] = words[..]
         else {
             return Err(ScopeError::Foreign);
@@ -364,13 +372,18 @@ impl<'a> Stream<'a> {
         }
         let window = process_ns.saturating_add(since_process.start)
             ..process_ns.saturating_add(since_process.end);
+        let window_ns = since_process.end.saturating_sub(since_process.start);
         let drift_ns = self.drift_ns(&window);
-        let edges = self.edges.read(
-            edges,
-            tasks,
-            |count, moment| self.ns_at(count, moment),
-            self.kernel,
-        )?;
+        let ns_at = |count, moment| self.ns_at(count, moment);
+        let known = Known { locks, calls_lost, until_ns: window.end, counts_sections: depths > 0 };
+        let (locks, held) = match locks {
+            0 => (None, Vec::new()),
+            _ => {
+                let (locks, held) = self.edges.locks(&known, ns_at, self.kernel, budget)?;
+                (Some(locks), held)
+            }
+        };
+        let edges = self.edges.read(edges, tasks, ns_at, self.kernel)?;
         let until = window.end.saturating_add(EDGES_LONGER);
         let edges = edges.map(|edges| Edges {
             process_ns,
@@ -415,9 +428,10 @@ impl<'a> Stream<'a> {
             rows,
             flames,
             longest,
+            locks,
             ..Scope::default()
         };
-        Ok(Decoded { scope, looked, edges })
+        Ok(Decoded { scope, looked, edges, held })
     }
 }
 

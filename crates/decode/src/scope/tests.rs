@@ -9,6 +9,7 @@ use super::{Decoded, FORMAT, Kernel, Looked, Plan, ScopeError, decode};
 mod arm64;
 mod asks;
 mod edges;
+mod locks;
 
 const BASE: u64 = 0xffff_ffff_8100_0000;
 const PAGE: usize = 4096;
@@ -257,6 +258,7 @@ fn a_plan_holds_what_the_plugin_reads() {
         looks: &[(40, 50), (60, 70)],
         functions: true,
         edges: true,
+        locks: true,
     };
     let bytes = plan.bytes();
     let words: Vec<u64> =
@@ -266,10 +268,10 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(words[9..13], [CODE, 2, 1, 1]);
     // The pointer to the task, and where its parts are in it.
     assert_eq!(words[13..18], [0x1fb48, 8, 16, 40, 44]);
-    // Functions, and where their code ends.
+    // Functions, where their code ends, places that ask, and locks.
     let starts = 6_000 + 13;
-    assert_eq!(words[18..21], [starts, 0xffff_ffff_c000_0000, 4]);
-    let followed: Vec<&[u64]> = words[21..49].chunks(4).collect();
+    assert_eq!(words[18..22], [starts, 0xffff_ffff_c000_0000, 4, 1]);
+    let followed: Vec<&[u64]> = words[22..50].chunks(4).collect();
     let one = |start, what, value| [start, start + 1, what, value];
     assert_eq!(followed[0], [ENTRIES, ENTRIES + 0x900, 0, 0]);
     assert_eq!(followed[1], one(ENTRIES + 0x900, 1, 0));
@@ -277,12 +279,12 @@ fn a_plan_holds_what_the_plugin_reads() {
     assert_eq!(followed[3], one(ENTRIES + 0x940, 2, 0));
     assert_eq!(followed[4..], [one(SCHEDULE, 5, 0), one(WAKE, 4, 0), one(RECEIVE, 3, 3)]);
     // Distance, offset, base.
-    assert_eq!(words[49..51], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
-    assert_eq!(words[51..57], [40, 50, 60, 70, BASE, CODE]);
+    assert_eq!(words[50..52], [8 << 32 | 1 << 48, 0x1ff | 8 << 32 | 1 << 48]);
+    assert_eq!(words[52..58], [40, 50, 60, 70, BASE, CODE]);
     // Places that ask, and how, at the end: only for edges.
     let asks = &words[words.len() - 8..];
     assert_eq!(asks, [CODE + 0x130, 1, CODE + 0x150, 1, CODE + 0x1c0, 3, CODE + 0x220, 2]);
-    assert_eq!(words.len() as u64, 55 + starts + 8);
+    assert_eq!(words.len() as u64, 56 + starts + 8);
     let without = Plan { edges: false, ..plan }.bytes();
     assert_eq!(without.len(), bytes.len() - 64);
     assert_eq!(&without[160..168], [0; 8]);
@@ -342,14 +344,16 @@ fn stream(end: &[u64]) -> Vec<u8> {
 }
 
 /// Executed, a process ran, since then, its time, sections, outside, lost, not listed, times lost,
-/// disagreements, odd writes, corrected, unread, and of what is looked at lost; edges, those lost, tasks.
-const WELL: [u64; 19] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6, 0, 0, 0, 0, 3];
+/// disagreements, odd writes, corrected, unread, and of what is looked at lost; edges, those lost, tasks, masks, depths;
+/// locks, and calls lost.
+const WELL: [u64; 21] = [900, 1, 50, 50, 4, 7, 0, 5, 0, 0, 0, 9, 2, 6, 0, 0, 0, 0, 3, 0, 0];
 
 #[test]
 fn sections_are_read_with_their_times_and_names() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
     let decoded = decode(&stream(&record(5, &WELL)), &kernel).unwrap();
-    let Decoded { scope, looked, edges } = decoded;
+    let Decoded { scope, looked, edges, held } = decoded;
+    assert_eq!((scope.locks.as_ref(), held.len()), (None, 0));
     assert_eq!(edges, None);
     let counts = (scope.window_ns, scope.sections, scope.sections_lost, scope.callers_lost);
     assert_eq!((counts, scope.sections_unlisted), ((900, 4, 0, 2), 5));

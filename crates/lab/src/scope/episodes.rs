@@ -25,6 +25,8 @@ pub(super) struct Latest {
     pub(super) signals: Vec<Signals>,
     /// What explain blamed first, of those that it explained.
     pub(super) first_blame: Option<FirstBlame>,
+    /// From the guest's times to those of the edges, ns.
+    pub(super) distance_ns: u64,
 }
 
 impl Latest {
@@ -75,7 +77,7 @@ impl Latest {
         let first_blame = first_blame(&latest, &episodes, &ends, run.host.preemption.model);
         episodes.truncate(most);
         signals.truncate(most);
-        Ok(Self { episodes, signals, first_blame })
+        Ok(Self { episodes, signals, first_blame, distance_ns })
     }
 }
 

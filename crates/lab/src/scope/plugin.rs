@@ -13,7 +13,7 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 23] = [
+const SOURCES: [(&str, &str); 24] = [
     ("arch.h", include_str!("../../../../plugin/arch.h")),
     ("arm64.h", include_str!("../../../../plugin/arm64.h")),
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
@@ -28,6 +28,7 @@ const SOURCES: [(&str, &str); 23] = [
     ("functions.c", include_str!("../../../../plugin/functions.c")),
     ("guest.c", include_str!("../../../../plugin/guest.c")),
     ("kept.c", include_str!("../../../../plugin/kept.c")),
+    ("locks.c", include_str!("../../../../plugin/locks.c")),
     ("output.c", include_str!("../../../../plugin/output.c")),
     ("plan.c", include_str!("../../../../plugin/plan.c")),
     ("scope.c", include_str!("../../../../plugin/scope.c")),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wakescope_core::scope::signals::{Signal, Signals};
 use wakescope_core::scope::{Place, Scope};
 
+use super::locks::name as name_of_lock;
 use super::place;
 use crate::explain::{kernel_frame, named, place as within};
 use crate::style::clean;
@@ -34,6 +35,12 @@ pub fn write(scope: &Scope, signals: &[Signals], out: &mut impl Write) -> io::Re
     events.metadata("thread_name", 1, "late wakeups, their components and events")?;
     for (number, name) in (2..).zip(TRACKS) {
         events.metadata("thread_name", number, name)?;
+    }
+    let slices = signals.iter().flat_map(|signals| &signals.slices);
+    let last = slices.map(|slice| slice.what.track()).max().unwrap_or(0);
+    for track in TRACKS.len()..=last {
+        let name = format!("locks {}", track - TRACKS.len() + 1);
+        events.metadata("thread_name", track as u64 + 2, &name)?;
     }
     // The latest comes first in a record. In a track they stand in order of time, and do not overlap.
     let mut episodes: Vec<_> = scope.episodes.iter().collect();
@@ -72,6 +79,13 @@ fn words(signal: &Signal) -> (String, Value) {
         Signal::IrqsOff(from) | Signal::PreemptOff(from) => (since(from), json!({})),
         Signal::Interrupt(name) | Signal::Softirq(name) => (name.clone(), json!({})),
         Signal::NeedResched => ("need for rescheduling".into(), json!({})),
+        Signal::Lock { kind, lock, taken, .. } => {
+            let lock = lock.as_ref().map(|lock| format!(" {lock}")).unwrap_or_default();
+            (
+                format!("{}{lock}", name_of_lock(*kind)),
+                json!({"taken": clean(&place(taken), LONGEST)}),
+            )
+        }
         Signal::TimerSet => ("timer set".into(), json!({})),
         Signal::Task(task, in_user) => {
             let pid = task.pid.map(|pid| format!("[{pid}]")).unwrap_or_default();

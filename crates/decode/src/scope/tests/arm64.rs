@@ -93,7 +93,13 @@ fn a_kernel_for_arm64_is_read() {
 fn a_kernel_for_arm64_needs_no_symbols_of_data() {
     let data = ["linux_banner", "__start_BTF", "__stop_BTF"];
     let (with, without) = (Kernel::read(&memory(&[])), Kernel::read(&memory(&data)));
-    assert_eq!(with.unwrap().pack(), without.unwrap().pack());
+    // But for the names of variables.
+    let packed = |kernel: Kernel| {
+        let text = kernel.pack();
+        let lines = text.lines().filter(|line| !line.starts_with("v "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(packed(with.unwrap()), packed(without.unwrap()));
 }
 
 #[test]

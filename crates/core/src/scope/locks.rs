@@ -1,0 +1,186 @@
+//! Locks of a guest's kernel, by who took and who released them, as the emulator saw it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Place};
+use crate::distribution::Distribution;
+
+/// Locks that were taken while a cell measured. All times are virtual.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Locks {
+    /// How often one was held, in all rows.
+    pub holds: u64,
+    /// Held longest first.
+    pub rows: Vec<LockRow>,
+    /// Single holds, longest first; up to 1,000.
+    pub longest: Vec<Hold>,
+    /// Kinds of locks, and functions, that are not seen in this kernel.
+    pub not_seen: Vec<NotSeen>,
+    /// What could not be put together, and what should not be.
+    pub doubts: Doubts,
+    /// Of the latest wakeups, in their order: the locks that were held while they waited.
+    pub in_episodes: Vec<EpisodeLocks>,
+}
+
+/// All holds of locks of one kind and name that were taken in one place and released in another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockRow {
+    /// What kind of lock, and held how.
+    pub kind: LockKind,
+    /// The variable that it is a part of; `null` if it is in memory that was allocated.
+    pub lock: Option<String>,
+    /// How many different locks they were, by their addresses.
+    pub locks: u64,
+    /// The function that took it, and what called that.
+    pub taken: Place,
+    /// The function that released it, and what called that.
+    pub released: Place,
+    /// From when the function that took it had returned until the one that released it began.
+    pub held: Distribution,
+    /// How long those waited that found it held by another: from the call until its return.
+    pub waited: Distribution,
+    /// Who had taken it that the longest of these waited for, if that was seen.
+    pub waited_for: Option<Place>,
+    /// In which sections with interrupts or preemption off it was taken, the most time first. Of locks that spin.
+    pub sections: Vec<InSection>,
+}
+
+/// A lock that was held once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The place of its row in [`Locks::rows`].
+    pub row: u64,
+    /// The pid of the task that took it.
+    pub pid: u32,
+    /// When, since the machine was turned on, ns.
+    pub begin_ns: u64,
+    /// How long, ns.
+    pub length_ns: u64,
+}
+
+/// How long locks were held within sections that they were taken in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InSection {
+    /// What was off.
+    pub kind: Kind,
+    /// Where the sections began.
+    pub began: Place,
+    /// Where they ended.
+    pub ended: Place,
+    /// How often a lock was taken within one.
+    pub holds: u64,
+    /// How long these were held before the section ended, ns.
+    pub ns: u64,
+}
+
+/// A kind of lock, and how it was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LockKind {
+    /// A spin lock; with `PREEMPT_RT` a raw one.
+    Spin,
+    /// A spinning `rwlock`, by a reader.
+    Read,
+    /// The same by a writer.
+    Write,
+    /// A mutex.
+    Mutex,
+    /// A semaphore for readers and writers, by a reader.
+    RwsemRead,
+    /// The same by a writer.
+    RwsemWrite,
+    /// A spin lock of `PREEMPT_RT`, which sleeps.
+    RtSpin,
+    /// An `rwlock` of `PREEMPT_RT`, by a reader.
+    RtRead,
+    /// The same by a writer.
+    RtWrite,
+    /// An `rt_mutex` by itself.
+    RtMutex,
+    /// A counting semaphore.
+    Semaphore,
+}
+
+impl LockKind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Spin,
+        Self::Read,
+        Self::Write,
+        Self::Mutex,
+        Self::RwsemRead,
+        Self::RwsemWrite,
+        Self::RtSpin,
+        Self::RtRead,
+        Self::RtWrite,
+        Self::RtMutex,
+        Self::Semaphore,
+    ];
+
+    /// Whether preemption is off while it is held, so that nobody else can want it on one CPU.
+    pub fn spins(self) -> bool {
+        matches!(self, Self::Spin | Self::Read | Self::Write)
+    }
+
+    /// Whether several can hold it at once.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Read | Self::RwsemRead | Self::RtRead | Self::Semaphore)
+    }
+}
+
+/// A kind of lock of which something is not seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotSeen {
+    /// Which.
+    pub kind: LockKind,
+    /// Whether none of the kind is seen; if not, only those that these functions would take.
+    pub whole: bool,
+    /// Functions that the kernel lacks: their code is a part of those that would call them. Empty if tasks are not
+    /// known, to which such locks belong.
+    pub functions: Vec<String>,
+}
+
+/// What could not be put together. None of it is in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubts {
+    /// Released in the measured time, but taken before it.
+    pub taken_before: u64,
+    /// Still held when the edges end.
+    pub held_at_end: u64,
+    /// Released without having been seen taken.
+    pub not_seen_taken: u64,
+    /// Taken anew without having been seen released, as a lock that is made anew.
+    pub not_seen_released: u64,
+    /// Sleeping locks that another task released than had taken them. These are in rows.
+    pub handed_over: u64,
+    /// Locks that spin and were held although preemption was not off.
+    pub outside_section: u64,
+    /// Calls that were not followed up to their return, for there were too many.
+    pub calls_lost: u64,
+}
+
+/// Locks that were held while a wakeup was late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EpisodeLocks {
+    /// When the wakeup was due, since the start of the run, ns.
+    pub expiry_ns: u64,
+    /// Those held longest of that time first.
+    pub locks: Vec<LockInEpisode>,
+}
+
+/// A lock that was held while a wakeup was late.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockInEpisode {
+    /// What kind of lock, and held how.
+    pub kind: LockKind,
+    /// The variable that it is a part of.
+    pub lock: Option<String>,
+    /// The function that took it, and what called that.
+    pub taken: Place,
+    /// The pid of the task that took it.
+    pub pid: u32,
+    /// How long it was held of the time of this wakeup, ns.
+    pub ns: u64,
+    /// How long it was held in all, ns.
+    pub held_ns: u64,
+}
