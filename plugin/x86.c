@@ -53,7 +53,6 @@ static void at_reading_of_count(unsigned int cpu, uint32_t access, uint64_t addr
 static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
-
 	uint32_t count = value.u32;
 
 	if (value.type == MEMORY_U64) {

@@ -155,6 +155,23 @@ const SOFTIRQS: [&[&str]; 10] = [
 const WAKES: [&str; 2] = ["try_to_wake_up", "wake_up_new_task"];
 
 impl Kernel {
+    /// One of which nothing else is known.
+    fn empty(machine: Machine, end: u64, preempt_count: u64, division: Division) -> Self {
+        Self {
+            machine,
+            end,
+            preempt_count,
+            division,
+            followed: Vec::new(),
+            tasks: None,
+            unwinds: Vec::new(),
+            asks: Vec::new(),
+            functions: Vec::new(),
+            variables: Vec::new(),
+            own: (0, 0),
+        }
+    }
+
     /// Reads the kernel's memory as the plugin wrote it.
     ///
     /// # Errors
@@ -183,22 +200,11 @@ impl Kernel {
         }));
         let functions = functions(symbols, &[]);
         let asks = asks::find(memory, symbols);
-        let (machine, end) = (Machine::X86, MODULES);
         let division = Division::of(at(Division::MARK).is_some());
-        let (variables, own) = (variables(symbols), own(symbols));
-        Ok(Self {
-            machine,
-            end,
-            preempt_count,
-            division,
-            followed,
-            tasks,
-            unwinds,
-            asks,
-            functions,
-            variables,
-            own,
-        })
+        let variables = variables(symbols);
+        let own = own(symbols);
+        let empty = Self::empty(Machine::X86, MODULES, preempt_count, division);
+        Ok(Self { followed, tasks, unwinds, asks, functions, variables, own, ..empty })
     }
 
     fn arm64(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
@@ -212,22 +218,10 @@ impl Kernel {
         let unwinds = frames::find(memory, &code, &jumps, budget)?;
         let mut followed: Vec<Followed> = ways_in.into_iter().map(|(way, _)| way).collect();
         followed.extend(functions_followed(symbols, Machine::Arm64));
-        let (machine, tasks, asks) = (Machine::Arm64, Some(tasks), Vec::new());
         // Where a CPU has what is its own is not followed there.
-        let (variables, own) = (variables(symbols), (0, 0));
-        Ok(Self {
-            machine,
-            end,
-            preempt_count,
-            division,
-            followed,
-            tasks,
-            unwinds,
-            asks,
-            functions,
-            variables,
-            own,
-        })
+        let variables = variables(symbols);
+        let empty = Self::empty(Machine::Arm64, end, preempt_count, division);
+        Ok(Self { followed, tasks: Some(tasks), unwinds, functions, variables, ..empty })
     }
 
     /// What is kept of it, so that the kernel need not be booted once more to be asked for it.
@@ -265,19 +259,9 @@ impl Kernel {
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let words: Vec<&str> = lines.next()?.split(' ').collect();
         let [machine, end, preempt_count, parts] = words[..] else { return None };
-        let mut kernel = Self {
-            machine: Machine::of_number(machine.parse().ok()?)?,
-            end: hex(end)?,
-            preempt_count: hex(preempt_count)?,
-            division: Division::of_parts(parts)?,
-            followed: vec![],
-            tasks: None,
-            unwinds: vec![],
-            asks: vec![],
-            functions: vec![],
-            variables: vec![],
-            own: (0, 0),
-        };
+        let machine = Machine::of_number(machine.parse().ok()?)?;
+        let division = Division::of_parts(parts)?;
+        let mut kernel = Self::empty(machine, hex(end)?, hex(preempt_count)?, division);
         for line in lines {
             let words: Vec<&str> = line.splitn(6, ' ').collect();
             match words[..] {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use wakescope_core::budget::Budget;
 use wakescope_core::scope::Kind;
-use wakescope_core::scope::edges::PreemptCount;
 use wakescope_core::scope::locks::{Doubts, Hold, Locks};
 
 use super::ScopeError;
@@ -88,7 +87,8 @@ impl Written {
         };
         let [_, irqs_off, preempt, _, task] = self.start.unwrap_or_default();
         let pid = if task == 0 { 0 } else { meanings.pid(low(task))? };
-        let mut off = [irqs_off != 0, PreemptCount(low(preempt)).is_off()];
+        let is_off = |word| kernel.division.read(word).is_off();
+        let mut off = [irqs_off != 0, is_off(low(preempt))];
         let mut books = Books::new(known.until_ns, known.counts_sections, pid, budget);
         for (kind, _) in Kind::ALL.into_iter().zip(off).filter(|(_, off)| *off) {
             books.step(0, Step::Off(kind, (None, None)))?;
@@ -108,7 +108,7 @@ impl Written {
                 16 => before_halt.take().unwrap_or(off),
                 1 => [true, off[1]],
                 2 => [false, off[1]],
-                3 => [off[0], PreemptCount(value).is_off()],
+                3 => [off[0], is_off(value)],
                 _ => off,
             };
             for (place, kind) in Kind::ALL.into_iter().enumerate() {

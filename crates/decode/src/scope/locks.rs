@@ -3,7 +3,7 @@
 //! A hold belongs to the lock's address. Locks that spin are the CPU's: another task may release what one has taken,
 //! as the scheduler does. Locks that sleep are their task's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::distribution::Distribution;
@@ -113,7 +113,7 @@ pub(super) struct Books<'a, 'b> {
     held: BTreeMap<u64, Vec<Open>>,
     /// How many of these spin.
     spinning: usize,
-    known: std::collections::BTreeSet<u64>,
+    known: BTreeSet<u64>,
     sections: Vec<Section>,
     open: [Option<usize>; 2],
     rows: BTreeMap<Key<'a>, usize>,
@@ -136,7 +136,7 @@ impl<'a, 'b> Books<'a, 'b> {
             asked: Vec::new(),
             held: BTreeMap::new(),
             spinning: 0,
-            known: std::collections::BTreeSet::new(),
+            known: BTreeSet::new(),
             sections: Vec::new(),
             open: [None; 2],
             rows: BTreeMap::new(),

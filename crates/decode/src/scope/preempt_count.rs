@@ -3,10 +3,9 @@
 use wakescope_core::scope::edges::PreemptCount;
 
 /// By include/linux/preempt.h.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     /// Up to 7.2: 8 bits of depth, 8 of softirqs, 4 of interrupts, 4 of NMIs.
-    #[default]
     FourParts,
     /// From 7.3 on, between softirqs and interrupts, 8 bits that count how often interrupts were turned off by
     /// `local_interrupt_disable`. That keeps the flag of interrupts in [`Self::MARK`].
