@@ -27,7 +27,8 @@ pub struct Locks {
 pub struct LockRow {
     /// What kind of lock, and held how.
     pub kind: LockKind,
-    /// The variable that it is a part of; `null` if it is in memory that was allocated.
+    /// The variable that it is a part of; `null` if none is known: it is in memory that was allocated, of a module, or
+    /// on arm64 of one CPU.
     pub lock: Option<String>,
     /// How many different locks they were, by their addresses.
     pub locks: u64,

@@ -96,7 +96,7 @@ fn identity(row: &LockRow) -> String {
     };
     match &row.lock {
         Some(lock) => format!("{kind}, {}{of}", clean(lock, NAME)),
-        None if of.is_empty() => format!("{kind}, allocated"),
+        None if of.is_empty() => format!("{kind}, unnamed"),
         None => format!("{kind}{of}"),
     }
 }
@@ -301,7 +301,7 @@ mod tests {
                                           had to be waited for 2 times, longest 60 ns, 100 ns in all; the longest since mutex_lock, called by hold
                 5 ns    –      1    5 ns  down_read, called by take
                                           … up_read, called by give
-                                          rwsem, reading, allocated
+                                          rwsem, reading, unnamed
         "#]].assert_eq(&format!("tables:\n{}", tables(&locks(), 2, Style::default())));
     }
 
