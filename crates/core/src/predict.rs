@@ -29,8 +29,8 @@ pub struct Prediction {
     pub phases: u32,
     /// Wakeups of a phase: the median over the phases.
     pub wakeups: u64,
-    /// How long a wakeup takes that nothing holds up; `null` if none of the probe's was seen.
-    pub path: Option<Path>,
+    /// How long a wakeup takes that nothing holds up.
+    pub path: Path,
     /// What the cell measured.
     pub measured: Measured,
     /// What the replay of the model that ran gives for the cell's own wakeups.

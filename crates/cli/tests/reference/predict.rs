@@ -30,7 +30,7 @@ fn full() -> Prediction {
         interval_ns: 500_000,
         phases: 256,
         wakeups: 1_000,
-        path: Some(Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 }),
+        path: Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 },
         measured: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(3), max_ns: Some(4) },
         replayed: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(9), max_ns: Some(9) },
         not_repeated: vec![NotRepeated {
@@ -72,7 +72,7 @@ fn a_prediction_fits_the_schema() {
     let unused = unused_keys(&schema(), &serde_json::to_value(full()).unwrap());
     assert!(unused.is_empty(), "the schema documents keys that no prediction has: {unused:?}");
     let mut least = full();
-    (least.path, least.next, least.limit_sections_ns) = (None, None, None);
+    (least.next, least.limit_sections_ns) = (None, None);
     least.models[0].as_recorded.as_mut().unwrap().p999 = None;
     (least.models[1].as_recorded, least.models[1].broken) = (None, None);
     least.measured = Measured::default();

@@ -234,12 +234,14 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn path(&self) -> Option<Path> {
-        let mut ways: Vec<u64> = self.ways.iter().map(|way| way.ns()).collect();
-        ways.sort_unstable();
-        let (min_ns, max_ns) = (*ways.first()?, *ways.last()?);
-        let median_ns = ways[ways.len() / 2];
-        Some(Path { wakeups: ways.len() as u64, min_ns, median_ns, max_ns })
+    fn path(&self) -> Path {
+        let ways = || self.ways.iter().map(|way| way.ns());
+        Path {
+            wakeups: self.ways.len() as u64,
+            min_ns: ways().min().unwrap_or(0),
+            median_ns: self.median_way().ns(),
+            max_ns: ways().max().unwrap_or(0),
+        }
     }
 
     /// The way that half of them are no longer than.
