@@ -23,7 +23,7 @@ pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 const FARTHEST: u64 = 1 << 20;
 
 /// First line of what is kept of a kernel. Changes when what follows does.
-pub const HEAD: &str = "wakescope.scope-kernel/7";
+pub const HEAD: &str = "wakescope.scope-kernel/8";
 
 /// What a kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

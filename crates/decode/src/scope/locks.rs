@@ -3,7 +3,7 @@
 //! A hold belongs to the lock's address. Locks that spin are the CPU's: another task may release what one has taken,
 //! as the scheduler does. Locks that sleep are their task's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::distribution::Distribution;
@@ -113,7 +113,8 @@ pub(super) struct Books<'a, 'b> {
     held: BTreeMap<u64, Vec<Open>>,
     /// How many of these spin.
     spinning: usize,
-    known: BTreeSet<u64>,
+    /// Locks that were seen, and who released each since it was last taken.
+    known: BTreeMap<u64, Option<(u32, Call)>>,
     sections: Vec<Section>,
     open: [Option<usize>; 2],
     rows: BTreeMap<Key<'a>, usize>,
@@ -136,7 +137,7 @@ impl<'a, 'b> Books<'a, 'b> {
             asked: Vec::new(),
             held: BTreeMap::new(),
             spinning: 0,
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
             sections: Vec::new(),
             open: [None; 2],
             rows: BTreeMap::new(),
@@ -224,7 +225,7 @@ impl<'a, 'b> Books<'a, 'b> {
         });
         self.doubts.not_seen_released += (before - holds.len()) as u64;
         self.spinning -= spinning;
-        self.known.insert(lock);
+        self.known.insert(lock, None);
         if kind.spins() {
             self.spinning += 1;
             let is_outside = self.knows_sections && self.open[place_of(Kind::PreemptOff)].is_none();
@@ -242,14 +243,19 @@ impl<'a, 'b> Books<'a, 'b> {
     fn release(&mut self, at_ns: u64, call: Call, lock: Lock<'a>) -> Result<(), Exceeded> {
         let Some(function) = call.function() else { return Ok(()) };
         let kind = function.kind;
-        let is_known = !self.known.insert(lock.address);
+        let before = self.known.insert(lock.address, Some((self.pid, call)));
         let holds = self.held.entry(lock.address).or_default();
         let own = holds.iter().rposition(|hold| hold.kind == kind && hold.pid == self.pid);
         let place = own.or_else(|| holds.iter().rposition(|hold| hold.kind == kind));
         let Some(place) = place else {
+            // The function that released it has jumped into this one, as `mutex_unlock` into `rt_mutex_unlock`.
+            let is_same = |(pid, by): (u32, Call)| {
+                pid == self.pid && by.caller == call.caller && by.function != call.function
+            };
+            let is_counted = before.flatten().is_some_and(is_same);
             // It may have been taken before anything was seen, but once.
-            self.doubts.taken_before += u64::from(!is_known);
-            self.doubts.not_seen_taken += u64::from(is_known);
+            self.doubts.taken_before += u64::from(before.is_none());
+            self.doubts.not_seen_taken += u64::from(before.is_some() && !is_counted);
             return Ok(());
         };
         let hold = holds.remove(place);
@@ -367,9 +373,10 @@ impl<'a, 'b> Books<'a, 'b> {
     }
 }
 
-/// Whether a lock that is held so cannot be held so, too. How many can hold a semaphore is not known.
+/// Whether a lock that is held so cannot be held so, too. How many can hold a semaphore is not known. Semaphores, and
+/// locks that sleep of `PREEMPT_RT`, begin with a lock that spins, which guards those who wait: two at one address.
 fn excludes(held: LockKind, wanted: LockKind) -> bool {
-    !held.is_shared() || !wanted.is_shared()
+    held.spins() == wanted.spins() && !(held.is_shared() && wanted.is_shared())
 }
 
 #[cfg(test)]

@@ -138,6 +138,38 @@ fn who_waits_for_a_lock_is_told_for_whom() {
     assert_eq!(seen.rows[1].waited.max_ns, Some(30));
 }
 
+/// Whoever waits for such a lock takes the one that spins at its address meanwhile.
+#[test]
+fn a_lock_that_sleeps_is_told_from_the_one_that_spins_at_its_address() {
+    let queue = |at_ns| {
+        [
+            (at_ns, off(0)),
+            (at_ns + 1, asked("_raw_spin_lock_irqsave", 0, 8)),
+            (at_ns + 2, taken("_raw_spin_lock_irqsave", 8)),
+            (at_ns + 5, released("_raw_spin_unlock_irqrestore", 8)),
+            (at_ns + 6, ON),
+        ]
+    };
+    let first = [(10, asked("rt_spin_lock", 0, 8)), (12, taken("rt_spin_lock", 8))];
+    let second = [(20, Step::Switch(9)), (21, asked("rt_spin_lock", 1, 8))];
+    let release = [(40, Step::Switch(1)), (41, released("rt_spin_unlock", 8))];
+    let goes_on = [
+        (60, Step::Switch(9)),
+        (62, taken("rt_spin_lock", 8)),
+        (70, released("rt_spin_unlock", 8)),
+    ];
+    let all = [&first[..], &second, &queue(22), &release, &queue(42), &goes_on].concat();
+    let seen = locks(&all);
+    assert_eq!(seen.doubts, Doubts::default());
+    assert_eq!(seen.holds, 4);
+    let sleeps = seen.rows.iter().filter(|row| row.kind == LockKind::RtSpin);
+    let waited = sleeps.clone().filter_map(|row| row.waited.max_ns).collect::<Vec<_>>();
+    assert_eq!(sleeps.map(|row| row.held.sum_ns).sum::<u64>(), 29 + 8);
+    assert_eq!(waited, [41]);
+    let mut spins = seen.rows.iter().filter(|row| row.kind == LockKind::Spin);
+    assert!(spins.all(|row| row.held.max_ns == Some(3) && row.waited.count == 0));
+}
+
 #[test]
 fn readers_share_a_lock_and_a_writer_can_become_one() {
     let seen = locks(&[
@@ -170,6 +202,26 @@ fn a_function_that_calls_another_one_takes_a_lock_once() {
     ]);
     assert_eq!(rows(&seen), [(LockKind::Mutex, None, 1, 1, Some(10))]);
     assert_eq!(seen.doubts, Doubts::default());
+}
+
+/// GCC lets one of two functions with the same code jump into the other one, as in the RT kernel of Debian's 6.12.
+#[test]
+fn a_function_that_jumps_into_another_one_releases_a_lock_once() {
+    let twice = [(50, released("mutex_unlock", 8)), (51, released("rt_mutex_unlock", 8))];
+    let take = [(10, asked("mutex_lock", 0, 8)), (12, taken("mutex_lock", 8))];
+    let seen = locks(&[&take[..], &twice].concat());
+    assert_eq!(rows(&seen), [(LockKind::Mutex, Some("a_lock"), 1, 1, Some(38))]);
+    assert_eq!(seen.doubts, Doubts::default());
+    // Also of one that was taken before.
+    let doubts = |steps: &[(u64, Step<'static>)]| locks(steps).doubts;
+    assert_eq!(doubts(&twice), Doubts { taken_before: 1, ..Doubts::default() });
+    // But not by another task, and not once more.
+    let once = Doubts { not_seen_taken: 1, ..Doubts::default() };
+    let (first, second) = (twice[0], twice[1]);
+    let others = [first, (50, Step::Switch(9)), second];
+    assert_eq!(doubts(&[&take[..], &others].concat()), once);
+    assert_eq!(doubts(&[&take[..], &twice, &[second]].concat()), once);
+    assert_eq!(doubts(&[&take[..], &[first, first]].concat()), once);
 }
 
 #[test]
