@@ -58,6 +58,8 @@ struct arch {
 
 	/* The processor's own flag. */
 	bool (*are_irqs_off)(void);
+	/* The preempt count that the guest has in its memory, as it is followed; false if that is out of reach. */
+	bool (*stored_preempt_count)(uint32_t *whole);
 	/* At the first instruction of a way into the kernel. */
 	struct entered (*entered)(const struct place *place);
 	/* Where an exception stopped a block; false if it did not. At the same place. */

@@ -37,7 +37,7 @@ static void at_masks(unsigned int cpu, void *data)
 {
 	const struct place *place = data;
 
-	check_irqs();
+	check_state();
 	set_irqs(arm64_general(place->how) & MASK_IRQ, place, true);
 }
 
@@ -56,10 +56,25 @@ static void at_priority_mask(unsigned int cpu, void *data)
 /* What the task that runs has of its own */
 
 /* As on x86: with the highest bit set if the CPU need not be given up. */
-static void put_count(const struct place *place)
+static uint32_t whole_count(uint32_t count, bool need_not)
 {
 	/* From 7.3 on the highest bit of the count is one of those for NMIs. */
-	set_preempt_count((count & 0x7fffffff) | (uint32_t)need_not << 31, place);
+	return (count & 0x7fffffff) | (uint32_t)need_not << 31;
+}
+
+static void put_count(const struct place *place)
+{
+	set_preempt_count(whole_count(count, need_not), place);
+}
+
+static bool stored_preempt_count(uint32_t *whole)
+{
+	uint64_t words;
+
+	if (!current || !read_word(current + plan.preempt_count, &words))
+		return false;
+	*whole = whole_count(words, words >> 32);
+	return true;
 }
 
 /* The two words at @at in the 64 bits of count and need that @value holds. */
@@ -243,6 +258,7 @@ const struct arch arm64 = {
 	.jump_of = arm64_jump_of,
 	.follow = follow,
 	.are_irqs_off = are_irqs_off,
+	.stored_preempt_count = stored_preempt_count,
 	.entered = entered,
 	.has_stopped_at = has_stopped_at,
 	.left = left,

@@ -37,15 +37,20 @@ uint64_t reg(unsigned int number)
 	return value;
 }
 
+bool read_word(uint64_t address, uint64_t *value)
+{
+	if (!qemu_plugin_read_memory_vaddr(address, scratch, sizeof(*value)))
+		return false;
+	memcpy(value, scratch->data, sizeof(*value));
+	return true;
+}
+
 uint64_t word_at(uint64_t address)
 {
 	uint64_t value = 0;
 
-	if (!qemu_plugin_read_memory_vaddr(address, scratch, sizeof(value))) {
+	if (!read_word(address, &value))
 		told.failed_reads++;
-		return 0;
-	}
-	memcpy(&value, scratch->data, sizeof(value));
 	return value;
 }
 

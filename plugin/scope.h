@@ -147,6 +147,8 @@ bool flush(void);
 bool find_registers(void);
 /* A register, by its place among the names that the architecture gives. */
 uint64_t reg(unsigned int number);
+/* Where that memory may be out of reach. Returns whether it was not. */
+bool read_word(uint64_t address, uint64_t *value);
 uint64_t word_at(uint64_t address);
 uint32_t half_word_at(uint64_t address);
 bool write_memory(void);
@@ -258,8 +260,8 @@ struct state state_now(void);
 void at_instruction(unsigned int cpu, void *data);
 void at_entry(unsigned int cpu, void *data);
 void after_halt(unsigned int cpu, void *data);
-/* Compares the processor's own flag with what was followed. */
-void check_irqs(void);
+/* Compares the processor's own flag, and the preempt count in the guest's memory, with what was followed. */
+void check_state(void);
 void set_irqs(bool off, const struct place *place, bool has_caller);
 /* Compares what the kernel reads with what was followed. */
 void check_preempt_count(uint32_t count);

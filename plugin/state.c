@@ -21,12 +21,17 @@ static bool was_idle;
 /* Interrupts */
 
 /*
- * The processor's own flag is the truth. Where it is not what was followed, something
- * was missed, and the reader refuses all that was seen.
+ * The processor's own flag is the truth, and so is the guest's memory. Where they are not what was
+ * followed, something was missed, and the reader refuses all that was seen.
  */
-void check_irqs(void)
+void check_state(void)
 {
+	uint32_t stored;
+
 	if (knows_irqs && irqs_off != arch->are_irqs_off())
+		told.disagreements++;
+	if (first_process.has_begun && arch->stored_preempt_count(&stored) &&
+	    stored != whole_preempt_count)
 		told.disagreements++;
 }
 
@@ -62,22 +67,22 @@ void at_instruction(unsigned int cpu, void *data)
 
 	switch (place->what) {
 	case TURN_IRQS_OFF:
-		check_irqs();
+		check_state();
 		set_irqs(true, place, true);
 		break;
 	case TURN_IRQS_ON:
-		check_irqs();
+		check_state();
 		set_irqs(false, place, true);
 		break;
 	case RETURN:
-		check_irqs();
+		check_state();
 		left = arch->left();
 		set_irqs(left.irqs_off, place, false);
 		if (plan.edges)
 			leave(place, left.to_user);
 		break;
 	case RETURN_TO_PROGRAM:
-		check_irqs();
+		check_state();
 		set_irqs(false, place, false);
 		leave(place, true);
 		break;

@@ -20,6 +20,7 @@ static bool has_own_base;
  * up (CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS). Before, it is the highest of 32.
  */
 static bool is_wide, need_not;
+#define COUNT_SIZE (is_wide ? 8 : 4)
 
 static bool are_irqs_off(void)
 {
@@ -50,26 +51,31 @@ static void at_reading_of_count(unsigned int cpu, uint32_t access, uint64_t addr
 		told.disagreements++;
 }
 
+/* What the kernel has for the preempt count, as it is followed: of the lower 32 bits the highest is always the flag. */
+static uint32_t whole_count(uint64_t stored)
+{
+	return is_wide ? (stored & 0x7fffffff) | (uint32_t)(stored >> 63) << 31 : stored;
+}
+
 static void at_preempt_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
 {
 	struct memory_value value = qemu_plugin_mem_get_value(access);
-	uint32_t count = value.u32;
 
-	if (value.type == MEMORY_U64) {
-		is_wide = true;
-		need_not = value.u64 >> 63;
-		count = value.u64;
-	}
+	is_wide |= value.type == MEMORY_U64;
 	if (value.type != (is_wide ? MEMORY_U64 : MEMORY_U32)) {
 		told.odd_writes++;
 		return;
 	}
+	if (is_wide)
+		need_not = value.u64 >> 63;
 	own_base = address - plan.preempt_count;
 	has_own_base = true;
-	/* Of the bits for NMIs in the lower 32 this takes the place of the highest. */
-	if (is_wide)
-		count = (count & 0x7fffffff) | (uint32_t)need_not << 31;
-	set_preempt_count(count, data);
+	set_preempt_count(whole_count(is_wide ? value.u64 : value.u32), data);
+}
+
+static bool follows_tasks(void)
+{
+	return plan.current_task && (plan.edges || plan.functions);
 }
 
 static void at_current_task(unsigned int cpu, uint32_t access, uint64_t address, void *data)
@@ -80,6 +86,50 @@ static void at_current_task(unsigned int cpu, uint32_t access, uint64_t address,
 		told.odd_writes++;
 	else
 		set_task(value.u64, data);
+}
+
+static bool stored_preempt_count(uint32_t *whole)
+{
+	uint64_t stored;
+
+	if (!has_own_base || !read_word(own_base + plan.preempt_count, &stored))
+		return false;
+	*whole = whole_count(stored);
+	return true;
+}
+
+/* How many bytes were read or written. */
+static unsigned int size_of(struct memory_value value)
+{
+	return 1U << value.type;
+}
+
+/* What lies beside the preempt count, or a part of it. */
+static void at_beside_count(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	uint64_t count = own_base + plan.preempt_count;
+
+	if (has_own_base && address < count + COUNT_SIZE &&
+	    address + size_of(qemu_plugin_mem_get_value(access)) > count)
+		told.odd_writes++;
+}
+
+static void at_reading_by_register(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	if (has_own_base && address == own_base + plan.preempt_count)
+		at_reading_of_count(cpu, access, address, data);
+}
+
+static void at_writing_by_register(unsigned int cpu, uint32_t access, uint64_t address, void *data)
+{
+	if (!has_own_base)
+		return;
+	if (address == own_base + plan.preempt_count)
+		at_preempt_count(cpu, access, address, data);
+	else if (follows_tasks() && address == own_base + plan.current_task)
+		at_current_task(cpu, access, address, data);
+	else
+		at_beside_count(cpu, access, address, data);
 }
 
 static uint64_t task(void)
@@ -97,9 +147,18 @@ static void follow(struct insn *insn, unsigned int what, struct place *place)
 						 place);
 		break;
 	case CURRENT_TASK:
-		if (plan.edges || plan.functions)
+		if (follows_tasks())
 			qemu_plugin_register_vcpu_mem_cb(insn, at_current_task, READS_REGISTERS,
 							 STORES, place);
+		break;
+	case BESIDE_COUNT:
+		qemu_plugin_register_vcpu_mem_cb(insn, at_beside_count, NO_REGISTERS, STORES, NULL);
+		break;
+	case BY_REGISTER:
+		qemu_plugin_register_vcpu_mem_cb(insn, at_reading_by_register, NO_REGISTERS, LOADS,
+						 NULL);
+		qemu_plugin_register_vcpu_mem_cb(insn, at_writing_by_register, READS_REGISTERS,
+						 STORES, place);
 		break;
 	case APIC:
 		if (plan.edges)
@@ -217,6 +276,7 @@ const struct arch x86 = {
 	.jump_of = x86_jump_of,
 	.follow = follow,
 	.are_irqs_off = are_irqs_off,
+	.stored_preempt_count = stored_preempt_count,
 	.entered = entered,
 	.has_stopped_at = has_stopped_at,
 	.left = left,

@@ -7,8 +7,11 @@
 
 #include "arch.h"
 
-/* What instructions do that only x86-64 knows. */
-enum { POPF = OWN, PREEMPT_COUNT, CURRENT_TASK, APIC };
+/*
+ * What instructions do that only x86-64 knows: among it what of each CPU's own they read or write, a neighbour of
+ * the preempt count, or whatever lies where a register says.
+ */
+enum { POPF = OWN, PREEMPT_COUNT, CURRENT_TASK, BESIDE_COUNT, BY_REGISTER, APIC };
 
 /* x86_instructions.c */
 unsigned int x86_meaning_of(const uint8_t *bytes, size_t size, uint64_t address, uint32_t *how);

@@ -6,32 +6,48 @@
 
 static bool is_prefix(uint8_t byte)
 {
-	return byte == 0x65 || byte == 0x66 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3 ||
+	return byte == 0x65 || byte == 0x66 || byte == 0x67 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3 ||
 	       byte == 0x2e || byte == 0x3e || byte == 0x36 || (byte & 0xf0) == 0x40;
 }
 
-/* What of each CPU's own an instruction with a GS prefix reads or writes. */
+/* The most that an instruction with a GS prefix and an address of its own reads or writes at once, in bytes. */
+#define WIDEST 8
+
+/* What of each CPU's own lies at an address, as instructions with a GS prefix have it. */
 static unsigned int named(uint64_t address)
 {
 	if (address == plan.preempt_count)
 		return PREEMPT_COUNT;
 	if (plan.current_task && address == plan.current_task)
 		return CURRENT_TASK;
+	if (address + WIDEST > plan.preempt_count && address < plan.preempt_count + WIDEST)
+		return BESIDE_COUNT;
 	return NOTHING;
 }
 
-/* The same, as the instruction's operand says. */
+/*
+ * What of each CPU's own an instruction with a GS prefix reads or writes, as its operand says. A compiler that
+ * knows of variables of each CPU (GCC, for kernels since 6.9) also has their addresses in registers.
+ */
 static unsigned int named_by(const uint8_t *bytes, size_t size, size_t at, uint64_t next)
 {
+	uint8_t opcode = bytes[at], modrm;
 	int32_t distance;
-	uint8_t modrm;
 
-	/* Opcodes have one byte (add, inc, mov …) or two (0x0f). */
-	at += bytes[at] == 0x0f ? 2 : 1;
-	if (at + 5 > size)
+	/* mov of 64 bits of address, which no compiler writes. */
+	if ((opcode & 0xfc) == 0xa0)
+		return BY_REGISTER;
+	/* Opcodes have one byte (add, inc, mov …), two (0x0f), or three. */
+	at++;
+	if (opcode == 0x0f)
+		at += (bytes[at] & 0xfd) == 0x38 ? 2 : 1;
+	if (at >= size)
 		return NOTHING;
 	modrm = bytes[at++];
-	if ((modrm & 0xc7) == 0x05) {
+	/* Registers alone. */
+	if (modrm >= 0xc0)
+		return NOTHING;
+	if ((modrm & 0xc7) == 0x05 && at + 4 <= size) {
 		memcpy(&distance, bytes + at, 4);
 		return named(next + distance);
 	}
@@ -40,7 +56,7 @@ static unsigned int named_by(const uint8_t *bytes, size_t size, size_t at, uint6
 		memcpy(&distance, bytes + at + 1, 4);
 		return named((uint64_t)(int64_t)distance);
 	}
-	return NOTHING;
+	return BY_REGISTER;
 }
 
 /*
@@ -70,15 +86,19 @@ static bool stores_to_device(const uint8_t *bytes, size_t size, size_t at)
 
 unsigned int x86_meaning_of(const uint8_t *bytes, size_t size, uint64_t address, uint32_t *how)
 {
-	bool gs = false, wide = false;
+	bool gs = false, wide = false, near = false;
 	size_t at;
 
 	for (at = 0; at < size && is_prefix(bytes[at]); at++) {
 		gs |= bytes[at] == 0x65;
+		/* Only the lower half of the address counts. */
+		near |= bytes[at] == 0x67;
 		wide |= (bytes[at] & 0xf8) == 0x48;
 	}
 	if (at == size)
 		return NOTHING;
+	if (gs && near)
+		return BY_REGISTER;
 	if (gs)
 		return named_by(bytes, size, at, address + size);
 	if (stores_to_device(bytes, size, at))

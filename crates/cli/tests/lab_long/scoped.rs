@@ -254,3 +254,40 @@ fn loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up() {
     // Its preemption points are seen although full has them patched away.
     assert_eq!(of(Model::None).reach, Reach::Whole, "{said:#?}");
 }
+
+/// Debian's 6.12 has the address of the preempt count in a register in some functions, so that no instruction there
+/// says by itself that it writes the count. Of its RT kernel they are on the way of every load.
+#[test]
+fn a_preempt_count_that_is_written_by_a_register_is_followed() {
+    let name = "a_preempt_count_that_is_written_by_a_register_is_followed";
+    let kernel = "6.12-rt";
+    let Some(stock) = crate::stock(name, &[kernel]) else { return };
+    let bench = Bench::new(stock, "scoped-register");
+    let what = ["--kernel", kernel, "--preempt", "rt", "--load", "find", "--seeds", "1"];
+    let ran = bench.run(&[&what[..], &["--samples", "300"]].concat());
+    let cell = ran.lab.cells.iter().find(|cell| cell.load == "find").unwrap();
+    assert_eq!(cell.status, Status::Ok, "{}", ran.json);
+    let args = ["scope", cell.run.as_ref().unwrap(), "--locks", "--json"];
+    let mut command = bench.test.command(&args);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
+    assert_eq!((scope.drift_ns, scope.sections_lost), (0, 0));
+    // Hardening of copies to programs looks up whether an address is valid, with preemption off.
+    let looks_up = |row: &&Row| row.began.function.as_deref() == Some("__virt_addr_valid");
+    let looked_up: u64 = scope.rows.iter().filter(looks_up).map(|row| row.lengths.count).sum();
+    assert!(looked_up > 1_000, "{looked_up} of {}", scope.sections);
+    // Its locks sleep, but for those of the scheduler and of timers.
+    let locks = scope.locks.unwrap();
+    let held = |kind| {
+        let of_kind = locks.rows.iter().filter(move |row| row.kind == kind);
+        of_kind.map(|row| row.held.count).sum::<u64>()
+    };
+    assert!(locks.not_seen.is_empty(), "{:?}", locks.not_seen);
+    assert!(held(LockKind::RtSpin) > 10 * held(LockKind::Spin), "{:?}", held(LockKind::RtSpin));
+    assert!(held(LockKind::Spin) > 1_000, "{:?}", held(LockKind::Spin));
+    // There `mutex_unlock` jumps into `rt_mutex_unlock`, which releases nothing more.
+    let doubts = locks.doubts;
+    assert_eq!((doubts.outside_section, doubts.not_seen_taken, doubts.calls_lost), (0, 0, 0));
+}

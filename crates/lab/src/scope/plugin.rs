@@ -145,6 +145,8 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::testing::Folder;
 
@@ -190,5 +192,104 @@ mod tests {
         assert!(is_plugin(name, folder) && !is_plugin("plugin", folder));
         std::fs::write(folder.join("notes.txt"), "mine").unwrap();
         assert!(!is_plugin(name, folder));
+    }
+
+    /// Prints what instructions of x86-64 at this address change, which it is given as words of hexadecimal digits.
+    const MEANINGS: &str = r#"
+#include "x86_instructions.c"
+int printf(const char *format, ...);
+struct plan plan = { .preempt_count = 0x35e08, .current_task = 0x35e00 };
+
+static unsigned int digit(char of)
+{
+	return of <= '9' ? of - '0' : of - 'a' + 10;
+}
+
+int main(int count, char **words)
+{
+	static const char *const names[] = {
+		[NOTHING] = "nothing", [TURN_IRQS_OFF] = "irqs off", [CURRENT_TASK] = "task",
+		[PREEMPT_COUNT] = "count", [BESIDE_COUNT] = "beside", [BY_REGISTER] = "register",
+	};
+	int i;
+
+	for (i = 1; i < count; i++) {
+		uint8_t bytes[LONGEST + 2] = { 0 };
+		size_t size = 0;
+		uint32_t how;
+
+		for (; words[i][2 * size]; size++)
+			bytes[size] = digit(words[i][2 * size]) << 4 | digit(words[i][2 * size + 1]);
+		printf("%s\n", names[x86_meaning_of(bytes, size, 0xffffffff81000000, &how)]);
+	}
+	return 0;
+}
+"#;
+
+    /// What the plugin takes instructions for, by its own code.
+    fn meanings(compiler: &Path, instructions: &[String]) -> Vec<String> {
+        let folder = Folder::new("plugin-meanings");
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in SOURCES {
+            fs::write(at(name), text).unwrap();
+        }
+        fs::write(at("meanings.c"), MEANINGS).unwrap();
+        let mut compile = Command::new(compiler);
+        let compile = compile.args(["-std=gnu11", "-o"]).args([at("meanings"), at("meanings.c")]);
+        assert!(compile.status().unwrap().success());
+        let said = Command::new(at("meanings")).args(instructions).output().unwrap();
+        String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// GCC has the address of a variable of each CPU also in a register, as in Debian's 6.12: the instruction then
+    /// does not say which one it writes.
+    #[test]
+    fn accesses_to_what_a_cpu_has_of_its_own_are_told_apart_or_looked_at() {
+        let Some(compiler) = COMPILERS.into_iter().find_map(tool::find) else {
+            let name = "accesses_to_what_a_cpu_has_of_its_own_are_told_apart_or_looked_at";
+            return wakescope_testing::skip(name, "there is no C compiler");
+        };
+        // An operand relative to the next instruction.
+        let near = |before: &str, address: u32, after: &str| {
+            let size = (before.len() + after.len()) / 2 + 4;
+            let next = 0x8100_0000_u32 + u32::try_from(size).unwrap();
+            let distance = address.wrapping_sub(next).to_le_bytes();
+            let digits: String = distance.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{before}{digits}{after}")
+        };
+        let (count, task) = (0x35e08, 0x35e00);
+        let table = [
+            // incl, addl, cmpxchg and andl of the count; the last two by an absolute address.
+            (near("65ff05", count, ""), "count"),
+            (near("658105", count, "00000100"), "count"),
+            (near("650fb115", count, ""), "count"),
+            ("65ff0425085e0300".into(), "count"),
+            ("65812425085e0300ffffff7f".into(), "count"),
+            (near("65488b05", task, ""), "task"),
+            ("6548890425005e0300".into(), "task"),
+            // A byte of the count, eight bytes that begin in it, and its neighbours.
+            (near("65f605", count + 2, "ff"), "beside"),
+            (near("65488905", count - 4, ""), "beside"),
+            (near("658b05", count + 4, ""), "beside"),
+            (near("658b05", count + 8, ""), "nothing"),
+            (near("658b05", count - 16, ""), "nothing"),
+            // decl %gs:0x0(%r13), incl %gs:(%rbx), mov %gs:0x35e08(,%rax,8),%rax, mov %gs:0x35e08(%rax),%eax
+            ("6541ff4d00".into(), "register"),
+            ("65ff03".into(), "register"),
+            ("65488b04c5085e0300".into(), "register"),
+            ("658b80085e0300".into(), "register"),
+            // mov with 64 bits of address, one with 32, and crc32, whose opcode has three bytes.
+            ("65a1085e030000000000".into(), "register"),
+            ("65678b0425085e0300".into(), "register"),
+            ("65f20f38f103".into(), "register"),
+            // Without memory, and without GS.
+            ("6589c8".into(), "nothing"),
+            ("ff4308".into(), "nothing"),
+            ("fa".into(), "irqs off"),
+        ];
+        let (instructions, wanted): (Vec<String>, Vec<&str>) = table.into_iter().unzip();
+        let said = meanings(&compiler, &instructions);
+        let said = instructions.iter().zip(said.iter().map(String::as_str));
+        assert_eq!(said.collect::<Vec<_>>(), instructions.iter().zip(wanted).collect::<Vec<_>>());
     }
 }
