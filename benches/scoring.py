@@ -177,6 +177,26 @@ def traced_at_switch_ns(episode):
     return max(0, scheduling - told)
 
 
+def handled_ns(episode, begin, end):
+    """How long interrupts and the tracer had the CPU between two moments, nanoseconds since the wakeup was due:
+    that and the wait for the wakeup's own interrupt are shares of their own, in whatever they came. None if the
+    middle of the timeline was left out."""
+    steps = [(step["at_ns"], step["event"]) for step in episode["timeline"]]
+    if any(event["kind"] == "left_out" for _at, event in steps):
+        return None
+    handled, depth, entered = [(0, episode["components"]["irq_latency_ns"])], 0, 0
+    for at, event in steps:
+        if event["kind"] == "interrupt":
+            entered = at if depth == 0 else entered
+            depth += 1
+        elif event["kind"] == "interrupt_exit" and depth > 0:
+            depth -= 1
+            handled += [(entered, at)] if depth == 0 else []
+        elif event["kind"] == "tracer" and depth == 0:
+            handled.append((at - event["ns"], at))
+    return sum(max(0, min(to, end) - max(of, begin)) for of, to in handled)
+
+
 def is_named(share, culprit):
     """Whether a share has this culprit. A function may have been called by it: a section of the kernel
     module reads the clock, over and over."""
@@ -243,13 +263,19 @@ class Tally:
         self.late_ns += episode["wakeup_latency_ns"]
         self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
 
-    def add_whole(self, episode, expected_ns):
+    def add_whole(self, episode, due, section):
         """Takes the edges of a section from an episode that does not count, because other code may have held
         it up before the section did."""
-        if episode.get("blame"):
-            # Its own interrupt came before the section.
-            blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model, self.arch), None, False)
-            self.whole_errors_ns.append(blamed - expected_ns)
+        if not episode.get("blame"):
+            return
+        begin, end = (edge - due for edge in section)
+        blamed = self.blamed_ns(episode, *expected_blame(self.kind, self.model, self.arch), None, False)
+        if self.kind not in UNINTERRUPTED:
+            handled = handled_ns(episode, begin, end)
+            if handled is None:
+                return
+            blamed += handled
+        self.whole_errors_ns.append(blamed - (end - begin))
 
     def blamed_ns(self, episode, cause, culprit, expected, is_known):
         """The time of an episode that is attributed to the injected cause, with interrupts in the middle of it
@@ -336,7 +362,7 @@ def tally(run, kind, length_ns, log=None, model=None, arch="amd64"):
             result.left_out += 1
             # It was still waiting when the section ended.
             if kind in INJECTED and due(episode) < begin and end <= due(episode) + episode["wakeup_latency_ns"]:
-                result.add_whole(episode, end - begin)
+                result.add_whole(episode, due(episode), (begin, end))
     return result
 
 

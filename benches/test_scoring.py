@@ -115,6 +115,32 @@ class Tallies(unittest.TestCase):
         # Of the one just before it, 1 µs is too much: both edges of the section are known.
         self.assertEqual((result.errors_ns, result.whole_errors_ns), ([0], [1_000]))
 
+    def test_interrupts_in_the_middle_of_a_whole_section_are_part_of_it(self):
+        # 7.2 for arm64, in whole µs: due 1 µs before it, with its own interrupt and the watchdog's in it, of
+        # which 3 µs are the tracer's. Outside of interrupts it took 2 µs; after the section there was one more.
+        log = {0: [(1_100_000, 1_400_000)]}
+        named_so = named("function", "wakescope_inject_preempt_off")
+        late = episode(99_000, share("preempt_off", 283_000, named_so), share("scheduler", 20_000))
+        late["components"] = {"irq_latency_ns": 2_000}
+        step = lambda at_us, kind, **more: {"at_ns": at_us * 1_000, "event": {"kind": kind, **more}}
+        late["timeline"] = [
+            step(2, "interrupt"),
+            step(7, "interrupt_exit"),
+            step(75, "interrupt"),
+            step(76, "interrupt"),
+            step(78, "interrupt_exit"),
+            step(80, "tracer", ns=3_000),
+            step(81, "interrupt_exit"),
+            step(90, "tracer", ns=2_000),
+            step(300, "interrupt"),
+            step(304, "interrupt_exit"),
+        ]
+        errors = lambda: scoring.tally(run(late), "preempt-off", 300_000, log, "full").whole_errors_ns
+        # 1 µs of the wait, 5, 6, 2, and 1 of the last one were in the section.
+        self.assertEqual(errors(), [283_000 + 15_000 - 300_000])
+        late["timeline"][3] = step(78, "left_out", count=3)
+        self.assertEqual(errors(), [])
+
     def test_errors_of_edges_are_shown_from_the_least_to_the_largest(self):
         result = scoring.Tally("irqs-off", 300_000, made=40, errors_ns=[-100, 2_300, 40], whole_errors_ns=[1_000])
         shown = scoring.beside_sections("here", result)
