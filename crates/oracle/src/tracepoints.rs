@@ -84,6 +84,8 @@ pub struct Tracepoints<'i> {
     pub late: Vec<KernelWakeup>,
     /// The components of all wakeups that ended.
     pub components: Vec<Components>,
+    /// See [`Known::least_way_ns`](wakescope_core::explain::Known).
+    pub least_way_ns: Option<u64>,
     /// Wakeups that could not be followed: whose they are, and when they were due, nanoseconds.
     pub not_followed: Vec<(TaskId, u64)>,
 }
@@ -107,6 +109,7 @@ impl<'i> Tracepoints<'i> {
             least_depth: 0,
             late: Vec::new(),
             components: Vec::new(),
+            least_way_ns: None,
             not_followed: Vec::new(),
         }
     }

@@ -20,7 +20,7 @@ use wakescope_sys::clock;
 use wakescope_sys::shared::{Answers, Words};
 
 use crate::build_id::{build_id_of_kernel, build_ids};
-use crate::counted::Counted;
+use crate::counted::{self, Counted};
 use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
 use crate::interference::{self, Watch};
@@ -120,6 +120,8 @@ pub struct Tracer {
     control: Array<MapData, Control>,
     responses: Option<Words>,
     figures: Words,
+    /// Of each place, the least way from an interrupt to the task, where the scheduler's entry is not seen.
+    least_ways: Words,
     /// How many threads, or CPUs, have figures of their own.
     places: usize,
     followed: u32,
@@ -191,6 +193,7 @@ impl Tracer {
         let walker = Walker::of_running_kernel(&mut programs, &known);
         let places = options.places() as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
+        let least_ways = mapped(&mut programs, "least_ways", places)?;
         let responses = match options.probes as usize {
             count if count > 0 && options.is_of_probes() => {
                 Some(mapped(&mut programs, "responses", count * Answers::WORDS)?)
@@ -214,6 +217,7 @@ impl Tracer {
             control,
             responses,
             figures,
+            least_ways,
             places,
             followed: 0,
             start: MonoNs(0),
@@ -392,7 +396,12 @@ impl Tracer {
     fn known(&self) -> Known {
         let counted = Counted::of(&self.figures, self.places);
         let probes = self.options.is_of_probes();
-        calibrate(&counted.components, self.options.machine, probes)
+        let known = calibrate(&counted.components, self.options.machine, probes);
+        Known { least_way_ns: self.least_way_ns(), ..known }
+    }
+
+    fn least_way_ns(&self) -> Option<u64> {
+        counted::least_way_ns(&self.least_ways, self.places)
     }
 
     /// How late wakeups were so far.
@@ -423,6 +432,7 @@ impl Tracer {
         self.explain_overflow();
         let Counted { components, wakeup_latency, net_of_steal } =
             Counted::of(&self.figures, self.places);
+        let least_way_ns = self.least_way_ns();
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
@@ -454,6 +464,7 @@ impl Tracer {
             abridged,
             known: None,
             components,
+            least_way_ns,
             wakeup_latency,
             net_of_steal,
             records: counts.records,
