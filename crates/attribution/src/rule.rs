@@ -59,8 +59,8 @@ rules! {
     ReturnPath,
     /// Kernel code that was interrupted went on.
     KernelCode,
-    /// A softirq had ended, and preemption was off in it or in what it had interrupted, which did not go on
-    /// its way back.
+    /// A softirq had ended, and what it had interrupted went on for longer than the way back may take; or
+    /// preemption was off in one of the two.
     BeneathSoftirq,
     /// The waker went on in the kernel.
     WakersCode,

@@ -145,6 +145,34 @@ fn what_was_injected_is_found() {
     assert!(checked > 0, "no episode of the corpus has a known cause");
 }
 
+/// What the emulator saw from outside of episodes that `wakescope scope` looked into: how long the cause truly
+/// held the wakeup up, and how far off the answer may be, ns.
+const SEEN: [(&str, u64, Cause, u64, u64); 5] = [
+    // Of the way to the task 1,427 ns are not the code's, however long the task took after the switch.
+    ("amd64-6.1-none-find-way.jsonl", 214_500_000, Cause::NoPreemptionPoint, 304_911, 700),
+    ("amd64-6.1-none-find-way.jsonl", 75_000_000, Cause::NoPreemptionPoint, 6_640, 200),
+    ("amd64-6.1-none-file-move.jsonl", 166_500_000, Cause::IrqOff, 2_316_101, 100),
+    // From the event of its end on, the softirq woke its thread for 1.3 us. No event tells.
+    ("amd64-6.1-none-file-move.jsonl", 166_500_000, Cause::Softirq, 3_903, 1_300),
+    ("amd64-6.1-none-file-move.jsonl", 166_500_000, Cause::NoPreemptionPoint, 3, 3),
+];
+
+#[test]
+fn what_was_seen_from_outside_is_found() {
+    let corpus = corpus();
+    for (name, expiry_ns, cause, seen_ns, most_off_ns) in SEEN {
+        let recorded = corpus.iter().find(|recorded| recorded.name() == name).expect(name);
+        let is_it = |(head, episode): &&(Head, Attributed)| {
+            episode.wakeup.marks.due.0 == head.origin_ns + expiry_ns
+        };
+        let (head, episode) = recorded.episodes.iter().find(is_it).expect(name);
+        let answer = again(head, episode);
+        let found = answer.blame.iter().filter(|share| share.cause == cause);
+        let ns: u64 = found.map(|share| share.ns).sum();
+        assert!(ns.abs_diff(seen_ns) <= most_off_ns, "{name}: {cause:?}\n{}", text_of(&answer));
+    }
+}
+
 #[test]
 fn the_corpus_is_small_and_names_nobody() {
     const MOST_BYTES: u64 = 40 << 10;

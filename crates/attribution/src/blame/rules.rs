@@ -226,9 +226,11 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return if goes_on { Split::all(task) } else { return_path(case, task) };
     }
     match beneath.and_then(|context| Some((held(&context)?, context))) {
-        Some((Cause::PreemptOff, context)) if softirq_over => {
+        // Softirqs end only after the event of it: where more are pending, their thread is made ready first.
+        // (6.1: 1,588 ns of that, and then 3 of the code beneath.)
+        Some((cause, context)) if softirq_over => {
             let rule = Rule::BeneathSoftirq;
-            let section = section(rule, case, Cause::PreemptOff, &context);
+            let section = section(rule, case, cause, &context);
             return return_path(case, known_by(rule, &section, Evidence::Bound));
         }
         Some((cause, context)) => {

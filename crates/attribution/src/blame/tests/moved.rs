@@ -69,7 +69,9 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
+          switched::what_a_softirq_broke_into_goes_on_after_it
           switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
+          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
@@ -89,6 +91,7 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
+          switched::what_a_softirq_broke_into_goes_on_after_it
           switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
