@@ -44,11 +44,11 @@ pub fn bound(variables: &Variables, premises: &Premises) -> Bound {
 }
 
 /// A thread becomes ready in a section, or in the tail of the scheduler, never in both. Then comes
-/// at most one way to the scheduler, and one pass through it.
+/// at most one way to the scheduler, and one pass through it. What the tracer takes comes on top.
 fn interference_free(variables: &Variables) -> u64 {
     let or_zero = |ns: Option<u64>| ns.unwrap_or(0);
     let first = or_zero(variables.poid_ns).max(or_zero(variables.dst_ns));
-    let then = [variables.delivery_ns, variables.paie_ns, variables.psd_ns];
+    let then = [variables.delivery_ns, variables.paie_ns, variables.psd_ns, variables.tracer_ns];
     then.into_iter().map(or_zero).fold(first, u64::saturating_add)
 }
 
@@ -141,7 +141,7 @@ mod tests {
             ..Interference::default()
         };
         let interrupts = interrupts.iter().map(interrupt).collect();
-        Variables { delivery_ns: None, poid_ns, paie_ns, psd_ns, dst_ns, interrupts }
+        Variables { poid_ns, paie_ns, psd_ns, dst_ns, interrupts, ..Variables::default() }
     }
 
     #[track_caller]

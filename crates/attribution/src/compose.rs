@@ -37,6 +37,7 @@ pub(crate) fn compose<'a>(
             .max(longest(is_switch).filter(|_| run.components.as_ref().is_some_and(has_entry))),
         // It is the last part of that.
         dst_ns: scheduling_ns,
+        tracer_ns: longest(is_tracer),
         interrupts: interrupts.each,
     };
     let mut bound = bound(&variables, &premises);
@@ -59,6 +60,16 @@ pub(crate) fn is_way_to_scheduler(share: &Share) -> bool {
 
 pub(crate) fn is_switch(share: &Share) -> bool {
     share.cause == Cause::Scheduler && !is_way_to_scheduler(share)
+}
+
+fn is_tracer(share: &Share) -> bool {
+    share.cause == Cause::Tracer
+}
+
+/// Whether the composition has what a share is of.
+fn is_composed(share: &Share) -> bool {
+    let interferes = matches!(share.cause, Cause::Irq | Cause::Softirq | Cause::Nmi);
+    interferes || is_section(share) || share.cause == Cause::Scheduler || is_tracer(share)
 }
 
 fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
@@ -88,11 +99,8 @@ fn disproof<'a>(
     let bound_ns = bound.bound_ns?;
     run.woken().max_ns.filter(|&worst_ns| worst_ns > bound_ns)?;
     let late = |blame: &&[Share]| blame.iter().map(|share| share.ns).sum::<u64>() > bound_ns;
-    let lacks = |share: &&Share| {
-        let interferes = matches!(share.cause, Cause::Irq | Cause::Softirq | Cause::Nmi);
-        !interferes && !is_section(share) && share.cause != Cause::Scheduler
-    };
-    let of_all = blames.filter(late).flatten().filter(lacks).max_by_key(|share| share.ns);
+    let lacking = blames.filter(late).flatten().filter(|share| !is_composed(share));
+    let of_all = lacking.max_by_key(|share| share.ns);
     Some(Unsound::Exceeded { cause: of_all.map(|share| share.cause) })
 }
 
@@ -213,6 +221,31 @@ mod tests {
         let disproof = Unsound::Exceeded { cause: Some(Cause::Steal) };
         assert!(text(79_000).contains(&disproof), "{:?}", text(79_000));
         assert!(!text(59_600).contains(&disproof));
+    }
+
+    #[test]
+    fn what_the_tracer_takes_of_a_late_wakeup_is_part_of_the_bound() {
+        let blames = blames().map(|mut blame| {
+            blame.retain(|share| share.cause != Cause::Steal);
+            blame.extend([3_000, 2_000].map(|ns| share(Cause::Tracer, ns, "")));
+            blame
+        });
+        let blames = || blames.iter().map(Vec::as_slice);
+        let latest_ns = blames().map(|blame| blame.iter().map(|share| share.ns).sum()).max();
+        let run = run(Model::Full, latest_ns.unwrap());
+        let bound = compose(&run, blames(), 600, timer(), &Sections::default());
+        assert_eq!(bound.variables.tracer_ns, Some(5_000));
+        assert_eq!(bound.interference_free_ns, 600 + 50_000 + 1_000 + 3_000 + 5_000);
+        let is_exceeded = |reason: &Unsound| matches!(reason, Unsound::Exceeded { .. });
+        assert!(!bound.unsound.iter().any(is_exceeded), "{bound:?}");
+        // Without it, the same wakeup would be no longer than its parts, too.
+        let later = Distribution { max_ns: Some(64_601), count: 1, ..Default::default() };
+        let threads = vec![Thread { woken: later, ..Thread::default() }];
+        let later = Run { threads, ..run };
+        let bound = compose(&later, blames(), 600, timer(), &Sections::default());
+        // None of its explained wakeups was that late.
+        assert_eq!(bound.bound_ns, Some(64_600));
+        assert!(bound.unsound.contains(&Unsound::Exceeded { cause: None }), "{bound:?}");
     }
 
     #[test]

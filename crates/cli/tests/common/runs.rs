@@ -438,6 +438,7 @@ fn full_bound() -> explain::Bound {
             paie_ns: None,
             psd_ns: None,
             dst_ns: None,
+            tracer_ns: Some(4_000),
             interrupts: vec![Interference {
                 culprit: Culprit::interrupt("local_timer"),
                 wcet_ns: 3_000,

@@ -22,6 +22,9 @@ pub struct Variables {
     /// From where the scheduler last turned interrupts off to its return: it no longer notices who
     /// becomes ready.
     pub dst_ns: Option<u64>,
+    /// What the tracer itself took of one late wakeup: it delays what it observes.
+    #[serde(default)]
+    pub tracer_ns: Option<u64>,
     /// The interrupts of the CPU, NMIs among them.
     pub interrupts: Vec<Interference>,
 }

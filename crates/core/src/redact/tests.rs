@@ -455,6 +455,7 @@ fn explanation() -> Explanation {
                 paie_ns: None,
                 psd_ns: None,
                 dst_ns: None,
+                tracer_ns: Some(1),
                 interrupts: vec![interrupt],
             },
             interference_free_ns: 1,

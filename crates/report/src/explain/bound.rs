@@ -55,12 +55,14 @@ pub(crate) fn unsound(reason: Unsound) -> String {
              tasks of higher priority"
         }
         Unsound::Hypervisor => "a hypervisor may take the CPU at any time",
-        Unsound::Exceeded { cause } => {
-            let cause = cause.map(|cause| format!(": {}", phrases::cause(cause)));
+        Unsound::Exceeded { cause: Some(cause) } => {
             return format!(
-                "a wakeup exceeded the bound, because of a cause that the bound does not include{}",
-                cause.unwrap_or_default()
+                "a wakeup exceeded the bound, because of a cause that the bound does not include: {}",
+                phrases::cause(cause)
             );
+        }
+        Unsound::Exceeded { cause: None } => {
+            "a wakeup exceeded the bound, and it is not known because of what"
         }
         Unsound::Unknown => "for a reason that this version does not know",
     };
@@ -99,13 +101,14 @@ fn sentence(run: &Run, bound: &Bound) -> String {
 
 /// `components: section 231 µs, scheduler 3.50 µs; local_timer 3.10 µs every 1.00 ms, eth0 2.00 µs once`
 fn made_of(variables: &Variables, domain: TimeDomain) -> String {
-    let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, interrupts } = variables;
+    let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, tracer_ns, interrupts } = variables;
     let parts = [
         ("timer delivery", delivery_ns),
         ("section", poid_ns),
         ("last scheduler section", dst_ns),
         ("path to the scheduler", paie_ns),
         ("scheduler", psd_ns),
+        ("tracer", tracer_ns),
     ];
     let part = |(name, ns): (&str, &Option<u64>)| Some(format!("{name} {}", span((*ns)?, domain)));
     let parts: Vec<String> = parts.into_iter().filter_map(part).collect();

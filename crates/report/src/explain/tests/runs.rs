@@ -416,6 +416,7 @@ pub(super) fn bound(interrupts: u64, unsound: &[Unsound]) -> Bound {
         paie_ns: Some(900),
         psd_ns: Some(3_500),
         dst_ns: None,
+        tracer_ns: None,
         interrupts: (0..interrupts).map(interrupt).collect(),
     };
     Bound {
