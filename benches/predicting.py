@@ -15,7 +15,8 @@ SIGNS = {"whole": "", "at-most": "≤ ", "at-least": "≥ "}
 HEAD = ["kernel, load", "from → to", "p50", "p99", "p99.9", "max predicted", "max measured", "in the range"]
 SUMMARY_HEAD = ["from → to", "pairs", "p99 in the range", "p99.9 in the range", "max in the range", "p99 off by", "p99.9 off by", "max off by"]
 WIDTH_HEAD = ["half of the ranges are at most so wide", "p99", "p99.9", "max"]
-ACROSS_HEAD = ["beside cells of other seeds", "pairs", "p99 in the range", "p99.9 in the range", "max in the range"]
+ACROSS_HEAD = ["beside cells of other seeds", "pairs", *(f"{name} in the range" for name in ("p99", "p99.9", "max"))]
+ACROSS_HEAD += [f"half of the ranges of {name} are at most so wide" for name in ("p99", "p99.9", "max")]
 SEEDS_HEAD = ["kernel, load", "from → to", "seeds", "p99", "p99.9", "max", "p99 in the range", "max in the range"]
 
 
@@ -61,6 +62,12 @@ def complaint(said):
     return message if marker else said
 
 
+def measured_of(prediction):
+    """What the cell measured that a prediction was made from."""
+    [cell] = prediction["cells"]
+    return cell["measured"]
+
+
 def pairs(predictions):
     """All pairs of a kernel and a load, of its predictions by the model that ran. Nothing is said of models that
     did not run."""
@@ -73,8 +80,7 @@ def between(kernel, load, seed, predicted, measured):
     for source, target in ((a, b) for a in MODELS for b in MODELS if a in predicted and b in measured):
         of_target = next(of for of in predicted[source]["models"] if of["model"] == target)
         if of_target["as_recorded"] is not None:
-            of_measured = measured[target]["measured"]
-            found.append(Pair(kernel, load, source, target, of_target["reach"], of_target["as_recorded"], of_measured, seed))
+            found.append(Pair(kernel, load, source, target, of_target["reach"], of_target["as_recorded"], measured_of(measured[target]), seed))
     return found
 
 
@@ -90,6 +96,13 @@ def across_seeds(predictions):
             for measured in (of_other for other, of_other in of_seeds.items() if other != seed):
                 found += between(kernel, load, seed, predicted, measured)
     return found
+
+
+def beside_other_seeds(together, predictions):
+    """What cells of all seeds but one say together of each model, beside what the cells of that one measured. `together`:
+    by the seed that is not in them, and by the model that ran."""
+    measured = {(kernel, load, seed): by_model for kernel, load, seed, by_model in predictions}
+    return [pair for *which, by_model in together for pair in between(*which, by_model, measured[tuple(which)])]
 
 
 def us(ns):
@@ -205,13 +218,18 @@ def summary(all_pairs):
     return figures.table(SUMMARY_HEAD, rows)
 
 
-def seen_by_none(all_pairs):
-    """How often figures of cells of other seeds are in the ranges: None where there is one seed only."""
-    groups = [
-        ("all other models", [pair for pair in all_pairs if pair.source != pair.target]),
-        ("the same model", [pair for pair in all_pairs if pair.source == pair.target]),
+def seen_by_none(from_one, from_others=()):
+    """How often figures of cells of other seeds are in the ranges, of predictions from one cell and from the cells of all
+    other seeds together: None where there is one seed only."""
+    groups = []
+    for said, found in (("from one seed", from_one), ("from all others together", from_others)):
+        groups.append((f"{said}, other models", [pair for pair in found if pair.source != pair.target]))
+        groups.append((f"{said}, the same model", [pair for pair in found if pair.source == pair.target]))
+    rows = [
+        [name, len(group), *(in_range(group, figure) for figure in FIGURES[1:]), *(width(group, figure) for figure in FIGURES[1:])]
+        for name, group in groups
+        if group
     ]
-    rows = [[name, len(group), *(in_range(group, figure) for figure in FIGURES[1:])] for name, group in groups if group]
     return figures.table(ACROSS_HEAD, rows) if rows else None
 
 

@@ -44,7 +44,8 @@ def prediction(lab, kernel, key, *breaks):
 def figures_of(prediction):
     """Of the model that ran: what was measured, what the replay says of the same wakeups, and of it with the point."""
     of = next(of for of in prediction["models"] if of["model"] == prediction["recorded"])
-    return prediction["measured"], prediction["replayed"], of["broken"]
+    [cell] = prediction["cells"]
+    return cell["measured"], cell["replayed"], of["broken"]
 
 
 def beside(ns, true_ns, span=""):

@@ -42,13 +42,13 @@ def sum_of(program):
     return hashlib.sha256(Path(program).read_bytes()).hexdigest()[:12]
 
 
-def prediction(plan, lab, cell):
-    """What a cell predicts. It is kept for the program that made it: another one may predict otherwise."""
-    key = Path(cell["run"]).name
-    kept = Path(plan.keep, "predictions", f"{key[:16]}.{plan.program}.json")
+def prediction(plan, lab, keys):
+    """What cells predict together. It is kept for the program that made it: another one may predict otherwise."""
+    name = keys[0][:16] if len(keys) == 1 else hashlib.sha256(" ".join(keys).encode()).hexdigest()[:16]
+    kept = Path(plan.keep, "predictions", f"{name}.{plan.program}.json")
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
-        command = [lab.binary, "predict", key, "--json"]
+        command = [lab.binary, "predict", *keys, "--json"]
         # A file of its own: several of these commands may share a folder.
         said = execute(command, PATIENCE_S, lab.environment(), kept.with_suffix(".complaints")).output
         json.loads(said)
@@ -68,7 +68,7 @@ def of_kernel(plan, lab, kernel, load, seed):
     for model, cell in measured.items():
         say(f"{kernel}, {load}, seed {seed}: from {model}")
         try:
-            by_model[model] = prediction(plan, lab, cell)
+            by_model[model] = prediction(plan, lab, [Path(cell["run"]).name])
         except SystemExit as failure:
             failed.append(f"predicted from {model}: {predicting.complaint(str(failure))}")
     return by_model, failed
@@ -94,6 +94,30 @@ def results(plan, lab):
     return [(*which, found[which]) for which in in_order if which in found], missing
 
 
+def from_other_seeds(plan, lab, found):
+    """For each kernel, load and seed: what the cells of all other seeds predict together, by the model that ran; and what
+    is missing. That takes three seeds."""
+    together, missing = [], []
+    for kernel, load, left_out, _ in found:
+        by_model = {}
+        others = [of for *which, seed, of in found if which == [kernel, load] and seed != left_out]
+        for model in predicting.MODELS if len(others) > 1 else ():
+            cells = [of[model]["cells"][0]["key"] for of in others if model in of]
+            if len(cells) < 2:
+                continue
+            say(f"{kernel}, {load}: from {model}, {len(cells)} seeds other than {left_out}")
+            try:
+                by_model[model] = prediction(plan, lab, cells)
+            except SystemExit as failure:
+                missing.append(f"- {kernel}, {load}, all seeds but {left_out}: predicted from {model}: {predicting.complaint(str(failure))}")
+            except KeyboardInterrupt:
+                say("ended; the same command goes on here")
+                return together, [*missing, f"- {kernel}, {load}, all seeds but {left_out}, and what comes after them: ended before"]
+        if by_model:
+            together.append((kernel, load, left_out, by_model))
+    return together, missing
+
+
 def page(plan):
     with_guests = Path(plan.keep)
     with_guests.mkdir(parents=True, exist_ok=True)
@@ -106,7 +130,10 @@ def page(plan):
     basis = f"{datetime.date.today()}, `make score-predict`: cells of {plan.samples:,} wakeups, one each {plan.interval}, {seeds}; virtual time. {lab.basis()}."
     counts = ", ".join(f"{count} {name}" for name, count in predicting.verdicts(pairs).items() if count)
     parts = [basis, predicting.summary(pairs), f"The measured maximum, where another model was predicted: {counts}.", predicting.widths(pairs)]
-    if (across := predicting.seen_by_none(predicting.across_seeds(found))) is not None:
+    together, missing_together = from_other_seeds(plan, lab, found)
+    missing += missing_together
+    beside = predicting.beside_other_seeds(together, found)
+    if (across := predicting.seen_by_none(predicting.across_seeds(found), beside)) is not None:
         parts.append(across)
     if (over_seeds := predicting.over_seeds(pairs)) is not None:
         parts.append("Medians over the seeds, with the least and the largest:\n\n" + over_seeds)

@@ -33,7 +33,7 @@ def pair(reach="whole", source="none", target="full", of=None, said=None, seed=1
 
 def prediction(recorded, said, **models):
     of = [{"model": model, "reach": reach, "as_recorded": figures} for model, (reach, figures) in models.items()]
-    return {"recorded": recorded, "measured": said, "models": of}
+    return {"recorded": recorded, "cells": [{"key": recorded * 4, "measured": said}], "models": of}
 
 
 class Complaints(unittest.TestCase):
@@ -70,8 +70,20 @@ class Pairs(unittest.TestCase):
         self.assertIn(("find", 1, "full", "none", 65_000), told)
         self.assertIn(("find", 2, "none", "full", 55_001), told)
         lines = predicting.seen_by_none(found).splitlines()
-        self.assertEqual(lines[2:], ["| all other models | 4 | 4 of 4 | 4 of 4 | 2 of 4 |", "| the same model | 4 | 4 of 4 | 4 of 4 | 2 of 4 |"])
+        rows = [
+            "| from one seed, other models | 4 | 4 of 4 | 4 of 4 | 2 of 4 | 0 % | 0 % | 40 % |",
+            "| from one seed, the same model | 4 | 4 of 4 | 4 of 4 | 2 of 4 | 0 % | 0 % | 40 % |",
+        ]
+        self.assertEqual(lines[2:], rows)
         self.assertIsNone(predicting.seen_by_none(predicting.across_seeds(several[:1])))
+        # The cells of the second seed, predicted from others together.
+        all_others = prediction("none", None, none=("whole", latencies()), full=("whole", latencies(largest=(1, 2, 65_001))))
+        beside = predicting.beside_other_seeds([("6.1-cloud", "find", 2, {"none": all_others})], several)
+        told = [(one.seed, one.source, one.target, one.measured["max_ns"], one.verdict()) for one in beside]
+        self.assertEqual(told, [(2, "none", "none", 65_000, "above"), (2, "none", "full", 65_001, "yes")])
+        rows = predicting.seen_by_none(found, beside).splitlines()[4:]
+        self.assertEqual([row.split(" | ")[:5] for row in rows][0], ["| from all others together, other models", "1", "1 of 1", "1 of 1", "1 of 1"])
+        self.assertEqual([row.split(" | ")[4] for row in rows], ["1 of 1", "0 of 1"])
 
     def test_what_is_not_predicted_is_no_pair(self):
         by_model = {"full": prediction("full", measured(), full=("other-kernel", None))}
@@ -253,6 +265,31 @@ class Runs(unittest.TestCase):
         self.assertEqual([(kernel, load, list(of)) for kernel, load, _seed, of in found], [("6.1-cloud", "find", ["none", "full"])])
         ended = [f"- {which}: ended before" for which in ("other, find", "6.1-cloud, launch", "other, launch")]
         self.assertEqual(missing, ["- 6.1-cloud, find: voluntary: it hung", *ended])
+
+    def test_each_seed_is_predicted_from_all_others_together(self):
+        cells = lambda seed: {model: {"cells": [{"key": f"{model}{seed}"}]} for model in ("none", "full") if (model, seed) != ("full", 2)}
+        found = [("6.1-cloud", "find", seed, cells(seed)) for seed in (1, 2, 3)] + [("6.1-cloud", "launch", seed, cells(seed)) for seed in (1, 2)]
+        lab = mock.Mock(binary="wakescope", folder=Path("/"))
+        asked = []
+
+        def execute(command, *_):
+            asked.append(command[2:-1])
+            if asked[-1] == ["none1", "none2"]:
+                raise SystemExit("bench: wakescope: cannot look into it")
+            return mock.Mock(output="{}")
+
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(score_predict, "execute", side_effect=execute),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            plan = score_predict.arguments(["--keep", folder])
+            plan.program = "0123"
+            together, missing = score_predict.from_other_seeds(plan, lab, found)
+        # Of `full` the second seed has no cell: one cell is left beside the first and the third.
+        self.assertEqual(asked, [["none2", "none3"], ["none1", "none3"], ["full1", "full3"], ["none1", "none2"]])
+        self.assertEqual([(load, seed, list(of)) for _kernel, load, seed, of in together], [("find", 1, ["none"]), ("find", 2, ["none", "full"])])
+        self.assertEqual(missing, ["- 6.1-cloud, find, all seeds but 3: predicted from none: cannot look into it"])
 
     def test_each_seed_is_a_lab_of_its_own(self):
         said = lambda model: mock.Mock(output=json.dumps({"recorded": model}))

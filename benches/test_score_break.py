@@ -13,7 +13,8 @@ def prediction(said, replayed, broken):
         {"model": "none", "as_recorded": latencies(p50=2), "broken": broken},
     ]
     steps = [{"functions": ["dput"], "before_ns": 329_000, "after_ns": 18_000}, {"functions": ["f", "g"], "before_ns": 18_000, "after_ns": 9_000}]
-    return {"recorded": "none", "measured": said, "replayed": replayed, "models": models, "next": {"steps": steps}}
+    cells = [{"measured": said, "replayed": replayed}]
+    return {"recorded": "none", "cells": cells, "models": models, "next": {"steps": steps}}
 
 
 class Table(unittest.TestCase):

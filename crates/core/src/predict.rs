@@ -9,36 +9,20 @@ use crate::unknown::{Unknown, keep_unknown};
 /// What a record of these says it is.
 pub const SCHEMA: &str = "wakescope.predict/1";
 
-/// What a cell of the lab would have measured. All times are virtual.
+/// What other cells of the lab would measure than those that it was made from. All times are virtual.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Prediction {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The key of the cell, whose result this run repeated to the bit.
-    pub cell: String,
-    /// What the cell is called: its kernel, preemption model, load and seed.
-    pub label: String,
+    /// The cells that it was made from: one at least. They differ in nothing but their seeds.
+    pub cells: Vec<Cell>,
     /// The model that ran.
     pub recorded: Model,
-    /// How long the replayed time is, ns.
-    pub window_ns: u64,
     /// The time between two wakeups of the grid, ns.
     pub interval_ns: u64,
-    /// Phases of the grid that were replayed.
+    /// Phases of the grid that were replayed, of each cell.
     pub phases: u32,
-    /// Wakeups of a phase: the median over the phases.
-    pub wakeups: u64,
-    /// How long a wakeup takes that nothing holds up.
-    pub path: Path,
-    /// What the cell measured.
-    pub measured: Measured,
-    /// What the replay of the model that ran gives for the cell's own wakeups.
-    pub replayed: Measured,
-    /// Where replays of the model that ran do not come to what was measured: what they say of other models, and of
-    /// sections broken up, can be off by as much.
-    #[serde(default)]
-    pub not_repeated: Vec<NotRepeated>,
     /// Functions that were broken, as asked for.
     #[serde(default)]
     pub breaks: Vec<Break>,
@@ -62,6 +46,31 @@ impl Prediction {
         // Maps have string keys and numbers are finite: there is nothing that could fail.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
+}
+
+/// A cell that predictions were made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Its key. This run repeated its result to the bit.
+    pub key: String,
+    /// What it is called: its kernel, preemption model, load and seed.
+    pub label: String,
+    /// Its seed.
+    pub seed: u64,
+    /// How long the replayed time is, ns.
+    pub window_ns: u64,
+    /// How many wakeups it had.
+    pub wakeups: u64,
+    /// How long a wakeup takes that nothing holds up.
+    pub path: Path,
+    /// What it measured.
+    pub measured: Measured,
+    /// What the replay of the model that ran gives for its own wakeups.
+    pub replayed: Measured,
+    /// Where replays of the model that ran do not come to what was measured: what they say of other models, and of
+    /// sections broken up, can be off by as much.
+    #[serde(default)]
+    pub not_repeated: Vec<NotRepeated>,
 }
 
 /// From the interrupt to the probe's reading of the clock, without what holds it up in between.
@@ -166,7 +175,7 @@ pub struct Break {
     pub function: String,
     /// The longest time that it keeps the CPU, ns.
     pub every_ns: u64,
-    /// Its sections in the replayed time that are longer than that.
+    /// Its sections in the replayed time that are longer than that, of all cells.
     pub sections: u64,
 }
 
@@ -212,12 +221,12 @@ pub struct Latencies {
     pub p999: Option<Range>,
     /// The latest.
     pub max: Option<Range>,
-    /// The latest of all that could be due at any moment of the replayed time.
+    /// The latest of all that could be due at any moment of the replayed time, in any cell.
     pub longest_ns: u64,
 }
 
-/// A figure of the cells that one may run, which differ in the phase of their timer and in what they meet by chance: of
-/// ten of them, nine are meant to measure it from [`Self::low_ns`] to [`Self::high_ns`].
+/// A figure of the cells that one may run, which differ in the phase of their timer, in their course and in what they
+/// meet by chance: of ten of them, nine are meant to measure it from [`Self::low_ns`] to [`Self::high_ns`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The median over the phases, ns.

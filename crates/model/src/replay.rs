@@ -5,6 +5,7 @@
 //! been given up. What other rules would have changed besides, the order of tasks, the size of
 //! batches, is not known, and is left as it was.
 
+mod cell;
 mod cut;
 pub mod edges;
 mod grid;
@@ -21,7 +22,7 @@ use std::collections::HashMap;
 pub use cut::{Breaks, Cut, Section, cuts};
 pub use grid::{Figures, Grid};
 pub use interrupts::Interrupt;
-pub use rank::{Latest, Mention, Recorded, Step};
+pub use rank::{Latest, Mention, Recorded, Step, ranking};
 
 use crate::rules::Rules;
 

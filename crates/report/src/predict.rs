@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use wakescope_core::predict::{
-    Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
+    Cell, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
 };
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -22,7 +22,7 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.strong(&wrapped(&headline(prediction), WIDTH, "")));
     let _ = write!(out, "\n{}", table(prediction, style));
-    if let Some(warning) = not_repeated(prediction) {
+    for warning in prediction.cells.iter().filter_map(|cell| not_repeated(prediction, cell)) {
         let _ = writeln!(out, " {}", style.strong(&wrapped(&warning, WIDTH - 3, "   ")));
     }
     for note in notes(prediction) {
@@ -32,20 +32,35 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
         let _ = write!(out, "\n{}", steps(ranking, style));
     }
     let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis(prediction), WIDTH - 1, " ")));
-    for limit in LIMITS {
-        let _ = writeln!(out, " {}", style.faint(&wrapped(limit, WIDTH - 1, " ")));
+    for limit in limits(prediction.cells.len()) {
+        let _ = writeln!(out, " {}", style.faint(&wrapped(&limit, WIDTH - 1, " ")));
     }
     out
 }
 
-/// What no replay knows.
-const LIMITS: [&str; 3] = [
-    "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
-     another order, and batches have other sizes: both are left as they were recorded.",
-    "Of ten cells nine are meant to lie in a range. It is drawn from this one course: a longer section that only \
-     another boot, seed or model has is not in it. A cell of the predicted model is the test.",
-    "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not.",
-];
+/// What no replay of so many courses knows.
+fn limits(courses: usize) -> [String; 3] {
+    let drawn_from = match courses {
+        1 => "this one course".into(),
+        _ => format!("these {courses} courses"),
+    };
+    [
+        "A replay changes only when the CPU is given up. Under another model, tasks would also come in \
+         another order, and batches have other sizes: both are left as they were recorded."
+            .into(),
+        format!(
+            "Of ten cells nine are meant to lie in a range. It is drawn from {drawn_from}: a longer section that \
+             only another boot, seed or model has is not in it. A cell of the predicted model is the test."
+        ),
+        "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not."
+            .into(),
+    ]
+}
+
+/// `, seed 2` where there are several cells, which differ in nothing else.
+fn which(prediction: &Prediction, cell: &Cell) -> String {
+    if prediction.cells.len() > 1 { format!(", seed {}", cell.seed) } else { String::new() }
+}
 
 /// `Predicted largest wakeup latency, in virtual time: none 3.90 ms, full 498 µs.`
 fn headline(prediction: &Prediction) -> String {
@@ -57,7 +72,7 @@ fn headline(prediction: &Prediction) -> String {
     let parts: Vec<String> = prediction.models.iter().filter_map(part).collect();
     let broken = if has_breaks(prediction) { " with what is broken up" } else { "" };
     match parts.is_empty() {
-        true => "Nothing can be predicted from this cell.".into(),
+        true => "Nothing can be predicted.".into(),
         false => format!(
             "Predicted largest wakeup latency{broken}, in virtual time: {}.",
             parts.join(", ")
@@ -80,11 +95,16 @@ fn sign(reach: Reach) -> &'static str {
 fn table(prediction: &Prediction, style: Style) -> String {
     let head = ["", "p50", "p99", "p99.9", "max", "of any phase"].map(String::from).to_vec();
     let model = prediction.recorded;
-    let mut rows = vec![
-        head,
-        figures(format!("{model}, measured"), &prediction.measured),
-        figures(format!("{model}, replayed"), &prediction.replayed),
-    ];
+    let mut rows = vec![head];
+    for cell in &prediction.cells {
+        // All cells ran the same model; with it and a seed, names would be too long for a line.
+        let name = |what: &str| match prediction.cells.len() {
+            1 => format!("{model}, {what}"),
+            _ => format!("{what}{}", which(prediction, cell)),
+        };
+        rows.push(figures(name("measured"), &cell.measured));
+        rows.push(figures(name("replayed"), &cell.replayed));
+    }
     for predicted in &prediction.models {
         let name = predicted.model.to_string();
         match &predicted.as_recorded {
@@ -146,7 +166,7 @@ fn with_range(range: Range) -> String {
 
 /// `The replay does not repeat what was measured: under full, which ran, max is to be 16.9 µs–66.1 µs, and 12.8 µs
 /// for the cell's own wakeups, but 12.7 µs was measured. …`
-fn not_repeated(prediction: &Prediction) -> Option<String> {
+fn not_repeated(prediction: &Prediction, cell: &Cell) -> Option<String> {
     let part = |one: &NotRepeated| {
         let [low, high, measured] = [one.low_ns, one.high_ns, one.measured_ns].map(SpanNs);
         let own = one.replayed_ns.map_or_else(String::new, |ns| {
@@ -154,13 +174,14 @@ fn not_repeated(prediction: &Prediction) -> Option<String> {
         });
         format!("{} is to be {low}–{high}{own}, but {measured} was measured", one.figure)
     };
-    let parts: Vec<String> = prediction.not_repeated.iter().map(part).collect();
+    let parts: Vec<String> = cell.not_repeated.iter().map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "The replay does not repeat what was measured: under {}, which ran, {}. Not all code that lets go \
+            "The replay does not repeat what was measured: under {}, which ran{}, {}. Not all code that lets go \
              early is seen, and the wakeups of a cell may all meet the tick, or never. Figures of other models, and \
              of what is broken up, can be off by as much.",
             prediction.recorded,
+            which(prediction, cell),
             parts.join("; ")
         )
     })
@@ -237,23 +258,37 @@ fn steps(ranking: &Ranking, style: Style) -> String {
     out
 }
 
+/// `6.1-cloud full file-move seed 1, 500 ms of virtual time, replayed for 1,000 wakeups every 500 µs in 256 phases: …`
 fn basis(prediction: &Prediction) -> String {
-    let path = &prediction.path;
-    let path = format!(
-        "Nothing held up, a wakeup takes {} ({} to {}, {} of the probe's).",
-        SpanNs(path.median_ns),
-        SpanNs(path.min_ns),
-        SpanNs(path.max_ns),
-        counted(path.wakeups, "wakeup"),
-    );
+    let course = |cell: &Cell| {
+        format!(
+            "{}, {} of virtual time, replayed for {}",
+            clean(&cell.label, 200),
+            SpanNs(cell.window_ns),
+            counted(cell.wakeups, "wakeup"),
+        )
+    };
+    let way = |cell: &Cell| {
+        let path = &cell.path;
+        format!(
+            "{} ({} to {}, {} of the probe's{})",
+            SpanNs(path.median_ns),
+            SpanNs(path.min_ns),
+            SpanNs(path.max_ns),
+            counted(path.wakeups, "wakeup"),
+            which(prediction, cell),
+        )
+    };
+    let cells = &prediction.cells;
+    let courses: Vec<String> = cells.iter().map(course).collect();
+    let ways: Vec<String> = cells.iter().map(way).collect();
     format!(
-        "{}, {} of virtual time, replayed for {} wakeups every {} in {} phases: their median, and in \
-         parentheses what nine of ten cells are meant to measure. {path}",
-        clean(&prediction.label, 200),
-        SpanNs(prediction.window_ns),
-        grouped(prediction.wakeups),
+        "{}; one each {} in {} phases: their median, and in parentheses what nine of ten cells are meant to measure. \
+         Nothing held up, a wakeup takes {}.",
+        courses.join("; "),
         SpanNs(prediction.interval_ns),
         grouped(prediction.phases.into()),
+        ways.join("; "),
     )
 }
 
@@ -275,14 +310,11 @@ mod tests {
         })
     }
 
-    fn prediction() -> Prediction {
-        let of = |model, reach, as_recorded| Predicted { model, reach, as_recorded, broken: None };
-        Prediction {
-            label: "6.1-cloud full file-move seed 1".into(),
-            recorded: Model::Full,
+    fn cell(seed: u64) -> Cell {
+        Cell {
+            label: format!("6.1-cloud full file-move seed {seed}"),
+            seed,
             window_ns: 500_000_000,
-            interval_ns: 500_000,
-            phases: 256,
             wakeups: 1_000,
             path: Path { wakeups: 990, min_ns: 3_000, median_ns: 3_500, max_ns: 9_000 },
             measured: Measured {
@@ -290,6 +322,17 @@ mod tests {
                 max_ns: Some(498_000),
                 ..Measured::default()
             },
+            ..Cell::default()
+        }
+    }
+
+    fn prediction() -> Prediction {
+        let of = |model, reach, as_recorded| Predicted { model, reach, as_recorded, broken: None };
+        Prediction {
+            cells: vec![cell(1)],
+            recorded: Model::Full,
+            interval_ns: 500_000,
+            phases: 256,
             models: vec![
                 of(Model::None, Reach::AtMost, latencies(3_900_000)),
                 of(Model::Full, Reach::Whole, latencies(400_000)),
@@ -351,8 +394,8 @@ mod tests {
     #[test]
     fn what_the_replay_does_not_repeat_is_said_before_all_else() {
         let mut prediction = prediction();
-        assert_eq!(not_repeated(&prediction), None);
-        prediction.not_repeated = vec![NotRepeated {
+        assert_eq!(not_repeated(&prediction, &prediction.cells[0]), None);
+        prediction.cells[0].not_repeated = vec![NotRepeated {
             figure: Figure::Max,
             measured_ns: 12_700,
             replayed_ns: Some(12_800),
@@ -364,9 +407,32 @@ mod tests {
                        and 12.8 µs for the cell's own wakeups, but 12.7 µs was measured.";
         assert!(told.replace("\n   ", " ").contains(warning), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= WIDTH), "{told}");
-        prediction.not_repeated[0].replayed_ns = None;
+        prediction.cells[0].not_repeated[0].replayed_ns = None;
         let text = text(&prediction, Style::default());
         assert!(text.replace("\n   ", " ").contains("66.1 µs, but 12.7 µs"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn several_cells_are_told_apart_by_their_seeds() {
+        let mut prediction = prediction();
+        prediction.cells.push(cell(4));
+        prediction.cells[1].not_repeated =
+            vec![NotRepeated { measured_ns: 9, ..NotRepeated::default() }];
+        let text = text(&prediction, Style::default());
+        for part in [
+            " measured, seed 1 ",
+            " replayed, seed 4 ",
+            "under full, which ran, seed 4, max is to be",
+            "seed 1, 500 ms of virtual time, replayed for 1,000 wakeups; 6.1-cloud full file-move seed 4, 500 ms",
+            "990 wakeups of the probe's, seed 4)",
+            "drawn from these 2 courses:",
+        ] {
+            assert!(
+                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
+                "{part}: {text}"
+            );
+        }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 

@@ -1,12 +1,13 @@
 //! `wakescope predict`
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::scope::{Detail, Seen};
-use wakescope_model::replay::predict::{Question, Unpredictable, predict};
+use wakescope_model::replay::predict::{CannotPredict, Cell, Question, Unpredictable, predict};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
@@ -22,20 +23,23 @@ use crate::{Failure, Outcome, output};
 /// every change of what the CPU is at, and replays that under the rules of each model: how late would a
 /// wakeup be that is due at any moment? Nothing is shown unless the guest's result is the stored one, to
 /// the bit. What a replay cannot know is said. For x86-64 guests with one CPU.
+/// From several cells that differ in their seeds only, it makes one prediction: its ranges have what any of
+/// their courses had.
 /// Exit codes: 0 done; 2 an error.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope lab run --kernel 6.1-cloud --preempt none --load file-move --seeds 1 --json
   wakescope predict 3f6ef534
+  wakescope predict 3f6ef534 90c1e2ab 7d02aa31
   wakescope predict 3f6ef534 --break free_pcppages_bulk=100us
   wakescope predict 3f6ef534 --limit-sections 500us
   wakescope predict 3f6ef534 -o prediction.json")]
 pub(crate) struct PredictArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
-    /// folder in the lab's cache
-    #[arg(value_name = "CELL")]
-    cell: PathBuf,
+    /// folder in the lab's cache. Up to 16, which differ in their seeds only
+    #[arg(value_name = "CELL", required = true, num_args = 1..)]
+    cells: Vec<PathBuf>,
 
     /// As if a function let go of the CPU after this time: where its sections with interrupts or
     /// preemption off last longer, and where it could ask whether somebody else is to run
@@ -88,6 +92,9 @@ enum Format {
 /// What the endings of files say.
 const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
 
+/// What a cell takes of memory may be as much as the plugin may write, so there is an end to them.
+const MOST_CELLS: usize = 16;
+
 /// Single sections are not listed.
 const DETAIL: Detail =
     Detail { above_ns: u64::MAX, functions: false, edges: true, episodes: 0, locks: false };
@@ -96,23 +103,29 @@ const DETAIL: Detail =
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
     let format = format_for(args.output.as_deref(), asked, Format::Text, ENDINGS)?;
-    let Seen { scope, edges, run, arch, .. } = look(&args.cell, &args.again, DETAIL)?;
-    if arch != Arch::Amd64 {
-        let message = format!("cannot predict from {}: it is a cell of {arch}", scope.label);
-        return Err(Failure::new(clean(&message, 400))
-            .because("where kernels look whether to give up the CPU is known for x86-64 only")
-            .try_this("run the lab for x86-64: --arch amd64")
-            .try_this("or look at its sections: wakescope scope CELL"));
+    if args.cells.len() > MOST_CELLS {
+        let message = format!("{} cells are too many to predict from", args.cells.len());
+        return Err(Failure::new(message).try_this(format!("give {MOST_CELLS} at most")));
     }
+    let seen = args.cells.iter().map(|cell| seen(cell, &args.again));
+    let seen: Vec<Seen> = seen.collect::<Result<_, _>>()?;
     let question = Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),
         every_ns: args.every.0,
     };
-    let edges = edges.unwrap_or_default();
-    let mut prediction =
-        predict(&edges, &run, &question).map_err(|e| failure(&e, &edges, &scope.label))?;
-    (prediction.cell, prediction.label) = (scope.cell, scope.label);
+    let nothing = Edges::default();
+    let cell = |seen| {
+        let Seen { scope, edges, run, .. }: &Seen = seen;
+        Cell {
+            key: &scope.cell,
+            label: &scope.label,
+            edges: edges.as_ref().unwrap_or(&nothing),
+            run,
+        }
+    };
+    let cells: Vec<Cell<'_>> = seen.iter().map(cell).collect();
+    let prediction = predict(&cells, &question).map_err(|e| failure(&e, &cells))?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
         Format::Json => prediction.to_json(),
@@ -122,10 +135,23 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn failure(e: &Unpredictable, edges: &Edges, label: &str) -> Failure {
-    let message = format!("cannot predict from {label}: {e}");
-    let failure = Failure::new(clean(&message, 400));
-    match e {
+/// Runs a cell once more.
+fn seen(cell: &Path, again: &AgainArgs) -> Result<Seen, Failure> {
+    let seen = look(cell, again, DETAIL)?;
+    if seen.arch == Arch::Amd64 {
+        return Ok(seen);
+    }
+    let message =
+        format!("cannot predict from {}: it is a cell of {}", seen.scope.label, seen.arch);
+    Err(Failure::new(clean(&message, 400))
+        .because("where kernels look whether to give up the CPU is known for x86-64 only")
+        .try_this("run the lab for x86-64: --arch amd64")
+        .try_this("or look at its sections: wakescope scope CELL"))
+}
+
+fn failure(e: &CannotPredict, cells: &[Cell<'_>]) -> Failure {
+    let failure = Failure::new(clean(&e.to_string(), 400));
+    match &e.why {
         Unpredictable::Policy(_) => {
             failure.try_this("run the lab with a real-time probe: --policy fifo")
         }
@@ -133,8 +159,9 @@ fn failure(e: &Unpredictable, edges: &Edges, label: &str) -> Failure {
             .try_this("give the kernel's configuration: wakescope lab run --config FILE")
             .try_this("or look at its sections: wakescope scope CELL"),
         Unpredictable::Function(name) => {
-            let near = edges.functions.iter().filter(|known| known.contains(name.as_str()));
-            let near: Vec<String> = near.take(6).map(|known| clean(known, 80)).collect();
+            let known = cells.iter().flat_map(|cell| &cell.edges.functions);
+            let near: BTreeSet<_> = known.filter(|known| known.contains(name.as_str())).collect();
+            let near: Vec<String> = near.into_iter().take(6).map(|near| clean(near, 80)).collect();
             let failure = match near.is_empty() {
                 true => failure,
                 false => failure.because(format!("similar names: {}", near.join(", "))),
@@ -145,6 +172,10 @@ fn failure(e: &Unpredictable, edges: &Edges, label: &str) -> Failure {
             .because("how long a wakeup takes that nothing holds up is taken from them")
             .try_this("look at its latest wakeups: wakescope scope CELL")
             .try_this("or predict from a cell of another kernel"),
+        Unpredictable::Differs { .. } => failure
+            .try_this("predict from each of them by itself")
+            .try_this("or run the lab with several seeds: --seeds 1,2,3"),
+        Unpredictable::Twice => failure.because("a course that is given twice would count twice"),
         Unpredictable::Nothing => failure.try_this("look at its sections: wakescope scope CELL"),
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use wakescope_core::predict::{
-    Break, Figure, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking,
-    Reach, SCHEMA, Step,
+    Break, Cell, Figure, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range,
+    Ranking, Reach, SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
 
@@ -23,23 +23,36 @@ fn full() -> Prediction {
     let break_of = |name: &str| Break { function: name.into(), every_ns: 1_000, sections: 3 };
     Prediction {
         schema: SCHEMA.into(),
-        cell: "0a".repeat(32),
-        label: "6.1-cloud none find seed 1".into(),
+        cells: vec![Cell {
+            key: "0a".repeat(32),
+            label: "6.1-cloud none find seed 1".into(),
+            seed: 1,
+            window_ns: 500_000_000,
+            wakeups: 1_000,
+            path: Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 },
+            measured: Measured {
+                p50_ns: Some(1),
+                p99_ns: Some(2),
+                p999_ns: Some(3),
+                max_ns: Some(4),
+            },
+            replayed: Measured {
+                p50_ns: Some(1),
+                p99_ns: Some(2),
+                p999_ns: Some(9),
+                max_ns: Some(9),
+            },
+            not_repeated: vec![NotRepeated {
+                figure: Figure::P999,
+                measured_ns: 4,
+                replayed_ns: Some(9),
+                low_ns: 5,
+                high_ns: 9,
+            }],
+        }],
         recorded: Model::None,
-        window_ns: 500_000_000,
         interval_ns: 500_000,
         phases: 256,
-        wakeups: 1_000,
-        path: Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 },
-        measured: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(3), max_ns: Some(4) },
-        replayed: Measured { p50_ns: Some(1), p99_ns: Some(2), p999_ns: Some(9), max_ns: Some(9) },
-        not_repeated: vec![NotRepeated {
-            figure: Figure::P999,
-            measured_ns: 4,
-            replayed_ns: Some(9),
-            low_ns: 5,
-            high_ns: 9,
-        }],
         breaks: vec![break_of("free_pages")],
         limit_sections_ns: Some(500_000),
         models: vec![
@@ -75,7 +88,7 @@ fn a_prediction_fits_the_schema() {
     (least.next, least.limit_sections_ns) = (None, None);
     least.models[0].as_recorded.as_mut().unwrap().p999 = None;
     (least.models[1].as_recorded, least.models[1].broken) = (None, None);
-    least.measured = Measured::default();
+    least.cells[0].measured = Measured::default();
     assert_documented(&least);
 }
 

@@ -1,29 +1,20 @@
-//! What a cell of the lab would have measured under other rules, with what is broken up.
+//! What cells of the lab would have measured under other rules, with what is broken up.
+
+use std::collections::BTreeSet;
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{
-    Break, Latencies, Measured, NotRepeated, Path, Predicted, Prediction, Range, Ranking, Reach,
-    SCHEMA, Step,
+    Break, Cell as CellOf, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking,
+    Reach, SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_core::scope::edges::Edges;
 
+use super::cell::{PHASES, Replay, Sample};
 use super::edges::{Probe, Seen};
-use super::interrupts::interrupted;
-use super::own::{Way, arrivals, ways};
-use super::resample::Resampler;
-use super::{Breaks, Figures, Grid, Interrupt, Recorded, Wait, Waited};
+use super::{Breaks, Figures, Latest, Section, ranking};
 use crate::rules::Rules;
-
-/// Phases of the grid that are replayed.
-const PHASES: u32 = 256;
-
-/// How often each phase is drawn anew.
-const DRAWS: usize = 4;
-
-/// What the draws begin with: each prediction of a cell is the same.
-const SEED: u64 = 1;
 
 /// How far the replay of the wakeups that a cell measured was off from that, at most, in percent: what is meant to be
 /// within a range may be that far outside. (Of 48 cells of five kernels, p99, p99.9 and the maximum.)
@@ -31,6 +22,9 @@ const ERROR_PERCENT: u64 = 1;
 
 /// Steps of a ranking.
 const STEPS: usize = 3;
+
+/// Models, in the order in which they are told.
+const MODELS: [Model; 5] = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +35,16 @@ pub struct Question {
     pub limit_sections_ns: Option<u64>,
     /// How long what the ranking proposes keeps the CPU at most, ns.
     pub every_ns: u64,
+}
+
+/// From which cell nothing can be predicted, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot predict from {label}: {why}")]
+pub struct CannotPredict {
+    /// What the cell is called.
+    pub label: String,
+    /// Why.
+    pub why: Unpredictable,
 }
 
 /// Why nothing can be predicted.
@@ -57,6 +61,19 @@ pub enum Unpredictable {
     /// No such function was seen.
     #[error("no section or switch of {0} was seen, so it cannot be broken up")]
     Function(String),
+    /// It is no other course of what the first one is.
+    #[error(
+        "its {what} is not that of {first}; cells that are predicted from together may differ in their seeds only"
+    )]
+    Differs {
+        /// What it has otherwise.
+        what: &'static str,
+        /// What the first one is called.
+        first: String,
+    },
+    /// It would count twice.
+    #[error("it is given twice")]
+    Twice,
     /// There is nothing to replay.
     #[error("the emulator saw nothing of the time in which the cell measured")]
     Nothing,
@@ -82,18 +99,36 @@ fn rules(model: Model) -> Option<Rules> {
     })
 }
 
-/// How far the prediction of `model` goes from what was seen of a kernel that ran `recorded`.
-fn reach(recorded: Model, model: Model, seen: &Seen) -> Reach {
+/// Which places were seen at which a kernel asks whether somebody else is to run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asks {
+    /// Whether one was, in any cell.
+    seen: bool,
+    /// Whether all of them are known, under any model.
+    all_known: bool,
+}
+
+impl Asks {
+    fn of(seen: &[Seen]) -> Self {
+        Self {
+            seen: seen.iter().any(|seen| seen.asks),
+            all_known: seen.iter().all(|seen| seen.knows_asks),
+        }
+    }
+}
+
+/// How far the prediction of `model` goes from a kernel that ran `recorded`.
+fn reach(recorded: Model, model: Model, asks: Asks) -> Reach {
     use Model::{Full, Lazy, None, Rt, Voluntary};
     match (recorded, model) {
         (Rt, Rt) => Reach::Whole,
         (Rt, _) => Reach::OtherKernel,
         (_, Rt) => Reach::SpinLocks,
         (_, Full | Lazy) => Reach::Whole,
-        _ if seen.knows_asks => Reach::Whole,
+        _ if asks.all_known => Reach::Whole,
         // Kernels that preempt do not ask, or nobody sees it.
         (Full | Lazy, None | Voluntary) => Reach::AtMost,
-        (None | Voluntary, None | Voluntary) if !seen.asks => Reach::AtMost,
+        (None | Voluntary, None | Voluntary) if !asks.seen => Reach::AtMost,
         // Only voluntary asks wherever it might sleep, too.
         (None, Voluntary) => Reach::AtMost,
         (Voluntary, None) => Reach::AtLeast,
@@ -101,83 +136,149 @@ fn reach(recorded: Model, model: Model, seen: &Seen) -> Reach {
     }
 }
 
-/// Replays what was seen of a cell's run.
+/// A cell of the lab.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// What it is called.
+    pub label: &'a str,
+    /// What the emulator saw of its run.
+    pub edges: &'a Edges,
+    /// What it measured.
+    pub run: &'a Run,
+}
+
+/// Replays what was seen of cells that differ in nothing but their seeds.
 ///
 /// # Errors
-/// If nothing can be predicted of it.
-pub fn predict(edges: &Edges, run: &Run, question: &Question) -> Result<Prediction, Unpredictable> {
-    let priority = run.plan.priority.filter(|_| run.plan.policy.has_priority());
-    let prio = match (run.plan.policy.to_string().as_str(), priority) {
+/// If nothing can be predicted of one of them, or they differ in more.
+pub fn predict(cells: &[Cell<'_>], question: &Question) -> Result<Prediction, CannotPredict> {
+    let Some(first) = cells.first() else {
+        return Err(CannotPredict { label: "no cell".into(), why: Unpredictable::Nothing });
+    };
+    let of = |cell: &Cell<'_>| {
+        let label = cell.label.to_string();
+        move |why| CannotPredict { label, why }
+    };
+    let recorded = first.run.host.preemption.model;
+    let own_rules = rules(recorded).ok_or(Unpredictable::Model).map_err(of(first))?;
+    let mut seen = Vec::new();
+    for (place, cell) in cells.iter().enumerate() {
+        is_one_more(cell, &cells[..place]).map_err(of(cell))?;
+        seen.push(seen_of(cell, &own_rules).map_err(of(cell))?);
+    }
+    let replay = |(cell, seen)| Course::of(cell, seen, &own_rules).map_err(of(cell));
+    let all = cells.iter().zip(&seen).map(replay).collect::<Result<_, _>>()?;
+    let courses = Courses { all, recorded, own_rules, asks: Asks::of(&seen) };
+    courses.predict(question).map_err(of(first))
+}
+
+/// Whether a cell differs from the first of others in its seed, and in nothing else.
+fn is_one_more(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), Unpredictable> {
+    let Some(first) = others.first() else { return Ok(()) };
+    if others.iter().any(|other| other.key == cell.key) {
+        return Err(Unpredictable::Twice);
+    }
+    let (one, other) = (first.run, cell.run);
+    let kernel = |run: &Run| (run.host.release.clone(), run.host.version.clone());
+    let differences = [
+        ("kernel", kernel(one) != kernel(other)),
+        ("preemption model", one.host.preemption.model != other.host.preemption.model),
+        ("load", one.plan.load != other.plan.load),
+        ("plan", one.plan != other.plan),
+        // It takes time of each wakeup.
+        ("tracer", one.explanation.is_some() != other.explanation.is_some()),
+    ];
+    match differences.into_iter().find(|(_, is_other)| *is_other) {
+        Some((what, _)) => Err(Unpredictable::Differs { what, first: first.label.into() }),
+        None => Ok(()),
+    }
+}
+
+fn seen_of(cell: &Cell<'_>, own_rules: &Rules) -> Result<Seen, Unpredictable> {
+    let plan = &cell.run.plan;
+    let priority = plan.priority.filter(|_| plan.policy.has_priority());
+    let prio = match (plan.policy.to_string().as_str(), priority) {
         ("deadline", _) => -1,
         (_, Some(priority)) => 99 - i32::from(priority),
         (policy, None) => return Err(Unpredictable::Policy(policy.into())),
     };
-    let recorded = run.host.preemption.model;
-    let own_rules = rules(recorded).ok_or(Unpredictable::Model)?;
-    if edges.edges.is_empty() {
+    if cell.edges.edges.is_empty() {
         return Err(Unpredictable::Nothing);
     }
-    let seen = Seen::of(edges, Probe { prio }, own_rules.preempt_enable_schedules);
-    let breaks = breaks(edges, question)?;
-    let replay = Replay::of(&seen, run, &own_rules)?;
-    let has_breaks = !breaks.functions.is_empty() || breaks.limit_ns.is_some();
-    let models = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
-    let predicted = models.map(|model| {
-        let reach = reach(recorded, model, &seen);
-        let rules =
-            rules(model).filter(|_| !matches!(reach, Reach::SpinLocks | Reach::OtherKernel));
-        let latencies = |breaks: &Breaks| rules.and_then(|rules| replay.latencies(&rules, breaks));
-        let as_recorded = latencies(&Breaks::default());
-        let broken = has_breaks.then(|| latencies(&breaks)).flatten();
-        Predicted { model, reach, as_recorded, broken }
-    });
-    let sections_of = |name: &String, every: u64| {
-        let id = edges
-            .functions
-            .iter()
-            .position(|known| known == name)
-            .and_then(|id| u32::try_from(id).ok());
-        let is_own = |section: &&super::Section| section.functions.contains(&id) && id.is_some();
-        let is_longer =
-            |section: &&super::Section| section.to_ns.saturating_sub(section.from_ns) > every;
-        seen.sections.iter().filter(is_own).filter(is_longer).count() as u64
-    };
-    let broken = question.breaks.iter().map(|(function, every_ns)| Break {
-        function: function.clone(),
-        every_ns: *every_ns,
-        sections: sections_of(function, *every_ns),
-    });
-    let measured = measured(run);
-    let replayed = replay.at_its_own(&own_rules);
-    let of_recorded = predicted.iter().find(|of| of.model == recorded);
-    let phases = of_recorded.and_then(|of| of.as_recorded).unwrap_or_default();
-    Ok(Prediction {
-        schema: SCHEMA.into(),
-        recorded,
-        window_ns: edges.measured_until_ns.saturating_sub(edges.window_ns.start),
-        interval_ns: run.plan.interval_ns,
-        phases: PHASES,
-        wakeups: replay.wakeups,
-        path: replay.path(),
-        not_repeated: NotRepeated::of(&measured, &replayed, &phases),
-        measured,
-        replayed,
-        breaks: broken.collect(),
-        limit_sections_ns: question.limit_sections_ns,
-        models: predicted.into(),
-        next: Some(replay.ranking(recorded, &own_rules, &breaks, question.every_ns, edges)),
-        ..Prediction::default()
-    })
+    Ok(Seen::of(cell.edges, Probe { prio }, own_rules.preempt_enable_schedules))
 }
 
-fn breaks(edges: &Edges, question: &Question) -> Result<Breaks, Unpredictable> {
-    let of = |(name, every_ns): &(String, u64)| {
-        let id = edges.functions.iter().position(|known| known == name);
-        let id = id.and_then(|id| u32::try_from(id).ok());
-        Ok((id.ok_or_else(|| Unpredictable::Function(name.clone()))?, *every_ns))
-    };
-    let functions = question.breaks.iter().map(of).collect::<Result<_, _>>()?;
-    Ok(Breaks { functions, limit_ns: question.limit_sections_ns })
+/// The course of a cell.
+struct Course<'a> {
+    cell: &'a Cell<'a>,
+    sections: &'a [Section],
+    replay: Replay<'a>,
+}
+
+impl<'a> Course<'a> {
+    fn of(cell: &'a Cell<'a>, seen: &'a Seen, own_rules: &Rules) -> Result<Self, Unpredictable> {
+        let replay = Replay::of(seen, cell.run, own_rules)?;
+        Ok(Self { cell, sections: &seen.sections, replay })
+    }
+
+    /// The number that a function has here; `None` if it was not seen.
+    fn id(&self, function: &str) -> Option<u32> {
+        let place = self.cell.edges.functions.iter().position(|known| known == function);
+        place.and_then(|place| u32::try_from(place).ok())
+    }
+
+    fn name(&self, id: u32) -> Option<String> {
+        self.cell.edges.functions.get(id as usize).cloned()
+    }
+
+    /// What is broken here, of what is asked for and of a ranking.
+    fn breaks(&self, question: &Question, of_ranking: &BTreeSet<String>) -> Breaks {
+        let asked = question.breaks.iter().map(|(name, every_ns)| (name, *every_ns));
+        let ranked = of_ranking.iter().map(|name| (name, question.every_ns));
+        let ids =
+            asked.chain(ranked).filter_map(|(name, every_ns)| Some((self.id(name)?, every_ns)));
+        Breaks { functions: ids.collect(), limit_ns: question.limit_sections_ns }
+    }
+
+    /// Sections of a function that are longer.
+    fn longer(&self, function: &str, every_ns: u64) -> u64 {
+        let Some(id) = self.id(function) else { return 0 };
+        let is_longer = |section: &&Section| {
+            let ns = section.to_ns.saturating_sub(section.from_ns);
+            section.functions.contains(&Some(id)) && ns > every_ns
+        };
+        self.sections.iter().filter(is_longer).count() as u64
+    }
+
+    /// The latest wakeup that could be due at any moment, with what is behind it by name.
+    fn latest(&self, rules: &Rules, breaks: &Breaks, every_ns: u64) -> Option<Latest<String>> {
+        let recorded = &self.replay.recorded;
+        let (part, ns) = self.replay.latest(&recorded.waits(rules, breaks))?;
+        let functions = recorded.behind(&part, every_ns, breaks);
+        let functions = functions.into_iter().filter_map(|id| self.name(id)).collect();
+        Some(Latest { ns, functions })
+    }
+
+    /// What is recorded of its cell. `sample`: of the model that ran.
+    fn record(&self, own_rules: &Rules, sample: Option<&Sample>) -> CellOf {
+        let Cell { key, label, edges, run } = *self.cell;
+        let measured = measured(run);
+        let replayed = self.replay.at_its_own(own_rules);
+        let phases = sample.and_then(|sample| latencies(&[sample])).unwrap_or_default();
+        CellOf {
+            key: key.into(),
+            label: label.into(),
+            seed: run.seed,
+            window_ns: edges.measured_until_ns.saturating_sub(edges.window_ns.start),
+            wakeups: self.replay.wakeups,
+            path: self.replay.path(),
+            not_repeated: NotRepeated::of(&measured, &replayed, &phases),
+            measured,
+            replayed,
+        }
+    }
 }
 
 fn measured(run: &Run) -> Measured {
@@ -186,198 +287,94 @@ fn measured(run: &Run) -> Measured {
     Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.max_ns }
 }
 
-struct Replay<'a> {
-    recorded: Recorded<'a>,
-    interrupts: &'a [Interrupt],
-    grid: Grid,
-    wakeups: u64,
-    /// Ways of wakeups, one at least.
-    ways: Vec<Way>,
-    /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, ns, and the way.
-    own: Vec<(u64, Way)>,
+/// The courses of cells that differ in nothing but their seeds; one at least.
+struct Courses<'a> {
+    all: Vec<Course<'a>>,
+    recorded: Model,
+    own_rules: Rules,
+    asks: Asks,
 }
 
-impl<'a> Replay<'a> {
-    fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
-        let recorded =
-            Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
-        let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
-        let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
-        let ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
-        let (known, all) = (ways.len() as u64, run.woken().count);
-        if known < all.div_ceil(2).max(1) {
-            return Err(Unpredictable::Wakeups { seen: known, all });
+impl Courses<'_> {
+    fn predict(&self, question: &Question) -> Result<Prediction, Unpredictable> {
+        let is_unseen = |name: &str| self.all.iter().all(|course| course.id(name).is_none());
+        if let Some((name, _)) = question.breaks.iter().find(|(name, _)| is_unseen(name)) {
+            return Err(Unpredictable::Function(name.clone()));
         }
-        let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
-        let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
-        let mut replay = Self { recorded, interrupts, grid, wakeups, ways, own };
-        let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);
-        replay.delivered_after(delivery_ns);
-        Ok(replay)
+        let own = self.samples(&self.own_rules, None);
+        let cells = self.all.iter().zip(&own);
+        let cells = cells.map(|(course, sample)| course.record(&self.own_rules, sample.as_ref()));
+        let broken = question.breaks.iter().map(|(function, every_ns)| Break {
+            function: function.clone(),
+            every_ns: *every_ns,
+            sections: self.all.iter().map(|course| course.longer(function, *every_ns)).sum(),
+        });
+        Ok(Prediction {
+            schema: SCHEMA.into(),
+            cells: cells.collect(),
+            recorded: self.recorded,
+            interval_ns: self.all.first().map_or(0, |course| course.cell.run.plan.interval_ns),
+            phases: PHASES,
+            breaks: broken.collect(),
+            limit_sections_ns: question.limit_sections_ns,
+            models: MODELS.map(|model| self.of_model(model, question)).into(),
+            next: Some(self.ranking(question)),
+            ..Prediction::default()
+        })
     }
 
-    /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
-    /// earliest one here. That is not always the one with the shortest way. (6.16, launch: one of 2,000 had a way that
-    /// was 0.4 us shorter than all others, and had waited before.)
-    fn delivery_ns(&self, own_rules: &Rules, measured_ns: Option<u64>) -> u64 {
-        let parts = self.recorded.waits(own_rules, &Breaks::default());
-        let earliest_ns = self.own_latencies(&parts).first().copied();
-        let both = measured_ns.zip(earliest_ns);
-        both.map_or(0, |(measured_ns, own_ns)| measured_ns.saturating_sub(own_ns))
+    fn of_model(&self, model: Model, question: &Question) -> Predicted {
+        let reach = reach(self.recorded, model, self.asks);
+        let is_predicted = !matches!(reach, Reach::SpinLocks | Reach::OtherKernel);
+        let rules = rules(model).filter(|_| is_predicted);
+        let of = |question| {
+            let samples = self.samples(&rules?, question);
+            latencies(&samples.iter().flatten().collect::<Vec<_>>())
+        };
+        let has_breaks = !question.breaks.is_empty() || question.limit_sections_ns.is_some();
+        let broken = has_breaks.then(|| of(Some(question))).flatten();
+        Predicted { model, reach, as_recorded: of(None), broken }
     }
 
-    /// Each wakeup takes longer by this.
-    fn delivered_after(&mut self, delivery_ns: u64) {
-        let own = self.own.iter_mut().map(|(_, way)| way);
-        for way in self.ways.iter_mut().chain(own) {
-            way.to_scheduler_ns += delivery_ns;
-        }
+    /// Of each course, with what a question asks for broken up.
+    fn samples(&self, rules: &Rules, question: Option<&Question>) -> Vec<Option<Sample>> {
+        let breaks = |course: &Course<'_>| {
+            question.map_or_else(Breaks::default, |of| course.breaks(of, &BTreeSet::new()))
+        };
+        self.all.iter().map(|course| course.replay.sample(rules, &breaks(course))).collect()
     }
 
-    fn path(&self) -> Path {
-        let ways = || self.ways.iter().map(|way| way.ns());
-        Path {
-            wakeups: self.ways.len() as u64,
-            min_ns: ways().min().unwrap_or(0),
-            median_ns: self.median_way().ns(),
-            max_ns: ways().max().unwrap_or(0),
-        }
-    }
-
-    /// The way that half of them are no longer than.
-    fn median_way(&self) -> Way {
-        let mut ways = self.ways.clone();
-        ways.sort_unstable_by_key(|way| way.ns());
-        ways.get(ways.len() / 2).copied().unwrap_or_default()
-    }
-
-    fn latencies(&self, rules: &Rules, breaks: &Breaks) -> Option<Latencies> {
-        let parts = self.recorded.waits(rules, breaks);
-        let waits = self.phases(&parts);
-        let phases: Vec<Vec<u64>> = waits.iter().map(|phase| self.in_turn(phase)).collect();
-        let mut resampler = Resampler::new(SEED);
-        let drawn: Vec<Vec<u64>> = std::iter::repeat_n(&waits, DRAWS)
-            .flatten()
-            .map(|phase| self.drawn(phase, &mut resampler))
-            .collect();
-        let figure = |of: &dyn Fn(&[u64]) -> Option<u64>| {
-            let all = |of_each: &[Vec<u64>]| {
-                Figures::of(of_each.iter().filter_map(|sorted| of(sorted)).collect())
+    /// What to break up next under the model that ran, so that the latest wakeup of all courses is earlier.
+    fn ranking(&self, question: &Question) -> Ranking {
+        let every_ns = question.every_ns;
+        let latest = |broken: &BTreeSet<String>| {
+            let of = |course: &Course<'_>| {
+                course.latest(&self.own_rules, &course.breaks(question, broken), every_ns)
             };
-            Some(range(all(&phases)?, all(&drawn)?))
+            // Of two, the first.
+            self.all.iter().rev().filter_map(of).max_by_key(|latest| latest.ns)
         };
-        let at =
-            |place: usize| figure(&|sorted: &[u64]| percentile(sorted, Percentile::SHOWN[place]));
-        let max = figure(&|sorted: &[u64]| sorted.last().copied());
-        max?;
-        // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
-        let latest = phases.iter().chain(&drawn).filter_map(|sorted| sorted.last().copied()).max();
-        let own = self.own_latencies(&parts).last().copied();
-        let of_any_phase = self.latest(&parts).map(|(_, ns)| ns);
-        let longest_ns = [of_any_phase, latest, own].into_iter().flatten().max().unwrap_or(0);
-        Some(Latencies { p50: at(0), p99: at(1), p999: at(2), max, longest_ns })
-    }
-
-    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
-    fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
-        // One whose interrupt was handled before the wait was over goes to the scheduler at once.
-        let Way { to_scheduler_ns, to_program_ns } = way;
-        let (before_ns, on_way_ns) = match wait.is_handled {
-            true => (to_scheduler_ns, to_program_ns),
-            false => (0, way.ns()),
-        };
-        let on_way_ns = interrupted(self.interrupts, wait.ends_ns, on_way_ns);
-        wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
-    }
-
-    /// The part in which the latest wakeup of all moments is due, and how late that is, ns, if its way is as long as
-    /// half of them; of two, the first. `None` if none counts.
-    fn latest(&self, parts: &[Wait]) -> Option<(Wait, u64)> {
-        let way = self.median_way();
-        let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
-        let latest = |part: &Wait| {
-            // Where nobody waits, those are latest who are due just before an interrupt.
-            let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
-            let begin = self.interrupts.partition_point(|other| other.from_ns < part.from_ns);
-            let within = self.interrupts[begin..].iter().map(|other| other.from_ns);
-            let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
-            let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
-            let due = within.chain([part.from_ns, last_ns]);
-            Some((*part, due.filter_map(|due_ns| at(part, due_ns)).max()?))
-        };
-        let counted = parts.iter().filter(|part| part.counts).filter_map(latest);
-        counted.rev().max_by_key(|(_, ns)| *ns)
-    }
-
-    /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
-    /// was late for one before.
-    fn at_its_own(&self, rules: &Rules) -> Measured {
-        let woken = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
-        let interval_ns = self.grid.interval_ns.max(1);
-        let expiries =
-            |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);
-        let all = sorted(woken.into_iter().flat_map(expiries));
-        let at = |place: usize| percentile(&all, Percentile::SHOWN[place]);
-        Measured { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2), max_ns: all.last().copied() }
-    }
-
-    /// How late the cell's own wakeups are, sorted.
-    fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
-        let latency = |&(at_ns, way): &(u64, Way)| {
-            let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
-            Some(self.latency_ns(part.at(at_ns)?, way))
-        };
-        sorted(self.own.iter().filter_map(latency))
-    }
-
-    /// How wakeups wait, for each phase of the grid that has about as many of them as others.
-    fn phases(&self, parts: &[Wait]) -> Vec<Vec<Waited>> {
-        let mut waits = self.grid.waits(parts);
-        let most = waits.iter().map(Vec::len).max().unwrap_or(0);
-        waits.retain(|phase| phase.len() * 2 > most);
-        waits
-    }
-
-    /// The latencies of a phase, sorted; the ways of the probe's own wakeups in turn.
-    fn in_turn(&self, phase: &[Waited]) -> Vec<u64> {
-        let ways = self.ways.iter().cycle();
-        sorted(phase.iter().zip(ways).map(|(wait, way)| self.latency_ns(*wait, *way)))
-    }
-
-    /// Latencies of a phase that is drawn anew, sorted.
-    fn drawn(&self, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
-        let waits: Vec<Waited> = resampler.blocks(phase).copied().collect();
-        let latency = |wait: Waited| {
-            let way = resampler.one(&self.ways).unwrap_or_default();
-            self.latency_ns(wait, way)
-        };
-        sorted(waits.into_iter().map(latency))
-    }
-
-    fn ranking(
-        &self,
-        model: Model,
-        rules: &Rules,
-        breaks: &Breaks,
-        every_ns: u64,
-        edges: &Edges,
-    ) -> Ranking {
-        let latest = |parts: &[Wait]| self.latest(parts);
-        let steps = self.recorded.ranking(rules, breaks, every_ns, STEPS, &latest);
-        let name = |id: u32| edges.functions.get(id as usize).cloned().unwrap_or_default();
-        let steps = steps.into_iter().map(|step| Step {
-            functions: step.functions.into_iter().map(name).collect(),
+        let steps = ranking(STEPS, &latest).into_iter().map(|step| Step {
+            functions: step.functions,
             before_ns: step.before_ns,
             after_ns: step.after_ns,
         });
-        Ranking { model, every_ns, steps: steps.collect() }
+        Ranking { model: self.recorded, every_ns, steps: steps.collect() }
     }
 }
 
-fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    values
+/// What cells like these would measure. `None` if nobody is late in any of them.
+fn latencies(samples: &[&Sample]) -> Option<Latencies> {
+    let figure = |place: usize| {
+        let of = |phases: fn(&Sample) -> &[[Option<u64>; 4]]| {
+            let all = samples.iter().flat_map(|sample| phases(sample));
+            Figures::of(all.filter_map(|figures| figures[place]).collect())
+        };
+        Some(range(of(|sample| &sample.phases)?, of(|sample| &sample.drawn)?))
+    };
+    let longest_ns = samples.iter().map(|sample| sample.longest_ns).max()?;
+    let [p50, p99, p999, max] = [0, 1, 2, 3].map(figure);
+    Some(Latencies { p50, p99, p999, max, longest_ns })
 }
 
 /// The median of a figure over the phases, and between what other cells are meant to measure it.
@@ -387,13 +384,6 @@ fn range(phases: Figures, drawn: Figures) -> Range {
     let (low_ns, high_ns) = (low_ns - error(low_ns), high_ns.saturating_add(error(high_ns)));
     let median_ns = phases.median_ns;
     Range { median_ns, low_ns: low_ns.min(median_ns), high_ns: high_ns.max(median_ns) }
-}
-
-/// The value at `percentile` of values in order, if there are enough.
-fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
-    let count = sorted.len() as u64;
-    let place = usize::try_from(percentile.rank(count)).ok()?.checked_sub(1)?;
-    sorted.get(place).copied().filter(|_| percentile.is_carried_by(count))
 }
 
 #[cfg(test)]

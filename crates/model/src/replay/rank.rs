@@ -1,5 +1,7 @@
 //! What to break up next: the functions behind the latest wakeup, and what is left without them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Breaks, Course, Cut, Section, Wait, cuts, waits};
 use crate::rules::Rules;
 
@@ -23,19 +25,50 @@ pub struct Mention {
     pub function: u32,
 }
 
-/// A step: what is broken, in addition to what was before.
+/// A step: what is broken, in addition to what was before. `F` is what functions are known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Numbers of functions. None of them alone makes the longest wait shorter.
-    pub functions: Vec<u32>,
+pub struct Step<F> {
+    /// Functions. None of them alone makes the longest wait shorter.
+    pub functions: Vec<F>,
     /// How late the latest wakeup is before, ns.
     pub before_ns: u64,
     /// How late the latest wakeup is with it, ns.
     pub after_ns: u64,
 }
 
-/// Finds the part of the course in which the latest wakeup is due, and how late that is, ns.
-pub type Latest<'a> = dyn Fn(&[Wait]) -> Option<(Wait, u64)> + 'a;
+/// The latest wakeup that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latest<F> {
+    /// How late it is, ns.
+    pub ns: u64,
+    /// What is behind it and can still be broken.
+    pub functions: Vec<F>,
+}
+
+/// At most `most` steps. Each breaks what is behind the latest wakeup that is left, as `latest` finds it where some
+/// functions are broken. It ends where nothing that could be broken is left.
+pub fn ranking<F: Clone + Ord>(
+    most: usize,
+    latest: &dyn Fn(&BTreeSet<F>) -> Option<Latest<F>>,
+) -> Vec<Step<F>> {
+    let mut broken = BTreeSet::new();
+    let mut steps = Vec::new();
+    let mut left = latest(&broken);
+    while let Some(Latest { ns: before_ns, functions }) = left.take() {
+        if steps.len() >= most || functions.is_empty() {
+            break;
+        }
+        broken.extend(functions.iter().cloned());
+        left = latest(&broken);
+        let after_ns = left.as_ref().map_or(0, |latest| latest.ns);
+        // What does not help is no step, and what comes after it would not either.
+        if after_ns >= before_ns {
+            break;
+        }
+        steps.push(Step { functions, before_ns, after_ns });
+    }
+    steps
+}
 
 impl Recorded<'_> {
     /// How long wakeups wait under `rules`, with what `breaks` says broken.
@@ -46,8 +79,7 @@ impl Recorded<'_> {
     /// Where sections let go, and where functions ask whether somebody else is to run.
     fn cuts(&self, breaks: &Breaks) -> Vec<Cut> {
         let mut all = cuts(self.sections, breaks);
-        let mut last: std::collections::BTreeMap<u32, u64> =
-            breaks.functions.keys().map(|&id| (id, 0)).collect();
+        let mut last: BTreeMap<u32, u64> = breaks.functions.keys().map(|&id| (id, 0)).collect();
         for mention in self.mentions {
             let Some(&every) = breaks.functions.get(&mention.function) else { continue };
             let last = last.entry(mention.function).or_default();
@@ -60,42 +92,15 @@ impl Recorded<'_> {
         all
     }
 
-    /// At most `most` steps. Each breaks what is behind the wait of the latest wakeup that is left under `rules`, so
-    /// that it keeps the CPU for `every_ns` at most. It ends where nothing that could be broken is left.
-    /// `latest` finds that wakeup: the longest wait need not be its own, for interrupts may come after a shorter one.
-    pub fn ranking(
-        &self,
-        rules: &Rules,
-        breaks: &Breaks,
-        every_ns: u64,
-        most: usize,
-        latest: &Latest<'_>,
-    ) -> Vec<Step> {
-        let mut breaks = breaks.clone();
-        let mut steps = Vec::new();
-        let mut parts = self.waits(rules, &breaks);
-        while steps.len() < most {
-            let Some((worst, before_ns)) = latest(&parts) else { break };
-            let wait_ns = worst.longest.map_or(0, |wait| wait.ns);
-            let until_ns = worst.from_ns.saturating_add(wait_ns);
-            let functions = self.behind(worst.from_ns, until_ns, every_ns, &breaks);
-            if functions.is_empty() {
-                break;
-            }
-            breaks.functions.extend(functions.iter().map(|&id| (id, every_ns)));
-            parts = self.waits(rules, &breaks);
-            let after_ns = latest(&parts).map_or(0, |(_, ns)| ns);
-            // What does not help is no step, and what comes after it would not either.
-            if after_ns >= before_ns {
-                break;
-            }
-            steps.push(Step { functions, before_ns, after_ns });
-        }
-        steps
+    /// What is behind the wait of a wakeup that is due at the beginning of `part`: what is not broken yet, and keeps the
+    /// CPU for longer than `every_ns`.
+    pub fn behind(&self, part: &Wait, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
+        let wait_ns = part.longest.map_or(0, |wait| wait.ns);
+        self.keeping(part.from_ns, part.from_ns.saturating_add(wait_ns), every_ns, breaks)
     }
 
     /// What is not broken yet, and keeps the CPU for longer than `every_ns` between two times.
-    fn behind(&self, from_ns: u64, to_ns: u64, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
+    fn keeping(&self, from_ns: u64, to_ns: u64, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
         let mut functions: Vec<u32> = Vec::new();
         let mut add = |id: u32| {
             if !breaks.functions.contains_key(&id) && !functions.contains(&id) {
@@ -123,8 +128,7 @@ impl Recorded<'_> {
     fn asking_most_often(&self, from_ns: u64, to_ns: u64) -> Option<u32> {
         let begin = self.mentions.partition_point(|mention| mention.at_ns <= from_ns);
         let end = self.mentions.partition_point(|mention| mention.at_ns < to_ns);
-        let mut gaps: std::collections::BTreeMap<u32, (u64, u64)> =
-            std::collections::BTreeMap::new();
+        let mut gaps: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for mention in &self.mentions[begin..end] {
             let (last, gap) = gaps.entry(mention.function).or_insert((from_ns, 0));
             *gap = (*gap).max(mention.at_ns - *last);
@@ -161,10 +165,17 @@ mod tests {
     }
 
     /// Without a way: who waits longest is latest; of two, the first.
-    fn longest(parts: &[Wait]) -> Option<(Wait, u64)> {
-        let known = parts.iter().filter(|part| part.counts);
-        let known = known.filter_map(|part| Some((*part, part.longest?.ns)));
-        known.rev().max_by_key(|(_, ns)| *ns)
+    fn steps(recorded: &Recorded<'_>, rules: &Rules, every_ns: u64, most: usize) -> Vec<Step<u32>> {
+        let latest = |broken: &BTreeSet<u32>| {
+            let functions = broken.iter().map(|&id| (id, every_ns)).collect();
+            let breaks = Breaks { functions, ..Breaks::default() };
+            let parts = recorded.waits(rules, &breaks);
+            let known = parts.iter().filter(|part| part.counts);
+            let known = known.filter_map(|part| Some((part, part.longest?.ns)));
+            let (part, ns) = known.rev().max_by_key(|(_, ns)| *ns)?;
+            Some(Latest { ns, functions: recorded.behind(part, every_ns, &breaks) })
+        };
+        ranking(most, &latest)
     }
 
     fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
@@ -184,15 +195,15 @@ mod tests {
             [section(true, 100, 700, 1), section(false, 100, 750, 2), section(false, 850, 940, 3)];
         let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
         let full = Rules::named("full").unwrap();
-        let steps = recorded.ranking(&full, &Breaks::default(), 20, 5, &longest);
+        let steps_of = |every_ns| steps(&recorded, &full, every_ns, 5);
         let step = |functions: &[u32], before_ns, after_ns| Step {
             functions: functions.into(),
             before_ns,
             after_ns,
         };
-        assert_eq!(steps, [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
+        assert_eq!(steps_of(20), [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
         // Nobody is behind the rest.
-        assert_eq!(recorded.ranking(&full, &Breaks::default(), 700, 5, &longest), []);
+        assert_eq!(steps_of(700), []);
     }
 
     #[test]
@@ -202,7 +213,7 @@ mod tests {
         let mentions = [mention(150, 5), mention(300, 5), mention(350, 6), mention(500, 5)];
         let recorded = Recorded { course: &course, sections: &[], mentions: &mentions };
         let none = Rules::named("none").unwrap();
-        let steps = recorded.ranking(&none, &Breaks::default(), 20, 1, &longest);
+        let steps = steps(&recorded, &none, 20, 1);
         assert_eq!(steps, [Step { functions: vec![5], before_ns: 600, after_ns: 200 }]);
     }
 }

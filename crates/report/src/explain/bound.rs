@@ -101,7 +101,8 @@ fn sentence(run: &Run, bound: &Bound) -> String {
 
 /// `components: section 231 µs, scheduler 3.50 µs; local_timer 3.10 µs every 1.00 ms, eth0 2.00 µs once`
 fn made_of(variables: &Variables, domain: TimeDomain) -> String {
-    let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, tracer_ns, interrupts } = variables;
+    let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, tracer_ns, interrupts } =
+        variables;
     let parts = [
         ("timer delivery", delivery_ns),
         ("section", poid_ns),

@@ -1,75 +1,31 @@
-use super::super::own::OwnWakeup;
-use super::super::{At, Course, Point, Section, Stretch};
+use super::super::cell::tests::{course, section, with_sections};
 use super::*;
-use wakescope_core::distribution::Distribution;
-use wakescope_core::run::Thread;
+use wakescope_core::explain::Explanation;
 
-/// From a time on, a program runs: `'u'`; or the kernel, with interrupts off: `'i'`; or with preemption off: `'p'`.
-fn course(places: &[(u64, char)]) -> Course {
-    let stretch = |&(from_ns, what): &(u64, char)| Stretch {
-        from_ns,
-        irqs_off: what == 'i',
-        preempt_off: what == 'p',
-        at: if what == 'u' { At::User } else { At::Kernel },
-        task: 1,
-        point: if what == 'u' { Point::Looks } else { Point::None },
-        counts: true,
-        is_own: false,
+/// As of one phase that is the same whenever it is drawn.
+fn sample(max_ns: u64) -> Sample {
+    let figures = [Some(1), Some(2), None, Some(max_ns)];
+    Sample { phases: vec![figures; 4], drawn: vec![figures; 16], longest_ns: max_ns + 7 }
+}
+
+#[test]
+fn what_only_one_course_had_is_in_the_range_of_all() {
+    let max = |samples: &[&Sample]| {
+        let Latencies { max, p999, longest_ns, .. } = latencies(samples).unwrap();
+        assert_eq!(p999, None);
+        let Range { median_ns, low_ns, high_ns } = max.unwrap();
+        [median_ns, low_ns, high_ns, longest_ns]
     };
-    Course { stretches: places.iter().map(stretch).collect(), end_ns: 1_000 }
-}
-
-/// Without sections, interrupts and wakeups of its own; a way of 10 ns, and phases 1 ns apart.
-fn replay(course: &Course) -> Replay<'_> {
-    Replay {
-        recorded: Recorded { course, sections: &[], mentions: &[] },
-        interrupts: &[],
-        grid: Grid { interval_ns: 1_000, phases: 1_000 },
-        wakeups: 1,
-        ways: vec![way(10)],
-        own: vec![],
-    }
-}
-
-/// Of so many ns, 4 of them to the scheduler.
-fn way(ns: u64) -> Way {
-    Way { to_scheduler_ns: 4, to_program_ns: ns - 4 }
-}
-
-fn interrupt(from_ns: u64, length_ns: u64) -> Interrupt {
-    Interrupt { from_ns, length_ns }
-}
-
-fn full() -> Rules {
-    rules(Model::Full).unwrap()
+    let [one, other] = [400, 900].map(sample);
+    assert_eq!(max(&[&one]), [400, 396, 404, 407]);
+    assert_eq!(max(&[&one, &one, &other]), [400, 396, 909, 907]);
+    // The order of cells says nothing.
+    assert_eq!(max(&[&other, &one, &one]), [400, 396, 909, 907]);
+    assert_eq!(latencies(&[]), None);
 }
 
 #[test]
-fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
-    // Nothing holds a wakeup up, but one way of three is long.
-    let course = course(&[(0, 'u')]);
-    for (own, longest_ns) in
-        [(vec![], 30), (vec![(500, way(5)), (600, way(40))], 40), (vec![(500, way(5))], 30)]
-    {
-        let grid = Grid { interval_ns: 100, phases: 4 };
-        let ways = [5, 30, 5].map(way).to_vec();
-        let replay = Replay { grid, ways, own, ..replay(&course) };
-        let latencies = replay.latencies(&full(), &Breaks::default()).unwrap();
-        assert_eq!((latencies.max.unwrap().high_ns, latencies.longest_ns), (30, longest_ns));
-    }
-}
-
-#[test]
-fn what_all_phases_have_alike_another_cell_may_lack() {
-    // Nothing holds a wakeup up, and each phase has each way once: the long one, too.
-    let course = course(&[(0, 'u')]);
-    let grid = Grid { interval_ns: 10, phases: 10 };
-    let mut ways = vec![way(50); 100];
-    ways[7] = way(1_000);
-    let replay = Replay { grid, ways, ..replay(&course) };
-    let max = replay.latencies(&full(), &Breaks::default()).unwrap().max.unwrap();
-    // 1 % less and more, by which the replay may be off.
-    assert_eq!((max.low_ns, max.median_ns, max.high_ns), (50, 1_000, 1_010));
+fn ranges_have_what_the_replay_is_off_by_and_the_median() {
     let figures = |low_ns, median_ns, high_ns| Figures { median_ns, low_ns, high_ns };
     let range = |drawn| range(figures(0, 1_000, 9_999), drawn);
     let wide = range(figures(800, 1_100, 2_000));
@@ -80,133 +36,77 @@ fn what_all_phases_have_alike_another_cell_may_lack() {
 }
 
 #[test]
-fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
-    // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
+fn only_cells_that_differ_in_their_seeds_are_predicted_from_together() {
+    let edges = Edges::default();
+    let run = Run { seed: 1, ..Run::default() };
+    let refused = |key, other: &Run| {
+        let cell = |key, run| Cell { key, label: "6.1 none find seed 1", edges: &edges, run };
+        is_one_more(&cell(key, other), &[cell("a", &run), cell("b", &run)])
+    };
+    assert_eq!(refused("c", &Run { seed: 2, ..run.clone() }), Ok(()));
+    let changes: [(&str, fn(&mut Run)); 6] = [
+        ("kernel", |run| run.host.release = "7.2".into()),
+        ("kernel", |run| run.host.version = "#2".into()),
+        ("preemption model", |run| run.host.preemption.model = Model::Full),
+        ("load", |run| run.plan.load = vec!["find".into()]),
+        ("plan", |run| run.plan.interval_ns = 7),
+        ("tracer", |run| run.explanation = Some(Explanation::default())),
+    ];
+    for (what, change) in changes {
+        let mut other = run.clone();
+        change(&mut other);
+        let first = "6.1 none find seed 1".into();
+        assert_eq!(refused("c", &other), Err(Unpredictable::Differs { what, first }));
+    }
+    assert_eq!(refused("b", &run), Err(Unpredictable::Twice));
+    let told = CannotPredict { label: "6.1 none find seed 1".into(), why: Unpredictable::Twice };
+    assert_eq!(told.to_string(), "cannot predict from 6.1 none find seed 1: it is given twice");
+}
+
+#[test]
+fn what_to_break_up_next_is_behind_the_latest_wakeup_of_all_courses() {
+    // One course is held up by `b` for 60 ns, the other by `a` for 50 and by `b` for 40. Numbers of functions are those
+    // of a course.
+    let one = course(&[(0, 'u'), (100, 'i'), (160, 'u')]);
+    let other = course(&[(0, 'u'), (100, 'i'), (150, 'u'), (300, 'i'), (340, 'u')]);
+    let (of_one, of_other) = ([section(100, 160, 0)], [section(100, 150, 0), section(300, 340, 1)]);
+    let edges = |names: &[&str]| Edges {
+        functions: names.iter().map(ToString::to_string).collect(),
+        ..Edges::default()
+    };
+    let edges = [edges(&["b"]), edges(&["a", "b"])];
+    let run = Run::default();
+    let cells = edges.each_ref().map(|edges| Cell { key: "", label: "", edges, run: &run });
     let course =
-        course(&[(0, 'u'), (40, 'i'), (100, 'u'), (106, 'i'), (136, 'u'), (500, 'i'), (550, 'u')]);
-    let interrupts = [interrupt(106, 30), interrupt(500, 50)];
-    for (way_ns, interrupts, on_way_ns) in [
-        (10, &interrupts[..], 30),
-        (6, &interrupts, 0),
-        (6, &[], 0),
-        // The program would have read the clock before.
-        (5, &interrupts, 0),
-        // From the one to the other.
-        (370, &interrupts, 30),
-        (371, &interrupts, 80),
-    ] {
-        let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
-        let replay = Replay { interrupts, ways, own, ..replay(&course) };
-        let parts = replay.recorded.waits(&full(), &Breaks::default());
-        // Each moment by itself.
-        let phases: Vec<_> =
-            replay.phases(&parts).iter().map(|phase| replay.in_turn(phase)).collect();
-        let want = 60 + way_ns + on_way_ns;
-        assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
-        assert_eq!(replay.latest(&parts).map(|(_, ns)| ns), Some(want), "{way_ns}");
-        assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
-    }
-}
-
-#[test]
-fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
-    let course = course(&[(0, 'p'), (100, 'u')]);
-    let interrupts = &[interrupt(106, 30)][..];
-    let replay = Replay { interrupts, ..replay(&course) };
-    let parts = replay.recorded.waits(&full(), &Breaks::default());
-    // Due at 70, in the section; and at 100, where its own interrupt comes first.
-    let late = |due_ns: u64, way| {
-        let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
-        replay.latency_ns(part.at(due_ns).unwrap(), way)
+        |cell, sections, course| Course { cell, sections, replay: with_sections(course, sections) };
+    let all = || vec![course(&cells[0], &of_one, &one), course(&cells[1], &of_other, &other)];
+    let ranked = |all: Vec<Course<'_>>, breaks: &[(&str, u64)]| {
+        let own_rules = rules(Model::Full).unwrap();
+        let courses = Courses { all, recorded: Model::Full, own_rules, asks: Asks::default() };
+        let breaks = breaks.iter().map(|&(name, every_ns)| (name.into(), every_ns)).collect();
+        let question = Question { breaks, limit_sections_ns: None, every_ns: 25 };
+        let steps = courses.ranking(&question).steps.into_iter();
+        let steps: Vec<_> =
+            steps.map(|step| (step.functions.join(" "), step.before_ns, step.after_ns)).collect();
+        (steps, courses.predict(&question).map(|prediction| prediction.breaks))
     };
-    assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
-    assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
-}
-
-#[test]
-fn what_holds_up_the_latest_wakeup_is_broken_first_and_not_the_longest_wait() {
-    // 60 ns in a section of function 1; 50 ns in one of function 2, after which an interrupt of 30 ns comes.
-    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u'), (200, 'i'), (250, 'u')]);
-    let section = |from_ns, to_ns, owner| Section {
-        irqs: true,
-        from_ns,
-        to_ns,
-        owner: Some(owner),
-        functions: [Some(owner), None, None, None],
-    };
-    let sections = [section(100, 160, 1), section(200, 250, 2)];
-    let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
-    let interrupts = &[interrupt(250, 30)][..];
-    let replay = Replay { recorded, interrupts, ..replay(&course) };
-    // Each 25 ns at most; of what is left then, the latest comes before the interrupt again.
-    let latest = |parts: &[Wait]| replay.latest(parts);
-    let steps = recorded.ranking(&full(), &Breaks::default(), 25, 3, &latest);
-    let steps: Vec<_> =
-        steps.iter().map(|step| (&step.functions[..], step.before_ns, step.after_ns)).collect();
-    assert_eq!(steps, [(&[2][..], 50 + 10 + 30, 60 + 10), (&[1], 60 + 10, 25 + 10 + 30)]);
-}
-
-#[test]
-fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_way() {
-    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u')]);
-    // The first waits for 40 ns.
-    let own = vec![(120, way(5)), (500, way(10))];
-    let mut seen = Replay { ways: [5, 10].map(way).to_vec(), own, ..replay(&course) };
-    for (measured_ns, want) in [(Some(13), 3), (Some(9), 0), (None, 0)] {
-        assert_eq!(seen.delivery_ns(&full(), measured_ns), want, "{measured_ns:?}");
-    }
-    seen.delivered_after(3);
-    let parts = seen.recorded.waits(&full(), &Breaks::default());
-    assert_eq!(seen.own_latencies(&parts), [13, 48]);
-    assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
-}
-
-#[test]
-fn nothing_is_predicted_if_the_probes_wakeups_are_not_recognised() {
-    let own = |n: u64| OwnWakeup {
-        entered_ns: 1_000 * n,
-        handled_ns: 1_000 * n + 4,
-        left_ns: 1_000 * n + 4,
-        ran_ns: Some((1_000 * n + 4, 1_000 * n + 10)),
-        interrupted_ns: 0,
-    };
-    let woken = Distribution::of([10; 10]);
-    let thread = Thread { expiries: woken.clone(), woken, ..Thread::default() };
-    let mut run = Run { threads: vec![thread], ..Run::default() };
-    run.plan.interval_ns = 1_000;
-    for (recognised, want) in [(0, Err((0, 10))), (4, Err((4, 10))), (5, Ok(5)), (10, Ok(10))] {
-        let own = (0..recognised).map(own).collect();
-        let seen = Seen { own, ..Seen::default() };
-        let got = match Replay::of(&seen, &run, &full()) {
-            Ok(replay) => Ok(replay.ways.len()),
-            Err(Unpredictable::Wakeups { seen, all }) => Err((seen, all)),
-            Err(other) => panic!("{other}"),
-        };
-        assert_eq!(got, want);
-    }
-}
-
-#[test]
-fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
-    // 6.1, full, file-move: one section of 3.66 ms swallowed 15 expiries of 2,015, which are all of p99.9.
-    let course = course(&[(0, 'u'), (100, 'i'), (360, 'u')]);
-    let grid = Grid { interval_ns: 100, phases: 1 };
-    // Late by 10, by 260 and so by 160 and 60 as well, and by 10.
-    let own = [0, 110, 400].map(|at_ns| (at_ns, way(10))).to_vec();
-    let replay = Replay { grid, own, ..replay(&course) };
-    let measured = replay.at_its_own(&full());
-    assert_eq!((measured.p50_ns, measured.max_ns), (Some(60), Some(260)));
-    let parts = replay.recorded.waits(&full(), &Breaks::default());
-    assert_eq!(replay.own_latencies(&parts), [10, 10, 260]);
+    // Each takes 10 ns that nothing holds up, and 25 are left of what is broken.
+    let (steps, _) = ranked(all(), &[]);
+    assert_eq!(steps, [("b".into(), 70, 60), ("a".into(), 60, 35)]);
+    let (steps, breaks) = ranked(all(), &[("b", 25)]);
+    assert_eq!(steps, [("a".into(), 60, 35)]);
+    assert_eq!(breaks, Ok(vec![Break { function: "b".into(), every_ns: 25, sections: 2 }]));
+    // One course alone has no `a`.
+    let (_, breaks) = ranked(vec![course(&cells[0], &of_one, &one)], &[("a", 25)]);
+    assert_eq!(breaks, Err(Unpredictable::Function("a".into())));
+    assert!(ranked(all(), &[("a", 25)]).1.is_ok());
 }
 
 #[test]
 fn how_far_a_prediction_goes() {
     use Model::{Full, Lazy, None, Rt, Voluntary};
     use Reach::{AtLeast, AtMost, OtherKernel, SpinLocks, Whole};
-    let reach = |recorded, model, knows_asks, asks| {
-        reach(recorded, model, &Seen { asks, knows_asks, ..Seen::default() })
-    };
+    let reach = |recorded, model, all_known, seen| reach(recorded, model, Asks { seen, all_known });
     for (recorded, model, known, asked, unasked) in [
         (Full, None, Whole, AtMost, AtMost),
         (Lazy, Voluntary, Whole, AtMost, AtMost),

@@ -1,0 +1,219 @@
+//! What was seen of one cell's run, replayed under rules: how late its wakeups would be, and those of cells like it.
+
+use wakescope_core::percentile::Percentile;
+use wakescope_core::predict::{Measured, Path};
+use wakescope_core::run::Run;
+
+use super::edges::Seen;
+use super::interrupts::interrupted;
+use super::own::{Way, arrivals, ways};
+use super::predict::Unpredictable;
+use super::resample::Resampler;
+use super::{Breaks, Grid, Interrupt, Recorded, Wait, Waited};
+use crate::rules::Rules;
+
+/// Phases of the grid that are replayed.
+pub(super) const PHASES: u32 = 256;
+
+/// How often each phase is drawn anew.
+const DRAWS: usize = 4;
+
+/// What the draws begin with: each prediction of a cell is the same.
+const SEED: u64 = 1;
+
+/// What figures are shown, in this order: p50, p99, p99.9 and the maximum; each `None` if too few wakeups carry it, ns.
+pub(super) type FiguresOfPhase = [Option<u64>; 4];
+
+/// The figures of each phase of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// As it was recorded.
+    pub(super) phases: Vec<FiguresOfPhase>,
+    /// Drawn anew, which is what other cells may measure.
+    pub(super) drawn: Vec<FiguresOfPhase>,
+    /// The latest wakeup that could be due at any moment, ns.
+    pub(super) longest_ns: u64,
+}
+
+/// A cell's course, and what its wakeups take that nothing holds up.
+pub(super) struct Replay<'a> {
+    pub(super) recorded: Recorded<'a>,
+    interrupts: &'a [Interrupt],
+    grid: Grid,
+    pub(super) wakeups: u64,
+    /// Ways of wakeups, one at least.
+    ways: Vec<Way>,
+    /// Of the cell's own wakeups: when the interrupt would have come that nothing held up, ns, and the way.
+    own: Vec<(u64, Way)>,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
+        let recorded =
+            Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
+        let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
+        let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
+        let ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
+        let (known, all) = (ways.len() as u64, run.woken().count);
+        if known < all.div_ceil(2).max(1) {
+            return Err(Unpredictable::Wakeups { seen: known, all });
+        }
+        let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
+        let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
+        let mut replay = Self { recorded, interrupts, grid, wakeups, ways, own };
+        let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);
+        replay.delivered_after(delivery_ns);
+        Ok(replay)
+    }
+
+    /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
+    /// earliest one here. That is not always the one with the shortest way. (6.16, launch: one of 2,000 had a way that
+    /// was 0.4 us shorter than all others, and had waited before.)
+    fn delivery_ns(&self, own_rules: &Rules, measured_ns: Option<u64>) -> u64 {
+        let parts = self.recorded.waits(own_rules, &Breaks::default());
+        let earliest_ns = self.own_latencies(&parts).first().copied();
+        let both = measured_ns.zip(earliest_ns);
+        both.map_or(0, |(measured_ns, own_ns)| measured_ns.saturating_sub(own_ns))
+    }
+
+    /// Each wakeup takes longer by this.
+    fn delivered_after(&mut self, delivery_ns: u64) {
+        let own = self.own.iter_mut().map(|(_, way)| way);
+        for way in self.ways.iter_mut().chain(own) {
+            way.to_scheduler_ns += delivery_ns;
+        }
+    }
+
+    pub(super) fn path(&self) -> Path {
+        let ways = || self.ways.iter().map(|way| way.ns());
+        Path {
+            wakeups: self.ways.len() as u64,
+            min_ns: ways().min().unwrap_or(0),
+            median_ns: self.median_way().ns(),
+            max_ns: ways().max().unwrap_or(0),
+        }
+    }
+
+    /// The way that half of them are no longer than.
+    fn median_way(&self) -> Way {
+        let mut ways = self.ways.clone();
+        ways.sort_unstable_by_key(|way| way.ns());
+        ways.get(ways.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// `None` if nobody is late under these rules, for no wakeup counts.
+    pub(super) fn sample(&self, rules: &Rules, breaks: &Breaks) -> Option<Sample> {
+        let parts = self.recorded.waits(rules, breaks);
+        let waits = self.phases(&parts);
+        let phases: Vec<_> = waits.iter().map(|phase| figures(&self.in_turn(phase))).collect();
+        let mut resampler = Resampler::new(SEED);
+        let drawn: Vec<_> = std::iter::repeat_n(&waits, DRAWS)
+            .flatten()
+            .map(|phase| figures(&self.drawn(phase, &mut resampler)))
+            .collect();
+        // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
+        let latest = phases.iter().chain(&drawn).filter_map(|[.., max_ns]| *max_ns).max()?;
+        let own = self.own_latencies(&parts).last().copied();
+        let of_any_phase = self.latest(&parts).map(|(_, ns)| ns);
+        let longest_ns = [of_any_phase, own].into_iter().flatten().fold(latest, u64::max);
+        Some(Sample { phases, drawn, longest_ns })
+    }
+
+    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
+    fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
+        // One whose interrupt was handled before the wait was over goes to the scheduler at once.
+        let Way { to_scheduler_ns, to_program_ns } = way;
+        let (before_ns, on_way_ns) = match wait.is_handled {
+            true => (to_scheduler_ns, to_program_ns),
+            false => (0, way.ns()),
+        };
+        let on_way_ns = interrupted(self.interrupts, wait.ends_ns, on_way_ns);
+        wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
+    }
+
+    /// The part in which the latest wakeup of all moments is due, and how late that is, ns, if its way is as long as
+    /// half of them; of two, the first. `None` if none counts.
+    pub(super) fn latest(&self, parts: &[Wait]) -> Option<(Wait, u64)> {
+        let way = self.median_way();
+        let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
+        let latest = |part: &Wait| {
+            // Where nobody waits, those are latest who are due just before an interrupt.
+            let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
+            let begin = self.interrupts.partition_point(|other| other.from_ns < part.from_ns);
+            let within = self.interrupts[begin..].iter().map(|other| other.from_ns);
+            let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
+            let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
+            let due = within.chain([part.from_ns, last_ns]);
+            Some((*part, due.filter_map(|due_ns| at(part, due_ns)).max()?))
+        };
+        let counted = parts.iter().filter(|part| part.counts).filter_map(latest);
+        counted.rev().max_by_key(|(_, ns)| *ns)
+    }
+
+    /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
+    /// was late for one before.
+    pub(super) fn at_its_own(&self, rules: &Rules) -> Measured {
+        let woken = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
+        let interval_ns = self.grid.interval_ns.max(1);
+        let expiries =
+            |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);
+        let all = sorted(woken.into_iter().flat_map(expiries));
+        let [p50_ns, p99_ns, p999_ns, max_ns] = figures(&all);
+        Measured { p50_ns, p99_ns, p999_ns, max_ns }
+    }
+
+    /// How late the cell's own wakeups are, sorted.
+    fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
+        let latency = |&(at_ns, way): &(u64, Way)| {
+            let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
+            Some(self.latency_ns(part.at(at_ns)?, way))
+        };
+        sorted(self.own.iter().filter_map(latency))
+    }
+
+    /// How wakeups wait, for each phase of the grid that has about as many of them as others.
+    fn phases(&self, parts: &[Wait]) -> Vec<Vec<Waited>> {
+        let mut waits = self.grid.waits(parts);
+        let most = waits.iter().map(Vec::len).max().unwrap_or(0);
+        waits.retain(|phase| phase.len() * 2 > most);
+        waits
+    }
+
+    /// The latencies of a phase, sorted; the ways of the probe's own wakeups in turn.
+    fn in_turn(&self, phase: &[Waited]) -> Vec<u64> {
+        let ways = self.ways.iter().cycle();
+        sorted(phase.iter().zip(ways).map(|(wait, way)| self.latency_ns(*wait, *way)))
+    }
+
+    /// Latencies of a phase that is drawn anew, sorted.
+    fn drawn(&self, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
+        let waits: Vec<Waited> = resampler.blocks(phase).copied().collect();
+        let latency = |wait: Waited| {
+            let way = resampler.one(&self.ways).unwrap_or_default();
+            self.latency_ns(wait, way)
+        };
+        sorted(waits.into_iter().map(latency))
+    }
+}
+
+fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values
+}
+
+/// The value at `percentile` of values in order, if there are enough.
+fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
+    let count = sorted.len() as u64;
+    let place = usize::try_from(percentile.rank(count)).ok()?.checked_sub(1)?;
+    sorted.get(place).copied().filter(|_| percentile.is_carried_by(count))
+}
+
+/// What is shown of sorted latencies.
+fn figures(sorted: &[u64]) -> FiguresOfPhase {
+    let at = |place: usize| percentile(sorted, Percentile::SHOWN[place]);
+    [at(0), at(1), at(2), sorted.last().copied()]
+}
+
+#[cfg(test)]
+pub(super) mod tests;

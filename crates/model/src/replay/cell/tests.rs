@@ -1,0 +1,209 @@
+use std::collections::BTreeSet;
+
+use super::super::own::OwnWakeup;
+use super::super::{At, Course, Latest, Point, Section, Stretch, ranking};
+use super::*;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::Thread;
+
+/// From a time on, a program runs: `'u'`; or the kernel, with interrupts off: `'i'`; or with preemption off: `'p'`.
+pub(in crate::replay) fn course(places: &[(u64, char)]) -> Course {
+    let stretch = |&(from_ns, what): &(u64, char)| Stretch {
+        from_ns,
+        irqs_off: what == 'i',
+        preempt_off: what == 'p',
+        at: if what == 'u' { At::User } else { At::Kernel },
+        task: 1,
+        point: if what == 'u' { Point::Looks } else { Point::None },
+        counts: true,
+        is_own: false,
+    };
+    Course { stretches: places.iter().map(stretch).collect(), end_ns: 1_000 }
+}
+
+/// Without sections, interrupts and wakeups of its own; a way of 10 ns, and phases 1 ns apart.
+pub(in crate::replay) fn replay(course: &Course) -> Replay<'_> {
+    Replay {
+        recorded: Recorded { course, sections: &[], mentions: &[] },
+        interrupts: &[],
+        grid: Grid { interval_ns: 1_000, phases: 1_000 },
+        wakeups: 1,
+        ways: vec![way(10)],
+        own: vec![],
+    }
+}
+
+/// Of so many ns, 4 of them to the scheduler.
+fn way(ns: u64) -> Way {
+    Way { to_scheduler_ns: 4, to_program_ns: ns - 4 }
+}
+
+fn interrupt(from_ns: u64, length_ns: u64) -> Interrupt {
+    Interrupt { from_ns, length_ns }
+}
+
+fn full() -> Rules {
+    Rules::named("full").unwrap()
+}
+
+/// One that has these sections as well.
+pub(in crate::replay) fn with_sections<'a>(
+    course: &'a Course,
+    sections: &'a [Section],
+) -> Replay<'a> {
+    Replay { recorded: Recorded { course, sections, mentions: &[] }, ..replay(course) }
+}
+
+/// With interrupts off.
+pub(in crate::replay) fn section(from_ns: u64, to_ns: u64, owner: u32) -> Section {
+    let functions = [Some(owner), None, None, None];
+    Section { irqs: true, from_ns, to_ns, owner: Some(owner), functions }
+}
+
+#[test]
+fn no_phase_is_later_than_the_latest_of_any_phase_nor_an_own_wakeup() {
+    // Nothing holds a wakeup up, but one way of three is long.
+    let course = course(&[(0, 'u')]);
+    for (own, longest_ns) in
+        [(vec![], 30), (vec![(500, way(5)), (600, way(40))], 40), (vec![(500, way(5))], 30)]
+    {
+        let grid = Grid { interval_ns: 100, phases: 4 };
+        let ways = [5, 30, 5].map(way).to_vec();
+        let replay = Replay { grid, ways, own, ..replay(&course) };
+        let sample = replay.sample(&full(), &Breaks::default()).unwrap();
+        let latest = sample.drawn.iter().map(|[.., max_ns]| max_ns.unwrap()).max();
+        assert_eq!((latest, sample.longest_ns), (Some(30), longest_ns));
+    }
+}
+
+#[test]
+fn what_all_phases_have_alike_another_cell_may_lack() {
+    // Nothing holds a wakeup up, and each phase has each way once: the long one, too.
+    let course = course(&[(0, 'u')]);
+    let grid = Grid { interval_ns: 10, phases: 10 };
+    let mut ways = vec![way(50); 100];
+    ways[7] = way(1_000);
+    let replay = Replay { grid, ways, ..replay(&course) };
+    let sample = replay.sample(&full(), &Breaks::default()).unwrap();
+    assert!(sample.phases.iter().all(|[.., max_ns]| *max_ns == Some(1_000)), "{sample:?}");
+    let drawn = sample.drawn.iter().map(|[.., max_ns]| max_ns.unwrap());
+    assert_eq!((drawn.clone().min(), drawn.max()), (Some(50), Some(1_000)));
+}
+
+#[test]
+fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_moments() {
+    // 6 ns after a section comes an interrupt; another, in a program, where nobody waits.
+    let course =
+        course(&[(0, 'u'), (40, 'i'), (100, 'u'), (106, 'i'), (136, 'u'), (500, 'i'), (550, 'u')]);
+    let interrupts = [interrupt(106, 30), interrupt(500, 50)];
+    for (way_ns, interrupts, on_way_ns) in [
+        (10, &interrupts[..], 30),
+        (6, &interrupts, 0),
+        (6, &[], 0),
+        // The program would have read the clock before.
+        (5, &interrupts, 0),
+        // From the one to the other.
+        (370, &interrupts, 30),
+        (371, &interrupts, 80),
+    ] {
+        let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
+        let replay = Replay { interrupts, ways, own, ..replay(&course) };
+        let parts = replay.recorded.waits(&full(), &Breaks::default());
+        // Each moment by itself.
+        let phases: Vec<_> =
+            replay.phases(&parts).iter().map(|phase| replay.in_turn(phase)).collect();
+        let want = 60 + way_ns + on_way_ns;
+        assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
+        assert_eq!(replay.latest(&parts).map(|(_, ns)| ns), Some(want), "{way_ns}");
+        assert_eq!(replay.own_latencies(&parts), [way_ns + on_way_ns], "{way_ns}");
+    }
+}
+
+#[test]
+fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
+    let course = course(&[(0, 'p'), (100, 'u')]);
+    let interrupts = &[interrupt(106, 30)][..];
+    let replay = Replay { interrupts, ..replay(&course) };
+    let parts = replay.recorded.waits(&full(), &Breaks::default());
+    // Due at 70, in the section; and at 100, where its own interrupt comes first.
+    let late = |due_ns: u64, way| {
+        let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
+        replay.latency_ns(part.at(due_ns).unwrap(), way)
+    };
+    assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
+    assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
+}
+
+#[test]
+fn what_holds_up_the_latest_wakeup_is_broken_first_and_not_the_longest_wait() {
+    // 60 ns in a section of function 1; 50 ns in one of function 2, after which an interrupt of 30 ns comes.
+    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u'), (200, 'i'), (250, 'u')]);
+    let sections = [section(100, 160, 1), section(200, 250, 2)];
+    let interrupts = &[interrupt(250, 30)][..];
+    let replay = Replay { interrupts, ..with_sections(&course, &sections) };
+    // Each 25 ns at most; of what is left then, the latest comes before the interrupt again.
+    let latest = |broken: &BTreeSet<u32>| {
+        let functions = broken.iter().map(|&id| (id, 25)).collect();
+        let breaks = Breaks { functions, ..Breaks::default() };
+        let (part, ns) = replay.latest(&replay.recorded.waits(&full(), &breaks))?;
+        Some(Latest { ns, functions: replay.recorded.behind(&part, 25, &breaks) })
+    };
+    let steps = ranking(3, &latest);
+    let steps: Vec<_> =
+        steps.iter().map(|step| (&step.functions[..], step.before_ns, step.after_ns)).collect();
+    assert_eq!(steps, [(&[2][..], 50 + 10 + 30, 60 + 10), (&[1], 60 + 10, 25 + 10 + 30)]);
+}
+
+#[test]
+fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_way() {
+    let course = course(&[(0, 'u'), (100, 'i'), (160, 'u')]);
+    // The first waits for 40 ns.
+    let own = vec![(120, way(5)), (500, way(10))];
+    let mut seen = Replay { ways: [5, 10].map(way).to_vec(), own, ..replay(&course) };
+    for (measured_ns, want) in [(Some(13), 3), (Some(9), 0), (None, 0)] {
+        assert_eq!(seen.delivery_ns(&full(), measured_ns), want, "{measured_ns:?}");
+    }
+    seen.delivered_after(3);
+    let parts = seen.recorded.waits(&full(), &Breaks::default());
+    assert_eq!(seen.own_latencies(&parts), [13, 48]);
+    assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
+}
+
+#[test]
+fn nothing_is_predicted_if_the_probes_wakeups_are_not_recognised() {
+    let own = |n: u64| OwnWakeup {
+        entered_ns: 1_000 * n,
+        handled_ns: 1_000 * n + 4,
+        left_ns: 1_000 * n + 4,
+        ran_ns: Some((1_000 * n + 4, 1_000 * n + 10)),
+        interrupted_ns: 0,
+    };
+    let woken = Distribution::of([10; 10]);
+    let thread = Thread { expiries: woken.clone(), woken, ..Thread::default() };
+    let mut run = Run { threads: vec![thread], ..Run::default() };
+    run.plan.interval_ns = 1_000;
+    for (recognised, want) in [(0, Err((0, 10))), (4, Err((4, 10))), (5, Ok(5)), (10, Ok(10))] {
+        let own = (0..recognised).map(own).collect();
+        let seen = Seen { own, ..Seen::default() };
+        let got = match Replay::of(&seen, &run, &full()) {
+            Ok(replay) => Ok(replay.ways.len()),
+            Err(Unpredictable::Wakeups { seen, all }) => Err((seen, all)),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(got, want);
+    }
+}
+
+#[test]
+fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
+    // 6.1, full, file-move: one section of 3.66 ms swallowed 15 expiries of 2,015, which are all of p99.9.
+    let course = course(&[(0, 'u'), (100, 'i'), (360, 'u')]);
+    let grid = Grid { interval_ns: 100, phases: 1 };
+    // Late by 10, by 260 and so by 160 and 60 as well, and by 10.
+    let own = [0, 110, 400].map(|at_ns| (at_ns, way(10))).to_vec();
+    let replay = Replay { grid, own, ..replay(&course) };
+    let measured = replay.at_its_own(&full());
+    assert_eq!((measured.p50_ns, measured.max_ns), (Some(60), Some(260)));
+    let parts = replay.recorded.waits(&full(), &Breaks::default());
+    assert_eq!(replay.own_latencies(&parts), [10, 10, 260]);
+}
