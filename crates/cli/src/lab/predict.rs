@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::scope::{Detail, Seen};
-use wakescope_model::replay::predict::{CannotPredict, Cell, Question, Unpredictable, predict};
+use wakescope_model::replay::predict::{
+    CannotPredict, Cell, Question, Unpredictable, joins, predict,
+};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
@@ -107,24 +110,20 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
         let message = format!("{} cells are too many to predict from", args.cells.len());
         return Err(Failure::new(message).try_this(format!("give {MOST_CELLS} at most")));
     }
-    let seen = args.cells.iter().map(|cell| seen(cell, &args.again));
-    let seen: Vec<Seen> = seen.collect::<Result<_, _>>()?;
+    let mut all: Vec<Seen> = Vec::new();
+    for cell in &args.cells {
+        let next = seen(cell, &args.again)?;
+        // Before the next ones are run for nothing.
+        let others: Vec<Cell<'_>> = all.iter().map(cell_of).collect();
+        joins(&cell_of(&next), &others).map_err(|e| failure(&e, &others))?;
+        all.push(next);
+    }
     let question = Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),
         every_ns: args.every.0,
     };
-    let nothing = Edges::default();
-    let cell = |seen| {
-        let Seen { scope, edges, run, .. }: &Seen = seen;
-        Cell {
-            key: &scope.cell,
-            label: &scope.label,
-            edges: edges.as_ref().unwrap_or(&nothing),
-            run,
-        }
-    };
-    let cells: Vec<Cell<'_>> = seen.iter().map(cell).collect();
+    let cells: Vec<Cell<'_>> = all.iter().map(cell_of).collect();
     let prediction = predict(&cells, &question).map_err(|e| failure(&e, &cells))?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
@@ -133,6 +132,13 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     };
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+/// What is predicted from.
+fn cell_of(seen: &Seen) -> Cell<'_> {
+    static NOTHING: LazyLock<Edges> = LazyLock::new(Edges::default);
+    let Seen { scope, edges, run, .. } = seen;
+    Cell { key: &scope.cell, label: &scope.label, edges: edges.as_ref().unwrap_or(&NOTHING), run }
 }
 
 /// Runs a cell once more.

@@ -232,25 +232,34 @@ fn loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up() {
     let name = "loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up";
     let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     let bench = Bench::new(stock, "predicted");
-    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "launch", "--seeds", "1"];
+    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "launch", "--seeds", "1,2"];
     let ran = bench.run(&[&what[..], &["--samples", "600", "--interval", "250us"]].concat());
-    let cell = ran.lab.cells.iter().find(|cell| cell.load == "launch").unwrap();
-    assert_eq!(cell.status, Status::Ok, "{}", ran.json);
-    let args = ["predict", cell.run.as_ref().unwrap(), "--json"];
-    let mut command = bench.test.command(&args);
-    bench.prepare(&mut command);
-    let ended = Running::start(&mut command).output();
+    let cells = ran.lab.cells.iter().filter(|cell| cell.load == "launch");
+    let cells: Vec<&str> = cells.map(|cell| cell.run.as_deref().unwrap()).collect();
+    let predict = |cells: &[&str]| {
+        let mut command = bench.test.command(&[&["predict", "--json"], cells].concat());
+        bench.prepare(&mut command);
+        Running::start(&mut command).output()
+    };
+    let ended = predict(&cells);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    // Its course would count twice.
+    let twice = predict(&[cells[0], cells[0]]);
+    assert_eq!(twice.code, Some(2), "{twice:?}");
+    assert!(twice.stderr.contains("it is given twice"), "{twice:?}");
     let said: Prediction = serde_json::from_str(&ended.stdout).unwrap();
+    let of = |model| said.models.iter().find(|of| of.model == model).unwrap();
     let steps = &said.next.as_ref().unwrap().steps;
     let proposed = |name: &str| steps.iter().any(|step| step.functions.iter().any(|f| f == name));
     assert!(!proposed("unmap_page_range") && !proposed("copy_page_range"), "{said:#?}");
-    // The cell's own wakeups are repeated, whatever they met.
-    let (measured, replayed) = (said.measured.max_ns.unwrap(), said.replayed.max_ns.unwrap());
-    assert!(measured.abs_diff(replayed) <= measured / 20, "{said:#?}");
-    let of = |model| said.models.iter().find(|of| of.model == model).unwrap();
-    let longest = of(Model::Full).as_recorded.unwrap().longest_ns;
-    assert!(longest >= replayed, "{said:#?}");
+    // The wakeups of each cell are repeated, whatever they met.
+    assert_eq!(said.cells.iter().map(|cell| cell.seed).collect::<Vec<_>>(), [1, 2]);
+    for cell in &said.cells {
+        let (measured, replayed) = (cell.measured.max_ns.unwrap(), cell.replayed.max_ns.unwrap());
+        assert!(measured.abs_diff(replayed) <= measured / 20, "{said:#?}");
+        let longest = of(Model::Full).as_recorded.unwrap().longest_ns;
+        assert!(longest >= replayed, "{said:#?}");
+    }
     // Its preemption points are seen although full has them patched away.
     assert_eq!(of(Model::None).reach, Reach::Whole, "{said:#?}");
 }

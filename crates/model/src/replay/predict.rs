@@ -165,7 +165,7 @@ pub fn predict(cells: &[Cell<'_>], question: &Question) -> Result<Prediction, Ca
     let own_rules = rules(recorded).ok_or(Unpredictable::Model).map_err(of(first))?;
     let mut seen = Vec::new();
     for (place, cell) in cells.iter().enumerate() {
-        is_one_more(cell, &cells[..place]).map_err(of(cell))?;
+        joins(cell, &cells[..place])?;
         seen.push(seen_of(cell, &own_rules).map_err(of(cell))?);
     }
     let replay = |(cell, seen)| Course::of(cell, seen, &own_rules).map_err(of(cell));
@@ -174,7 +174,15 @@ pub fn predict(cells: &[Cell<'_>], question: &Question) -> Result<Prediction, Ca
     courses.predict(question).map_err(of(first))
 }
 
-/// Whether a cell differs from the first of others in its seed, and in nothing else.
+/// Whether something can be predicted from a cell and `others` together: it differs from the first of them in its seed,
+/// and in nothing else.
+///
+/// # Errors
+/// If it differs in more, or is one of them.
+pub fn joins(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), CannotPredict> {
+    is_one_more(cell, others).map_err(|why| CannotPredict { label: cell.label.into(), why })
+}
+
 fn is_one_more(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), Unpredictable> {
     let Some(first) = others.first() else { return Ok(()) };
     if others.iter().any(|other| other.key == cell.key) {

@@ -44,7 +44,8 @@ fn only_cells_that_differ_in_their_seeds_are_predicted_from_together() {
         is_one_more(&cell(key, other), &[cell("a", &run), cell("b", &run)])
     };
     assert_eq!(refused("c", &Run { seed: 2, ..run.clone() }), Ok(()));
-    let changes: [(&str, fn(&mut Run)); 6] = [
+    type Change = fn(&mut Run);
+    let changes: [(&str, Change); 6] = [
         ("kernel", |run| run.host.release = "7.2".into()),
         ("kernel", |run| run.host.version = "#2".into()),
         ("preemption model", |run| run.host.preemption.model = Model::Full),
