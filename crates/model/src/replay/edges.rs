@@ -113,8 +113,15 @@ impl<'a> Follower<'a> {
             interrupted_ns: 0,
             is_to_choose: false,
         };
+        // What the CPU was at is known from the first edge on. (6.1, idle: it slept for 0.92 ms before that one, which
+        // came in an interrupt, with interrupts off.)
         if let Some(first) = edges.edges.first() {
-            follower.stretch(first.at_ns.min(edges.window_ns.start), Point::None);
+            let begin_ns = edges.window_ns.start.min(first.at_ns);
+            follower.stretch(begin_ns, Point::None);
+            let stretches = &mut follower.out.course.stretches;
+            if let Some(unknown) = stretches.last_mut().filter(|_| begin_ns < first.at_ns) {
+                unknown.counts = false;
+            }
         }
         follower
     }

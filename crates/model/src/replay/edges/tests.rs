@@ -233,6 +233,29 @@ fn what_is_due_after_the_guest_has_measured_does_not_count() {
 }
 
 #[test]
+fn what_is_due_before_the_first_edge_does_not_count() {
+    // The CPU sleeps for long. The first edge comes in the interrupt that ends it.
+    let mut list = edges(vec![
+        (900, HANDLER),
+        (4, ON),
+        (1, EdgeKind::IrqsOn),
+        (20, EdgeKind::Switch(TaskId(1))),
+        (60, EdgeKind::IrqsOff),
+        (7, EdgeKind::IrqsOn),
+    ]);
+    list.start = State { irqs_off: true, preempt: PreemptCount(0x8000_0000), ..list.start };
+    let seen = Seen::of(&list, PROBE, false);
+    let parts = waits(&seen.course, &Rules::named("full").unwrap(), &[]);
+    let counted = parts.iter().filter(|part| part.counts);
+    let longest = counted.clone().filter_map(|part| part.longest.map(|wait| wait.ns)).max();
+    assert_eq!(
+        (counted.map(|part| part.from_ns).min(), longest),
+        (Some(1_000), Some(7)),
+        "{parts:?}"
+    );
+}
+
+#[test]
 fn the_kernel_asks_at_its_places_and_where_modules_call() {
     let ask = |kind| EdgeKind::Ask(kind);
     // A system call: might_sleep, cond_resched in the image, and what only its function was seen of.
