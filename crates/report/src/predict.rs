@@ -351,32 +351,39 @@ mod tests {
         }
     }
 
+    /// Whether `text` has all of `parts`, wherever its lines break, and no line is too wide.
+    #[track_caller]
+    fn assert_says(text: &str, parts: &[&str]) {
+        let in_one_line = text.replace("\n   ", " ").replace("\n ", " ");
+        for part in parts {
+            assert!(in_one_line.contains(part), "{part}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
     #[test]
     fn a_bound_is_marked_and_what_is_not_predicted_says_why() {
         let text = text(&prediction(), Style::default());
-        for part in [
-            "in virtual time: none ≤ 3.90 ms, full 400 µs.",
-            "full, measured ",
-            " 3.70 µs ",
-            "≤ 3.90 ms (1.95–7.80)",
-            "≤ 5.00 µs ",
-            // The p99 of one timer may be far from the median over all phases.
-            "≤ 9.00 µs (4.50–18.0)",
-            " none ≤: some of the places where",
-            " RT not predicted: RT makes spin locks sleep",
-            " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
-            "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
-            "batches have other sizes",
-            "Of ten cells nine are meant to lie in a range.",
-            "another boot, seed or model has",
-            "in parentheses what nine of ten cells are meant to measure",
-        ] {
-            assert!(
-                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
-                "{part}: {text}"
-            );
-        }
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_says(
+            &text,
+            &[
+                "in virtual time: none ≤ 3.90 ms, full 400 µs.",
+                "full, measured ",
+                " 3.70 µs ",
+                "≤ 3.90 ms (1.95–7.80)",
+                "≤ 5.00 µs ",
+                // The p99 of one timer may be far from the median over all phases.
+                "≤ 9.00 µs (4.50–18.0)",
+                " none ≤: some of the places where",
+                " RT not predicted: RT makes spin locks sleep",
+                " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
+                "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
+                "batches have other sizes",
+                "Of ten cells nine are meant to lie in a range.",
+                "another boot, seed or model has",
+                "in parentheses what nine of ten cells are meant to measure",
+            ],
+        );
     }
 
     #[test]
@@ -420,20 +427,17 @@ mod tests {
         prediction.cells[1].not_repeated =
             vec![NotRepeated { measured_ns: 9, ..NotRepeated::default() }];
         let text = text(&prediction, Style::default());
-        for part in [
-            " measured, seed 1 ",
-            " replayed, seed 4 ",
-            "under full, which ran, seed 4, max is to be",
-            "seed 1, 500 ms of virtual time, replayed for 1,000 wakeups; 6.1-cloud full file-move seed 4, 500 ms",
-            "990 wakeups of the probe's, seed 4)",
-            "drawn from these 2 courses:",
-        ] {
-            assert!(
-                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
-                "{part}: {text}"
-            );
-        }
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_says(
+            &text,
+            &[
+                " measured, seed 1 ",
+                " replayed, seed 4 ",
+                "under full, which ran, seed 4, max is to be",
+                "seed 1, 500 ms of virtual time, replayed for 1,000 wakeups; 6.1-cloud full file-move seed 4, 500 ms",
+                "990 wakeups of the probe's, seed 4)",
+                "drawn from these 2 courses:",
+            ],
+        );
     }
 
     #[test]
@@ -444,16 +448,14 @@ mod tests {
         prediction.breaks = vec![Break { function: "free".into(), every_ns: 10_000, sections: 7 }];
         prediction.limit_sections_ns = Some(500_000);
         let text = text(&prediction, Style::default());
-        for part in [
-            "latency with what is broken up, in virtual time: full 90.0 µs.",
-            "full, broken up",
-            " free lets go after 10.0 µs: 7 longer sections in the replayed time.",
-            " No section lasts longer than 500 µs.",
-        ] {
-            assert!(
-                text.replace("\n   ", " ").replace("\n ", " ").contains(part),
-                "{part}: {text}"
-            );
-        }
+        assert_says(
+            &text,
+            &[
+                "latency with what is broken up, in virtual time: full 90.0 µs.",
+                "full, broken up",
+                " free lets go after 10.0 µs: 7 longer sections in the replayed time.",
+                " No section lasts longer than 500 µs.",
+            ],
+        );
     }
 }
