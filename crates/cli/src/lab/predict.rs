@@ -40,7 +40,7 @@ Examples:
   wakescope predict 3f6ef534 -o prediction.json")]
 pub(crate) struct PredictArgs {
     /// The cell: its folder, its key, or the key's first digits. The key is the name of the cell's
-    /// folder in the lab's cache. Up to 16, which differ in their seeds only
+    /// folder in the lab's cache. Up to 8, which differ in their seeds only
     #[arg(value_name = "CELL", required = true, num_args = 1..)]
     cells: Vec<PathBuf>,
 
@@ -95,8 +95,8 @@ enum Format {
 /// What the endings of files say.
 const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
 
-/// What a cell takes of memory may be as much as the plugin may write, so there is an end to them.
-const MOST_CELLS: usize = 16;
+/// All of them are in memory at once: 130 MB each, of 2,000 wakeups on 6.16 under `launch`.
+const MOST_CELLS: usize = 8;
 
 /// Single sections are not listed.
 const DETAIL: Detail =

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{
-    Break, Cell as CellOf, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking,
+    self as record, Break, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking,
     Reach, SCHEMA, Step,
 };
 use wakescope_core::preemption::Model;
@@ -23,7 +23,7 @@ const ERROR_PERCENT: u64 = 1;
 /// Steps of a ranking.
 const STEPS: usize = 3;
 
-/// Models, in the order in which they are told.
+/// The models, in the order of a prediction's rows.
 const MODELS: [Model; 5] = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
 
 /// What is asked.
@@ -270,16 +270,19 @@ impl<'a> Course<'a> {
     }
 
     /// What is recorded of its cell. `sample`: of the model that ran.
-    fn record(&self, own_rules: &Rules, sample: Option<&Sample>) -> CellOf {
+    fn record(&self, own_rules: &Rules, sample: Option<&Sample>) -> record::Cell {
         let Cell { key, label, edges, run } = *self.cell;
         let measured = measured(run);
         let replayed = self.replay.at_its_own(own_rules);
         let phases = sample.and_then(|sample| latencies(&[sample])).unwrap_or_default();
-        CellOf {
+        record::Cell {
             key: key.into(),
             label: label.into(),
             seed: run.seed,
-            window_ns: edges.measured_until_ns.saturating_sub(edges.window_ns.start),
+            // What comes before the first edge is not replayed.
+            window_ns: edges.edges.first().map_or(0, |first| {
+                edges.measured_until_ns.saturating_sub(first.at_ns.max(edges.window_ns.start))
+            }),
             wakeups: self.replay.wakeups,
             path: self.replay.path(),
             not_repeated: NotRepeated::of(&measured, &replayed, &phases),
