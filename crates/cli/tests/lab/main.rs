@@ -1,7 +1,6 @@
 //! `wakescope lab` with guests that boot. What takes minutes is in `lab_long`.
 
 mod bisected;
-mod bits;
 mod clocks;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,9 +1,11 @@
-//! Labs that are interrupted, and labs that share a cache.
+//! Labs that are interrupted or asked again, and labs that share a cache.
+
+use std::fs;
 
 use wakescope_core::lab::Status;
 
 use crate::common::bench::{eventually, kill};
-use crate::common::lab::{Bench, KERNEL, Ran, first_lab};
+use crate::common::lab::{Bench, FIRST, KERNEL, Ran, first_lab};
 
 const THREE: [&str; 12] = [
     "--kernel",
@@ -58,4 +60,21 @@ fn two_labs_that_share_a_cache_run_each_cell_once() {
     assert_eq!(one.result(), other.result());
     let fresh: Vec<bool> = one.cached().iter().map(|&cached| !cached).collect();
     assert_eq!(fresh, other.cached(), "a cell was run by both, or by none");
+}
+
+#[test]
+fn what_was_run_is_not_run_again() {
+    let Some((_, pool, first)) = first_lab("what_was_run_is_not_run_again") else { return };
+    let written = |bench: &Bench| -> Vec<Vec<u8>> {
+        let meta = |cell: &String| bench.cache.join("cells").join(cell).join("meta.json");
+        bench.cells().iter().map(|cell| fs::read(meta(cell)).unwrap()).collect()
+    };
+    let before = written(&pool);
+    let again = pool.run(&FIRST);
+    assert_eq!(again.code, first.code);
+    let ran: Vec<bool> = again.lab.cells.iter().map(|c| c.status == Status::Ok).collect();
+    assert_eq!(again.cached(), ran);
+    assert_eq!(again.result(), first.result());
+    assert_eq!(again.keys(), first.keys());
+    assert_eq!(written(&pool), before);
 }

@@ -23,6 +23,7 @@ mod hidden;
 mod injected;
 mod ports;
 mod programs;
+mod saved;
 mod scoped;
 mod scoped_arm64;
 mod sections;

@@ -1,31 +1,15 @@
-//! The same cell gives the same bits.
+//! Machines that were saved, and guests that go on from them.
 
 use wakescope_core::lab::Status;
 
-use crate::common::lab::{Bench, FIRST, KERNEL, first_lab};
+use crate::common::lab::{Bench, KERNEL};
 use crate::common::measured::names;
-
-#[test]
-fn what_was_run_is_not_run_again() {
-    let Some((_, pool, first)) = first_lab("what_was_run_is_not_run_again") else { return };
-    let written = |bench: &Bench| -> Vec<Vec<u8>> {
-        let meta = |cell: &String| bench.cache.join("cells").join(cell).join("meta.json");
-        bench.cells().iter().map(|cell| std::fs::read(meta(cell)).unwrap()).collect()
-    };
-    let before = written(&pool);
-    let again = pool.run(&FIRST);
-    assert_eq!(again.code, first.code);
-    let ran: Vec<bool> = again.lab.cells.iter().map(|c| c.status == Status::Ok).collect();
-    assert_eq!(again.cached(), ran);
-    assert_eq!(again.result(), first.result());
-    assert_eq!(again.keys(), first.keys());
-    assert_eq!(written(&pool), before);
-}
+use crate::stock;
 
 #[test]
 fn a_guest_that_goes_on_from_a_saved_machine_gives_the_bits_of_one_that_boots() {
     let name = "a_guest_that_goes_on_from_a_saved_machine_gives_the_bits_of_one_that_boots";
-    let Some((stock, ..)) = first_lab(name) else { return };
+    let Some(stock) = stock(name, &[]) else { return };
     let one = |seed| {
         let cell = ["--kernel", KERNEL, "--preempt", "full", "--load", "find", "--samples", "100"];
         [&cell[..], &["--seeds", seed]].concat()
