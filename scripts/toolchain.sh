@@ -47,6 +47,16 @@ find_toolchain() {
     return 1
 }
 
+# links_with FLAG…: whether a program can be linked so, and runs.
+links_with() {
+    local dir rc=0
+    dir=$(mktemp -d)
+    printf 'int main(void) { return 0; }\n' >"$dir/try.c"
+    { cc "$@" -fPIE -o "$dir/try" "$dir/try.c" && "$dir/try"; } 2>/dev/null || rc=1
+    rm -r "$dir"
+    return $rc
+}
+
 # What builds for arm64.
 ARM64_TARGET=aarch64-unknown-linux-gnu
 # shellcheck disable=SC2034
