@@ -209,3 +209,26 @@ def put_into(path, name, text):
     path = Path(path)
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     path.write_text(put_between(path.read_text(), begin, end, "\n" + text + "\n"))
+
+
+def with_rows(page, head, rows, named_by):
+    """`page` with these rows of a table with this head instead of those whose first `named_by` cells are the same,
+    and the rows that it has nowhere, or in several places: those are left as they are."""
+    cells_of = lambda line: [cell.strip() for cell in line.strip("|").split("|")]
+    is_line = lambda line: line.startswith("|") and line.endswith("|")
+    lines = page.split("\n")
+    places, is_in = {}, False
+    for number, line in enumerate(lines):
+        # A table begins with its head, and ends with the first line that is none of a table.
+        is_in = is_line(line) and (is_in or cells_of(line) == list(head))
+        if is_in:
+            places.setdefault(tuple(cells_of(line)[:named_by]), []).append(number)
+    not_put = []
+    for row in rows:
+        row = list(map(str, row))
+        found = places.get(tuple(row[:named_by]), [])
+        if len(found) == 1:
+            lines[found[0]] = "| " + " | ".join(row) + " |"
+        else:
+            not_put.append((row, len(found)))
+    return "\n".join(lines), not_put

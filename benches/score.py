@@ -295,10 +295,7 @@ def kept(folder):
             yield made
 
 
-def page(plan):
-    found, missing = results(plan)
-    order = [*scoring.CAUSES]
-    found.sort(key=lambda pair: (order.index(pair[1].kind), pair[1].length_ns))
+def page(found, missing):
     parts = [figures.table(scoring.HEAD, [scoring.row(*pair) for pair in found])]
     beside = [scoring.beside_pauses(*pair) for pair in found if pair[1].kind == "paused"]
     if beside:
@@ -312,6 +309,16 @@ def page(plan):
     if missing:
         parts.append("Not measured:\n\n" + "\n".join(missing))
     return "\n\n".join(parts)
+
+
+def replace_rows(path, found):
+    """Replaces rows of the page at `path` by those that were measured: that of the same kind, length and machine."""
+    path = Path(path)
+    rows = [scoring.row(*pair) for pair in found]
+    text, not_put = figures.with_rows(path.read_text(), scoring.HEAD, rows, 3)
+    path.write_text(text)
+    for row, places in not_put:
+        say(f"not put into {path}, which has {places or 'no'} rows of it: {', '.join(row[:3])}")
 
 
 def guest(text):
@@ -342,6 +349,8 @@ def arguments(words=None):
     parser.add_argument("--seconds", type=float, help=f"how long each kind and length is measured (default: {usual})")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at, or to go on after an end (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
+    rows_help = "replace the rows of this page that were measured, wherever on it they are, and nothing else"
+    parser.add_argument("--rows-into", metavar="PAGE", help=rows_help)
     plan = parser.parse_args(words)
     plan.all_guests = plan.guests is None
     if plan.guests is None:
@@ -362,7 +371,12 @@ def arguments(words=None):
 def main():
     plan = arguments()
     end_as_by_ctrl_c()
-    publish(page(plan), plan.into, "score")
+    found, missing = results(plan)
+    order = [*scoring.CAUSES]
+    found.sort(key=lambda pair: (order.index(pair[1].kind), pair[1].length_ns))
+    publish(page(found, missing), plan.into, "score")
+    if plan.rows_into:
+        replace_rows(plan.rows_into, found)
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

@@ -151,6 +151,20 @@ class Writing(unittest.TestCase):
             figures.put_into(page, "x", "new")
             self.assertEqual(page.read_text(), "a\n<!-- x: begin -->\n\nnew\n\n<!-- x: end -->\nc\n")
 
+    def test_rows_are_replaced_where_they_are_once(self):
+        head = ["kind", "machine", "n"]
+        table = lambda *rows: figures.table(head, rows)
+        old = [["a", "x", "1"], ["a", "y", "2"], ["b", "x", "3"]]
+        other = figures.table(["kind", "machine", "m"], [["a", "x", "9"]])
+        page = lambda *rows: f"{other}\n\ntext | a | x |\n\n{table(*rows)}\n\nend\n"
+        new = [["a", "x", 7], ["b", "x", 8]]
+        put, not_put = figures.with_rows(page(*old), head, new, 2)
+        self.assertEqual((put, not_put), (page(new[0], old[1], new[1]), []))
+        # One that is nowhere, and one that is twice, in two tables.
+        twice = page(*old) + table(old[0])
+        put, not_put = figures.with_rows(twice, head, [["c", "x", 4], ["a", "x", 7]], 2)
+        self.assertEqual((put, not_put), (twice, [(["c", "x", "4"], 0), (["a", "x", "7"], 2)]))
+
 
 if __name__ == "__main__":
     unittest.main()
