@@ -201,8 +201,7 @@ pub fn scope(
             return Err(ScopeFailure::Cell("it was not run".into()));
         }
     }
-    let seen = read_seen(&seen)?;
-    let decoded = decode(&seen, &kernel).map_err(ScopeFailure::Seen)?;
+    let decoded = decode(&read_seen(&seen)?, &kernel).map_err(ScopeFailure::Seen)?;
     let Decoded { scope, looked, edges, held } = decoded;
     let distance = late.as_ref().and_then(|late| late.distance(&looked).ok());
     let distance_ns = distance.map(|(distance_ns, _)| distance_ns);

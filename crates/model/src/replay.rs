@@ -93,6 +93,13 @@ pub enum Point {
 }
 
 impl Course {
+    /// Whether the last stretch goes on in `next`, for nothing changes there.
+    fn goes_on_in(&self, next: &Stretch) -> bool {
+        let Some(last) = self.stretches.last() else { return false };
+        let alike = Stretch { from_ns: last.from_ns, point: last.point, ..*next };
+        next.point == Point::None && alike == *last
+    }
+
     /// The stretches, each with its end.
     fn bounded(&self) -> impl DoubleEndedIterator<Item = (&Stretch, u64)> {
         let ends = self.stretches.iter().skip(1).map(|next| next.from_ns);

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
-use wakescope_core::scope::edges::Edges;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::scope::{Detail, Seen};
-use wakescope_model::replay::predict::{
-    CannotPredict, Cell, Question, Unpredictable, joins, predict,
-};
+use wakescope_model::replay::predict::{CannotPredict, Cell, Predictor, Question, Unpredictable};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
@@ -95,7 +91,7 @@ enum Format {
 /// What the endings of files say.
 const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &[Format::Json])];
 
-/// All of them are in memory at once: 130 MB each, of 2,000 wakeups on 6.16 under `launch`.
+/// Their courses are in memory at once: 60 MB each, of 2,000 wakeups on 6.16 under `launch`.
 const MOST_CELLS: usize = 8;
 
 /// Single sections are not listed.
@@ -110,21 +106,19 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
         let message = format!("{} cells are too many to predict from", args.cells.len());
         return Err(Failure::new(message).try_this(format!("give {MOST_CELLS} at most")));
     }
-    let mut all: Vec<Seen> = Vec::new();
-    for cell in &args.cells {
-        let next = seen(cell, &args.again)?;
-        // Before the next ones are run for nothing.
-        let others: Vec<Cell<'_>> = all.iter().map(cell_of).collect();
-        joins(&cell_of(&next), &others).map_err(|e| failure(&e, &others))?;
-        all.push(next);
-    }
-    let question = Question {
+    let mut predictor = Predictor::new(Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),
         every_ns: args.every.0,
-    };
-    let cells: Vec<Cell<'_>> = all.iter().map(cell_of).collect();
-    let prediction = predict(&cells, &question).map_err(|e| failure(&e, &cells))?;
+    });
+    for cell in &args.cells {
+        let Seen { scope, edges, run, .. } = seen(cell, &args.again)?;
+        let cell = Cell { key: scope.cell, label: scope.label, run };
+        // Before the next ones are run for nothing.
+        let added = predictor.add(cell, &edges.unwrap_or_default());
+        added.map_err(|e| failure(&e, &predictor))?;
+    }
+    let prediction = predictor.predict().map_err(|e| failure(&e, &predictor))?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
         Format::Json => prediction.to_json(),
@@ -132,13 +126,6 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     };
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
-}
-
-/// What is predicted from.
-fn cell_of(seen: &Seen) -> Cell<'_> {
-    static NOTHING: LazyLock<Edges> = LazyLock::new(Edges::default);
-    let Seen { scope, edges, run, .. } = seen;
-    Cell { key: &scope.cell, label: &scope.label, edges: edges.as_ref().unwrap_or(&NOTHING), run }
 }
 
 /// Runs a cell once more.
@@ -155,7 +142,7 @@ fn seen(cell: &Path, again: &AgainArgs) -> Result<Seen, Failure> {
         .try_this("or look at its sections: wakescope scope CELL"))
 }
 
-fn failure(e: &CannotPredict, cells: &[Cell<'_>]) -> Failure {
+fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
     match &e.why {
         Unpredictable::Policy(_) => {
@@ -165,7 +152,7 @@ fn failure(e: &CannotPredict, cells: &[Cell<'_>]) -> Failure {
             .try_this("give the kernel's configuration: wakescope lab run --config FILE")
             .try_this("or look at its sections: wakescope scope CELL"),
         Unpredictable::Function(name) => {
-            let known = cells.iter().flat_map(|cell| &cell.edges.functions);
+            let known = predictor.functions();
             let near: BTreeSet<_> = known.filter(|known| known.contains(name.as_str())).collect();
             let near: Vec<String> = near.into_iter().take(6).map(|near| clean(near, 80)).collect();
             let failure = match near.is_empty() {

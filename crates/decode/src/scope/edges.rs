@@ -7,9 +7,9 @@ use wakescope_core::scope::edges::{
     ARM64_TIMER as TIMER, Edge, EdgeKind, Edges, FunctionId, State, TaskId, WayIn,
 };
 
-use super::ScopeError;
 use super::kernel::{Kernel, ask_kind};
 use super::preempt_count::Division;
+use super::{ScopeError, word};
 use crate::kernel::policy_of;
 
 /// What interrupts and exceptions of arm64 are called, whose ways into the kernel are the same.
@@ -50,10 +50,14 @@ const START: usize = 5;
 
 /// What was written, before counts of instructions become times.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct Written<'a> {
     pub(super) start: Option<[u64; START]>,
     pub(super) tasks: Vec<Task>,
-    pub(super) edges: Vec<Counted>,
+    /// Records of edges, as they were written: there are millions of edges.
+    batches: Vec<&'a [u8]>,
+    /// How many edges these are, and the count of the last one.
+    edges: u64,
+    last_count: u64,
     /// Locks, by their numbers: the address, and where the CPU has what is its own.
     pub(super) locks: Vec<(u64, u64)>,
 }
@@ -65,7 +69,23 @@ pub(super) struct Counted {
     pub(super) words: [u64; 2],
 }
 
-impl Written {
+/// The edges of a record.
+fn edges_of(record: &[u8]) -> impl Iterator<Item = Counted> {
+    let mut words = record.chunks_exact(8).map_while(|bytes| word(bytes, 0));
+    let mut count = words.next().unwrap_or(0);
+    std::iter::from_fn(move || {
+        let words = [words.next()?, words.next()?];
+        count = count.saturating_add(after(words[0]));
+        Some(Counted { count, words })
+    })
+}
+
+/// How many instructions an edge is behind the one before, by its first word.
+fn after(word: u64) -> u64 {
+    u64::from(low(word) >> 8)
+}
+
+impl<'a> Written<'a> {
     pub(super) fn start(&mut self, words: &[u64]) -> Result<(), ScopeError> {
         let words = words.try_into().map_err(|_| ScopeError::Foreign)?;
         match self.start.replace(words) {
@@ -90,7 +110,7 @@ impl Written {
     }
 
     /// A record: the count that its first edge counts from, and edges.
-    pub(super) fn batch(&mut self, words: &[u64]) -> Result<(), ScopeError> {
+    pub(super) fn batch(&mut self, record: &'a [u8], words: &[u64]) -> Result<(), ScopeError> {
         let (&count, edges) = words.split_first().ok_or(ScopeError::Foreign)?;
         let pairs = edges.chunks_exact(2);
         if !pairs.remainder().is_empty() {
@@ -98,14 +118,20 @@ impl Written {
         }
         let mut count = count;
         for pair in pairs {
-            count = count.checked_add(u64::from(low(pair[0]) >> 8)).ok_or(ScopeError::Foreign)?;
-            if self.edges.last().is_some_and(|last| last.count > count) {
+            count = count.checked_add(after(pair[0])).ok_or(ScopeError::Foreign)?;
+            if self.edges > 0 && self.last_count > count {
                 let what = "the emulator counted instructions backwards";
                 return Err(ScopeError::Missed { what, count: 1 });
             }
-            self.edges.push(Counted { count, words: [pair[0], pair[1]] });
+            (self.edges, self.last_count) = (self.edges + 1, count);
         }
+        self.batches.push(record);
         Ok(())
+    }
+
+    /// The edges, in order.
+    pub(super) fn edges(&self) -> impl Iterator<Item = Counted> {
+        self.batches.iter().flat_map(|record| edges_of(record))
     }
 
     /// The edges, with times and names; `None` if there are none.
@@ -116,12 +142,12 @@ impl Written {
         ns_at: impl Fn(u64, Moment) -> u64,
         kernel: &Kernel,
     ) -> Result<Option<Edges>, ScopeError> {
-        if self.edges.len() as u64 != edges || self.tasks.len() as u64 != tasks {
+        if self.edges != edges || self.tasks.len() as u64 != tasks {
             return Err(ScopeError::Cut);
         }
         let start = match self.start {
             Some(start) => start,
-            None if self.edges.is_empty() => return Ok(None),
+            None if self.edges == 0 => return Ok(None),
             None => return Err(ScopeError::Foreign),
         };
         let [_, irqs_off, preempt, in_user, task] = start;
@@ -140,29 +166,29 @@ impl Written {
             Some(FunctionId(*known.entry(place).or_insert(next)))
         };
         let image = kernel.end >> 32 << 32;
-        let mut edges: Vec<Edge> = Vec::with_capacity(self.edges.len());
+        let mut edges: Vec<Edge> = Vec::with_capacity(usize::try_from(self.edges).unwrap_or(0));
         let mut at_ns = 0;
         // The interrupt that has come in, until its number is known.
         let mut entered = None;
-        for Counted { count, words: [first, second] } in &self.edges {
-            if *first & 0xff == INTERRUPT_IS {
-                let name = named + name_of_interrupt(high(*first));
+        for Counted { count, words: [first, second] } in self.edges() {
+            if first & 0xff == INTERRUPT_IS {
+                let name = named + name_of_interrupt(high(first));
                 if let Some(entry) = entered.take().and_then(|place: usize| edges.get_mut(place)) {
                     entry.function = id_of(name);
                 }
                 continue;
             }
-            if LOCKS.contains(&(*first & 0xff)) && !self.locks.is_empty() {
+            if LOCKS.contains(&(first & 0xff)) && !self.locks.is_empty() {
                 continue;
             }
             let mut function =
                 |address: u32| id_of(kernel.place_of_function(image | u64::from(address))?);
-            let what = self.kind(*first, kernel.division)?;
+            let what = self.kind(first, kernel.division)?;
             // Between idle time and the next reading of the clock, times are taken back from that.
             let moment =
                 if what == EdgeKind::Halt { Moment::BeforeIdle } else { Moment::AfterIdle };
-            at_ns = ns_at(*count, moment).max(at_ns);
-            let (address, caller) = (low(*second), high(*second));
+            at_ns = ns_at(count, moment).max(at_ns);
+            let (address, caller) = (low(second), high(second));
             // What a call returns to may be behind the end of the function that made it. What an interrupt
             // returns to is what it came into.
             let is_call = !matches!(what, EdgeKind::Enter { .. });
@@ -171,7 +197,7 @@ impl Written {
             let function = match what {
                 EdgeKind::UserClock => None,
                 EdgeKind::Enter { way: WayIn::Exception, .. }
-                    if PAGE_FAULTS.contains(&(high(*first) >> 1)) =>
+                    if PAGE_FAULTS.contains(&(high(first) >> 1)) =>
                 {
                     id_of(named + PAGE_FAULT)
                 }
@@ -190,7 +216,7 @@ impl Written {
         }
         let (tasks, knows_asks) = (self.tasks.clone(), kernel.has_asks());
         let all = Edges { start, functions, tasks, knows_asks, ..Edges::default() };
-        let edges = with_fires(edges, all.timer_entry())?;
+        add_fires(&mut edges, all.timer_entry())?;
         Ok(Some(Edges { edges, ..all }))
     }
 
@@ -225,15 +251,16 @@ impl Written {
     }
 }
 
-/// The same edges, and one for each time that the timer fires, whose interrupt enters the kernel at `entry`.
-fn with_fires(edges: Vec<Edge>, entry: Option<FunctionId>) -> Result<Vec<Edge>, ScopeError> {
-    let mut all = Vec::with_capacity(edges.len());
+/// Adds an edge for each time that the timer fires, whose interrupt enters the kernel at `entry`.
+fn add_fires(edges: &mut Vec<Edge>, entry: Option<FunctionId>) -> Result<(), ScopeError> {
+    // Before which edges, and when.
+    let mut fires = Vec::new();
     let (mut fires_ns, mut too_early) = (None, 0);
     // Before the first of these edges it may have fired.
     let mut asks = true;
-    for edge in edges {
+    for (place, edge) in edges.iter().enumerate() {
         if let Some(at_ns) = fires_ns.take_if(|at_ns| *at_ns <= edge.at_ns) {
-            all.push(Edge { at_ns, function: None, caller: None, what: EdgeKind::TimerFires });
+            fires.push((place, at_ns));
             asks = true;
         }
         match edge.what {
@@ -246,14 +273,25 @@ fn with_fires(edges: Vec<Edge>, entry: Option<FunctionId>) -> Result<Vec<Edge>, 
             }
             _ => {}
         }
-        all.push(edge);
     }
-    match too_early {
-        0 => Ok(all),
-        count => {
-            let what = "the timer's interrupt came before the timer fired";
-            Err(ScopeError::Missed { what, count })
-        }
+    if too_early > 0 {
+        let what = "the timer's interrupt came before the timer fired";
+        return Err(ScopeError::Missed { what, count: too_early });
+    }
+    insert(edges, &fires);
+    Ok(())
+}
+
+/// Adds `fires`, each before the edge at its place. There are millions of edges, so they are moved, from the last on.
+fn insert(edges: &mut Vec<Edge>, fires: &[(usize, u64)]) {
+    let fire = |at_ns| Edge { at_ns, function: None, caller: None, what: EdgeKind::TimerFires };
+    let mut end = edges.len();
+    edges.reserve_exact(fires.len());
+    edges.extend(fires.iter().map(|(_, at_ns)| fire(*at_ns)));
+    for (before, &(place, at_ns)) in fires.iter().enumerate().rev() {
+        edges.copy_within(place..end, place + before + 1);
+        edges[place + before] = fire(at_ns);
+        end = place;
     }
 }
 
@@ -275,7 +313,8 @@ mod tests {
     /// The same edges, all in the function of the timer's interrupt, and when the timer fires.
     fn fires(edges: &[(u64, EdgeKind)]) -> Result<Vec<u64>, ScopeError> {
         let edge = |&(at_ns, what)| Edge { at_ns, function: ENTRY, caller: None, what };
-        let all = with_fires(edges.iter().map(edge).collect(), ENTRY)?;
+        let mut all: Vec<Edge> = edges.iter().map(edge).collect();
+        add_fires(&mut all, ENTRY)?;
         let (fires, others): (Vec<Edge>, Vec<Edge>) =
             all.iter().partition(|edge| edge.what == EdgeKind::TimerFires);
         assert!(all.is_sorted_by_key(|edge| edge.at_ns));

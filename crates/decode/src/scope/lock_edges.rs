@@ -65,7 +65,7 @@ fn numbered<T: Copy>(all: &[T], number: u32) -> Result<T, ScopeError> {
     place.and_then(|place| all.get(place)).copied().ok_or(ScopeError::Foreign)
 }
 
-impl Written {
+impl Written<'_> {
     /// Who held which lock, put together of these edges.
     pub(super) fn locks(
         &self,
@@ -96,8 +96,8 @@ impl Written {
         // Sections end where the CPU halts, and go on behind it, as the plugin has them.
         let mut before_halt: Option<[bool; 2]> = None;
         let mut at_ns = 0;
-        for Counted { count, words } in &self.edges {
-            at_ns = ns_at(*count, Moment::AfterIdle).max(at_ns);
+        for Counted { count, words } in self.edges() {
+            at_ns = ns_at(count, Moment::AfterIdle).max(at_ns);
             let value = high(words[0]);
             let now = match words[0] & 0xff {
                 4..=6 => [true, before_halt.take().map_or(off[1], |[_, preempt_off]| preempt_off)],
@@ -121,7 +121,7 @@ impl Written {
                 }
             }
             off = now;
-            if let Some(step) = step(*words, &meanings)? {
+            if let Some(step) = step(words, &meanings)? {
                 books.step(at_ns, step)?;
             }
         }

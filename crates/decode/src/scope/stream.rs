@@ -84,7 +84,7 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
     let mut stream = Stream { shift, ..Stream::empty(kernel) };
     let mut records = Records { bytes, at: 8 * HEAD };
     loop {
-        let (kind, words) = records.next()?;
+        let (kind, words, record) = records.next()?;
         budget.keep(1 + words.len() as u64 / 8, PART)?;
         match (kind, &words[..]) {
             (TIME, &[count, now]) => stream.time(count, now),
@@ -103,7 +103,7 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
             }
             (START, words) => stream.edges.start(words)?,
             (TASK, words) => stream.edges.task(words)?,
-            (EDGES, words) => stream.edges.batch(words)?,
+            (EDGES, words) => stream.edges.batch(record, words)?,
             (LOCK, &[address, own]) => stream.edges.lock(address, own),
             (END, words) => return stream.end(words, from..to, &budget),
             _ => return Err(ScopeError::Foreign),
@@ -117,8 +117,9 @@ struct Records<'a> {
     at: usize,
 }
 
-impl Records<'_> {
-    fn next(&mut self) -> Result<(u64, Vec<u64>), ScopeError> {
+impl<'a> Records<'a> {
+    /// What the next one is, its words, and these as they were written.
+    fn next(&mut self) -> Result<(u64, Vec<u64>, &'a [u8]), ScopeError> {
         let head = word(self.bytes, self.at).ok_or(ScopeError::Cut)?;
         let count = usize::try_from(head >> 8).map_err(|_| ScopeError::Foreign)?;
         if count > 1 << 10 {
@@ -126,8 +127,11 @@ impl Records<'_> {
         }
         let words = (1..=count).map(|number| word(self.bytes, self.at + 8 * number));
         let words: Option<Vec<u64>> = words.collect();
-        self.at += 8 * (1 + count);
-        Ok((head & 0xff, words.ok_or(ScopeError::Cut)?))
+        let words = words.ok_or(ScopeError::Cut)?;
+        let begin = self.at + 8;
+        self.at = begin + 8 * count;
+        let record = self.bytes.get(begin..self.at).ok_or(ScopeError::Cut)?;
+        Ok((head & 0xff, words, record))
     }
 }
 
@@ -149,7 +153,7 @@ struct Stream<'a> {
     /// What the plugin's numbers of places mean.
     sites: BTreeMap<u64, Between>,
     calls: Calls,
-    edges: Written,
+    edges: Written<'a>,
 }
 
 /// Sections of a kind, where they began and where they ended.

@@ -9,7 +9,7 @@ use super::interrupts::interrupted;
 use super::own::{Way, arrivals, ways};
 use super::predict::Unpredictable;
 use super::resample::Resampler;
-use super::{Breaks, Grid, Interrupt, Recorded, Wait, Waited};
+use super::{Breaks, Grid, Recorded, Wait, Waited};
 use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
@@ -36,9 +36,8 @@ pub(super) struct Sample {
 }
 
 /// A cell's course, and what its wakeups take that nothing holds up.
-pub(super) struct Replay<'a> {
-    pub(super) recorded: Recorded<'a>,
-    interrupts: &'a [Interrupt],
+pub(super) struct Replay {
+    pub(super) seen: Seen,
     grid: Grid,
     pub(super) wakeups: u64,
     /// Ways of wakeups, one at least.
@@ -47,10 +46,8 @@ pub(super) struct Replay<'a> {
     own: Vec<(u64, Way)>,
 }
 
-impl<'a> Replay<'a> {
-    pub(super) fn of(seen: &'a Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
-        let recorded =
-            Recorded { course: &seen.course, sections: &seen.sections, mentions: &seen.mentions };
+impl Replay {
+    pub(super) fn of(seen: Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
         let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
         let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
         let ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
@@ -59,18 +56,23 @@ impl<'a> Replay<'a> {
             return Err(Unpredictable::Wakeups { seen: known, all });
         }
         let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
-        let (interrupts, wakeups) = (&seen.interrupts[..], run.expiries().count);
-        let mut replay = Self { recorded, interrupts, grid, wakeups, ways, own };
+        let wakeups = run.expiries().count;
+        let mut replay = Self { seen, grid, wakeups, ways, own };
         let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);
         replay.delivered_after(delivery_ns);
         Ok(replay)
+    }
+
+    pub(super) fn recorded(&self) -> Recorded<'_> {
+        let Seen { course, sections, mentions, .. } = &self.seen;
+        Recorded { course, sections, mentions }
     }
 
     /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
     /// earliest one here. That is not always the one with the shortest way. (6.16, launch: one of 2,000 had a way that
     /// was 0.4 us shorter than all others, and had waited before.)
     fn delivery_ns(&self, own_rules: &Rules, measured_ns: Option<u64>) -> u64 {
-        let parts = self.recorded.waits(own_rules, &Breaks::default());
+        let parts = self.recorded().waits(own_rules, &Breaks::default());
         let earliest_ns = self.own_latencies(&parts).first().copied();
         let both = measured_ns.zip(earliest_ns);
         both.map_or(0, |(measured_ns, own_ns)| measured_ns.saturating_sub(own_ns))
@@ -103,7 +105,7 @@ impl<'a> Replay<'a> {
 
     /// `None` if nobody is late under these rules, for no wakeup counts.
     pub(super) fn sample(&self, rules: &Rules, breaks: &Breaks) -> Option<Sample> {
-        let parts = self.recorded.waits(rules, breaks);
+        let parts = self.recorded().waits(rules, breaks);
         let waits = self.phases(&parts);
         let phases: Vec<_> = waits.iter().map(|phase| figures(&self.in_turn(phase))).collect();
         let mut resampler = Resampler::new(SEED);
@@ -127,20 +129,20 @@ impl<'a> Replay<'a> {
             true => (to_scheduler_ns, to_program_ns),
             false => (0, way.ns()),
         };
-        let on_way_ns = interrupted(self.interrupts, wait.ends_ns, on_way_ns);
+        let on_way_ns = interrupted(&self.seen.interrupts, wait.ends_ns, on_way_ns);
         wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
     }
 
     /// The part in which the latest wakeup of all moments is due, and how late that is, ns, if its way is as long as
     /// half of them; of two, the first. `None` if none counts.
     pub(super) fn latest(&self, parts: &[Wait]) -> Option<(Wait, u64)> {
-        let way = self.median_way();
+        let (way, interrupts) = (self.median_way(), &self.seen.interrupts);
         let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
         let latest = |part: &Wait| {
             // Where nobody waits, those are latest who are due just before an interrupt.
             let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
-            let begin = self.interrupts.partition_point(|other| other.from_ns < part.from_ns);
-            let within = self.interrupts[begin..].iter().map(|other| other.from_ns);
+            let begin = interrupts.partition_point(|other| other.from_ns < part.from_ns);
+            let within = interrupts[begin..].iter().map(|other| other.from_ns);
             let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
             let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
             let due = within.chain([part.from_ns, last_ns]);
@@ -153,7 +155,7 @@ impl<'a> Replay<'a> {
     /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
     /// was late for one before.
     pub(super) fn at_its_own(&self, rules: &Rules) -> Measured {
-        let woken = self.own_latencies(&self.recorded.waits(rules, &Breaks::default()));
+        let woken = self.own_latencies(&self.recorded().waits(rules, &Breaks::default()));
         let interval_ns = self.grid.interval_ns.max(1);
         let expiries =
             |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);

@@ -46,6 +46,12 @@ impl Seen {
         follower.until(edges.window_ns.end);
         follower.end()
     }
+
+    /// Lets go of sections that last no longer, which are most of them: they are of use only where they are broken up.
+    pub(super) fn keep_sections_above(&mut self, ns: u64) {
+        self.sections.retain(|section| section.to_ns.saturating_sub(section.from_ns) > ns);
+        self.sections.shrink_to_fit();
+    }
 }
 
 /// A wakeup of the probe that is under way.
@@ -170,7 +176,10 @@ impl<'a> Follower<'a> {
             counts,
             is_own: false,
         };
-        self.out.course.stretches.push(stretch);
+        let course = &mut self.out.course;
+        if !course.goes_on_in(&stretch) {
+            course.stretches.push(stretch);
+        }
     }
 
     /// Time passes. Where the guest has measured, a stretch ends: what is due later does not count, for then it
@@ -416,6 +425,8 @@ impl<'a> Follower<'a> {
         let course = &mut self.out.course;
         let own = handlers(&self.out.own);
         course.stretches = marked(std::mem::take(&mut course.stretches), course.end_ns, &own);
+        course.stretches.shrink_to_fit();
+        self.out.mentions.shrink_to_fit();
         self.out
     }
 }

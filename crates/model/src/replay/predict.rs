@@ -37,6 +37,14 @@ pub struct Question {
     pub every_ns: u64,
 }
 
+impl Question {
+    /// A section that lasts no longer than this is not broken up, ns.
+    fn shortest_ns(&self) -> u64 {
+        let breaks = self.breaks.iter().map(|(_, every_ns)| *every_ns);
+        breaks.chain(self.limit_sections_ns).fold(self.every_ns, u64::min)
+    }
+}
+
 /// From which cell nothing can be predicted, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot predict from {label}: {why}")]
@@ -109,11 +117,9 @@ struct Asks {
 }
 
 impl Asks {
-    fn of(seen: &[Seen]) -> Self {
-        Self {
-            seen: seen.iter().any(|seen| seen.asks),
-            all_known: seen.iter().all(|seen| seen.knows_asks),
-        }
+    fn of(courses: &[Course]) -> Self {
+        let seen = || courses.iter().map(|course| &course.replay.seen);
+        Self { seen: seen().any(|seen| seen.asks), all_known: seen().all(|seen| seen.knows_asks) }
     }
 }
 
@@ -137,58 +143,73 @@ fn reach(recorded: Model, model: Model, asks: Asks) -> Reach {
 }
 
 /// A cell of the lab.
-#[derive(Clone, Copy, Debug)]
-pub struct Cell<'a> {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
     /// Its key.
-    pub key: &'a str,
+    pub key: String,
     /// What it is called.
-    pub label: &'a str,
-    /// What the emulator saw of its run.
-    pub edges: &'a Edges,
+    pub label: String,
     /// What it measured.
-    pub run: &'a Run,
+    pub run: Run,
 }
 
-/// Replays what was seen of cells that differ in nothing but their seeds.
-///
-/// # Errors
-/// If nothing can be predicted of one of them, or they differ in more.
-pub fn predict(cells: &[Cell<'_>], question: &Question) -> Result<Prediction, CannotPredict> {
-    let Some(first) = cells.first() else {
-        return Err(CannotPredict { label: "no cell".into(), why: Unpredictable::Nothing });
-    };
-    let of = |cell: &Cell<'_>| {
-        let label = cell.label.to_string();
-        move |why| CannotPredict { label, why }
-    };
-    let recorded = first.run.host.preemption.model;
-    let own_rules = rules(recorded).ok_or(Unpredictable::Model).map_err(of(first))?;
-    let mut seen = Vec::new();
-    for (place, cell) in cells.iter().enumerate() {
-        joins(cell, &cells[..place])?;
-        seen.push(seen_of(cell, &own_rules).map_err(of(cell))?);
+/// Answers a question by cells that differ in nothing but their seeds. It keeps no edges of them: only what it takes
+/// to replay their courses.
+pub struct Predictor {
+    question: Question,
+    courses: Vec<Course>,
+}
+
+impl Predictor {
+    /// One that knows no cell yet.
+    pub fn new(question: Question) -> Self {
+        Self { question, courses: Vec::new() }
     }
-    let replay = |(cell, seen)| Course::of(cell, seen, &own_rules).map_err(of(cell));
-    let all = cells.iter().zip(&seen).map(replay).collect::<Result<_, _>>()?;
-    let courses = Courses { all, recorded, own_rules, asks: Asks::of(&seen) };
-    courses.predict(question).map_err(of(first))
+
+    /// Adds a cell, and what the emulator saw of its run.
+    ///
+    /// # Errors
+    /// If nothing can be predicted of it, or it differs from those before in more than its seed.
+    pub fn add(&mut self, cell: Cell, edges: &Edges) -> Result<(), CannotPredict> {
+        let label = cell.label.clone();
+        let joined = is_one_more(&cell, self.courses.iter().map(|course| &course.cell));
+        let course = joined.and_then(|()| Course::of(cell, edges, self.question.shortest_ns()));
+        self.courses.push(course.map_err(|why| CannotPredict { label, why })?);
+        Ok(())
+    }
+
+    /// The functions that were seen, of each cell.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.courses.iter().flat_map(|course| &course.functions).map(String::as_str)
+    }
+
+    /// Replays all of them.
+    ///
+    /// # Errors
+    /// If there is none, or a function that is to be broken up was not seen in any.
+    pub fn predict(&self) -> Result<Prediction, CannotPredict> {
+        let Some(Course { cell: first, .. }) = self.courses.first() else {
+            return Err(CannotPredict { label: "no cell".into(), why: Unpredictable::Nothing });
+        };
+        let of_first = |why| CannotPredict { label: first.label.clone(), why };
+        let recorded = first.run.host.preemption.model;
+        let own_rules = rules(recorded).ok_or(Unpredictable::Model).map_err(of_first)?;
+        let courses = Courses { all: &self.courses, recorded, own_rules };
+        courses.predict(&self.question).map_err(of_first)
+    }
 }
 
 /// Whether something can be predicted from a cell and `others` together: it differs from the first of them in its seed,
 /// and in nothing else.
-///
-/// # Errors
-/// If it differs in more, or is one of them.
-pub fn joins(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), CannotPredict> {
-    is_one_more(cell, others).map_err(|why| CannotPredict { label: cell.label.into(), why })
-}
-
-fn is_one_more(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), Unpredictable> {
-    let Some(first) = others.first() else { return Ok(()) };
-    if others.iter().any(|other| other.key == cell.key) {
+fn is_one_more<'a>(
+    cell: &Cell,
+    mut others: impl Iterator<Item = &'a Cell> + Clone,
+) -> Result<(), Unpredictable> {
+    if others.clone().any(|other| other.key == cell.key) {
         return Err(Unpredictable::Twice);
     }
-    let (one, other) = (first.run, cell.run);
+    let Some(first) = others.next() else { return Ok(()) };
+    let (one, other) = (&first.run, &cell.run);
     let kernel = |run: &Run| (run.host.release.clone(), run.host.version.clone());
     let differences = [
         ("kernel", kernel(one) != kernel(other)),
@@ -199,46 +220,54 @@ fn is_one_more(cell: &Cell<'_>, others: &[Cell<'_>]) -> Result<(), Unpredictable
         ("tracer", one.explanation.is_some() != other.explanation.is_some()),
     ];
     match differences.into_iter().find(|(_, is_other)| *is_other) {
-        Some((what, _)) => Err(Unpredictable::Differs { what, first: first.label.into() }),
+        Some((what, _)) => Err(Unpredictable::Differs { what, first: first.label.clone() }),
         None => Ok(()),
     }
 }
 
-fn seen_of(cell: &Cell<'_>, own_rules: &Rules) -> Result<Seen, Unpredictable> {
-    let plan = &cell.run.plan;
+fn probe_of(run: &Run) -> Result<Probe, Unpredictable> {
+    let plan = &run.plan;
     let priority = plan.priority.filter(|_| plan.policy.has_priority());
-    let prio = match (plan.policy.to_string().as_str(), priority) {
-        ("deadline", _) => -1,
-        (_, Some(priority)) => 99 - i32::from(priority),
-        (policy, None) => return Err(Unpredictable::Policy(policy.into())),
-    };
-    if cell.edges.edges.is_empty() {
-        return Err(Unpredictable::Nothing);
+    match (plan.policy.to_string().as_str(), priority) {
+        ("deadline", _) => Ok(Probe { prio: -1 }),
+        (_, Some(priority)) => Ok(Probe { prio: 99 - i32::from(priority) }),
+        (policy, None) => Err(Unpredictable::Policy(policy.into())),
     }
-    Ok(Seen::of(cell.edges, Probe { prio }, own_rules.preempt_enable_schedules))
 }
 
 /// The course of a cell.
-struct Course<'a> {
-    cell: &'a Cell<'a>,
-    sections: &'a [Section],
-    replay: Replay<'a>,
+struct Course {
+    cell: Cell,
+    /// The names of functions, by their numbers.
+    functions: Vec<String>,
+    /// How long the time is that is replayed, ns.
+    window_ns: u64,
+    replay: Replay,
 }
 
-impl<'a> Course<'a> {
-    fn of(cell: &'a Cell<'a>, seen: &'a Seen, own_rules: &Rules) -> Result<Self, Unpredictable> {
-        let replay = Replay::of(seen, cell.run, own_rules)?;
-        Ok(Self { cell, sections: &seen.sections, replay })
+impl Course {
+    /// Of a cell of which no section is broken up that lasts no longer than `shortest_ns`.
+    fn of(cell: Cell, edges: &Edges, shortest_ns: u64) -> Result<Self, Unpredictable> {
+        let own_rules = rules(cell.run.host.preemption.model).ok_or(Unpredictable::Model)?;
+        let probe = probe_of(&cell.run)?;
+        let first = edges.edges.first().ok_or(Unpredictable::Nothing)?;
+        // What comes before the first edge is not replayed.
+        let from_ns = first.at_ns.max(edges.window_ns.start);
+        let window_ns = edges.measured_until_ns.saturating_sub(from_ns);
+        let mut seen = Seen::of(edges, probe, own_rules.preempt_enable_schedules);
+        seen.keep_sections_above(shortest_ns);
+        let replay = Replay::of(seen, &cell.run, &own_rules)?;
+        Ok(Self { cell, functions: edges.functions.clone(), window_ns, replay })
     }
 
     /// The number that a function has here; `None` if it was not seen.
     fn id(&self, function: &str) -> Option<u32> {
-        let place = self.cell.edges.functions.iter().position(|known| known == function);
+        let place = self.functions.iter().position(|known| known == function);
         place.and_then(|place| u32::try_from(place).ok())
     }
 
     fn name(&self, id: u32) -> Option<String> {
-        self.cell.edges.functions.get(id as usize).cloned()
+        self.functions.get(id as usize).cloned()
     }
 
     /// What is broken here, of what is asked for and of a ranking.
@@ -257,12 +286,12 @@ impl<'a> Course<'a> {
             let ns = section.to_ns.saturating_sub(section.from_ns);
             section.functions.contains(&Some(id)) && ns > every_ns
         };
-        self.sections.iter().filter(is_longer).count() as u64
+        self.replay.seen.sections.iter().filter(is_longer).count() as u64
     }
 
     /// The latest wakeup that could be due at any moment, with what is behind it by name.
     fn latest(&self, rules: &Rules, breaks: &Breaks, every_ns: u64) -> Option<Latest<String>> {
-        let recorded = &self.replay.recorded;
+        let recorded = self.replay.recorded();
         let (part, ns) = self.replay.latest(&recorded.waits(rules, breaks))?;
         let functions = recorded.behind(&part, every_ns, breaks);
         let functions = functions.into_iter().filter_map(|id| self.name(id)).collect();
@@ -271,18 +300,15 @@ impl<'a> Course<'a> {
 
     /// What is recorded of its cell. `sample`: of the model that ran.
     fn record(&self, own_rules: &Rules, sample: Option<&Sample>) -> record::Cell {
-        let Cell { key, label, edges, run } = *self.cell;
+        let Cell { key, label, run } = &self.cell;
         let measured = measured(run);
         let replayed = self.replay.at_its_own(own_rules);
         let phases = sample.and_then(|sample| latencies(&[sample])).unwrap_or_default();
         record::Cell {
-            key: key.into(),
-            label: label.into(),
+            key: key.clone(),
+            label: label.clone(),
             seed: run.seed,
-            // What comes before the first edge is not replayed.
-            window_ns: edges.edges.first().map_or(0, |first| {
-                edges.measured_until_ns.saturating_sub(first.at_ns.max(edges.window_ns.start))
-            }),
+            window_ns: self.window_ns,
             wakeups: self.replay.wakeups,
             path: self.replay.path(),
             not_repeated: NotRepeated::of(&measured, &replayed, &phases),
@@ -300,10 +326,9 @@ fn measured(run: &Run) -> Measured {
 
 /// The courses of cells that differ in nothing but their seeds; one at least.
 struct Courses<'a> {
-    all: Vec<Course<'a>>,
+    all: &'a [Course],
     recorded: Model,
     own_rules: Rules,
-    asks: Asks,
 }
 
 impl Courses<'_> {
@@ -335,7 +360,7 @@ impl Courses<'_> {
     }
 
     fn of_model(&self, model: Model, question: &Question) -> Predicted {
-        let reach = reach(self.recorded, model, self.asks);
+        let reach = reach(self.recorded, model, Asks::of(self.all));
         let is_predicted = !matches!(reach, Reach::SpinLocks | Reach::OtherKernel);
         let rules = rules(model).filter(|_| is_predicted);
         let of = |question| {
@@ -349,7 +374,7 @@ impl Courses<'_> {
 
     /// Of each course, with what a question asks for broken up.
     fn samples(&self, rules: &Rules, question: Option<&Question>) -> Vec<Option<Sample>> {
-        let breaks = |course: &Course<'_>| {
+        let breaks = |course: &Course| {
             question.map_or_else(Breaks::default, |of| course.breaks(of, &BTreeSet::new()))
         };
         self.all.iter().map(|course| course.replay.sample(rules, &breaks(course))).collect()
@@ -359,7 +384,7 @@ impl Courses<'_> {
     fn ranking(&self, question: &Question) -> Ranking {
         let every_ns = question.every_ns;
         let latest = |broken: &BTreeSet<String>| {
-            let of = |course: &Course<'_>| {
+            let of = |course: &Course| {
                 course.latest(&self.own_rules, &course.breaks(question, broken), every_ns)
             };
             // Of two, the first.

@@ -168,6 +168,31 @@ proptest! {
         }
     }
 
+    /// Each stretch in two pieces, of which one may have no length, and joined again where nothing changes.
+    #[test]
+    fn stretches_that_are_joined_hold_up_as_before(parts in stretches(), cuts in some_cuts(), place in 0_u64..12) {
+        let pieces = parts.into_iter().flat_map(|(length, stretch)| {
+            let first = place.min(length);
+            [(first, stretch), (length - first, Stretch { point: Point::None, ..stretch })]
+        });
+        let divided = course(pieces.collect());
+        let mut joined = Course { stretches: Vec::new(), ..divided };
+        for stretch in &divided.stretches {
+            joined.stretches.extend((!joined.goes_on_in(stretch)).then_some(*stretch));
+        }
+        prop_assert!(joined.stretches.len() * 2 <= divided.stretches.len());
+        for name in ["none", "voluntary", "full"] {
+            let [joined, divided] = [&joined, &divided].map(|of| waits(of, &rules(name), &cuts));
+            let at = |waits: &[Wait], due_ns: u64| {
+                let part = waits.iter().find(|part| due_ns < part.to_ns)?;
+                Some((part.at(due_ns), part.counts, part.is_own))
+            };
+            for due_ns in 100..300 {
+                prop_assert_eq!(at(&joined, due_ns), at(&divided, due_ns), "{} at {}", name, due_ns);
+            }
+        }
+    }
+
     /// More places at which the CPU can be given up make no wakeup later.
     #[test]
     fn rules_that_preempt_are_never_later(parts in stretches(), cuts in some_cuts()) {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::super::own::OwnWakeup;
-use super::super::{At, Course, Latest, Point, Section, Stretch, ranking};
+use super::super::{At, Course, Interrupt, Latest, Point, Section, Stretch, ranking};
 use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Thread;
@@ -22,10 +22,9 @@ pub(in crate::replay) fn course(places: &[(u64, char)]) -> Course {
 }
 
 /// Without sections, interrupts and wakeups of its own; a way of 10 ns, and phases 1 ns apart.
-pub(in crate::replay) fn replay(course: &Course) -> Replay<'_> {
+pub(in crate::replay) fn replay(course: &Course) -> Replay {
     Replay {
-        recorded: Recorded { course, sections: &[], mentions: &[] },
-        interrupts: &[],
+        seen: Seen { course: course.clone(), ..Seen::default() },
         grid: Grid { interval_ns: 1_000, phases: 1_000 },
         wakeups: 1,
         ways: vec![way(10)],
@@ -47,11 +46,16 @@ fn full() -> Rules {
 }
 
 /// One that has these sections as well.
-pub(in crate::replay) fn with_sections<'a>(
-    course: &'a Course,
-    sections: &'a [Section],
-) -> Replay<'a> {
-    Replay { recorded: Recorded { course, sections, mentions: &[] }, ..replay(course) }
+pub(in crate::replay) fn with_sections(course: &Course, sections: &[Section]) -> Replay {
+    let mut replay = replay(course);
+    replay.seen.sections = sections.to_vec();
+    replay
+}
+
+/// One that has these interrupts as well.
+fn with_interrupts(mut replay: Replay, interrupts: &[Interrupt]) -> Replay {
+    replay.seen.interrupts = interrupts.to_vec();
+    replay
 }
 
 /// With interrupts off.
@@ -107,8 +111,8 @@ fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_
         (371, &interrupts, 80),
     ] {
         let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
-        let replay = Replay { interrupts, ways, own, ..replay(&course) };
-        let parts = replay.recorded.waits(&full(), &Breaks::default());
+        let replay = Replay { ways, own, ..with_interrupts(replay(&course), interrupts) };
+        let parts = replay.recorded().waits(&full(), &Breaks::default());
         // Each moment by itself.
         let phases: Vec<_> =
             replay.phases(&parts).iter().map(|phase| replay.in_turn(phase)).collect();
@@ -123,8 +127,8 @@ fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_
 fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
     let course = course(&[(0, 'p'), (100, 'u')]);
     let interrupts = &[interrupt(106, 30)][..];
-    let replay = Replay { interrupts, ..replay(&course) };
-    let parts = replay.recorded.waits(&full(), &Breaks::default());
+    let replay = with_interrupts(replay(&course), interrupts);
+    let parts = replay.recorded().waits(&full(), &Breaks::default());
     // Due at 70, in the section; and at 100, where its own interrupt comes first.
     let late = |due_ns: u64, way| {
         let part = parts.iter().find(|part| due_ns < part.to_ns).unwrap();
@@ -140,13 +144,13 @@ fn what_holds_up_the_latest_wakeup_is_broken_first_and_not_the_longest_wait() {
     let course = course(&[(0, 'u'), (100, 'i'), (160, 'u'), (200, 'i'), (250, 'u')]);
     let sections = [section(100, 160, 1), section(200, 250, 2)];
     let interrupts = &[interrupt(250, 30)][..];
-    let replay = Replay { interrupts, ..with_sections(&course, &sections) };
+    let replay = with_interrupts(with_sections(&course, &sections), interrupts);
     // Each 25 ns at most; of what is left then, the latest comes before the interrupt again.
     let latest = |broken: &BTreeSet<u32>| {
         let functions = broken.iter().map(|&id| (id, 25)).collect();
         let breaks = Breaks { functions, ..Breaks::default() };
-        let (part, ns) = replay.latest(&replay.recorded.waits(&full(), &breaks))?;
-        Some(Latest { ns, functions: replay.recorded.behind(&part, 25, &breaks) })
+        let (part, ns) = replay.latest(&replay.recorded().waits(&full(), &breaks))?;
+        Some(Latest { ns, functions: replay.recorded().behind(&part, 25, &breaks) })
     };
     let steps = ranking(3, &latest);
     let steps: Vec<_> =
@@ -164,7 +168,7 @@ fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_
         assert_eq!(seen.delivery_ns(&full(), measured_ns), want, "{measured_ns:?}");
     }
     seen.delivered_after(3);
-    let parts = seen.recorded.waits(&full(), &Breaks::default());
+    let parts = seen.recorded().waits(&full(), &Breaks::default());
     assert_eq!(seen.own_latencies(&parts), [13, 48]);
     assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
 }
@@ -185,7 +189,7 @@ fn nothing_is_predicted_if_the_probes_wakeups_are_not_recognised() {
     for (recognised, want) in [(0, Err((0, 10))), (4, Err((4, 10))), (5, Ok(5)), (10, Ok(10))] {
         let own = (0..recognised).map(own).collect();
         let seen = Seen { own, ..Seen::default() };
-        let got = match Replay::of(&seen, &run, &full()) {
+        let got = match Replay::of(seen, &run, &full()) {
             Ok(replay) => Ok(replay.ways.len()),
             Err(Unpredictable::Wakeups { seen, all }) => Err((seen, all)),
             Err(other) => panic!("{other}"),
@@ -204,6 +208,6 @@ fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
     let replay = Replay { grid, own, ..replay(&course) };
     let measured = replay.at_its_own(&full());
     assert_eq!((measured.p50_ns, measured.max_ns), (Some(60), Some(260)));
-    let parts = replay.recorded.waits(&full(), &Breaks::default());
+    let parts = replay.recorded().waits(&full(), &Breaks::default());
     assert_eq!(replay.own_latencies(&parts), [10, 10, 260]);
 }

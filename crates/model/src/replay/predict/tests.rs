@@ -37,12 +37,15 @@ fn ranges_have_what_the_replay_is_off_by_and_the_median() {
 
 #[test]
 fn only_cells_that_differ_in_their_seeds_are_predicted_from_together() {
-    let edges = Edges::default();
     let run = Run { seed: 1, ..Run::default() };
-    let refused = |key, other: &Run| {
-        let cell = |key, run| Cell { key, label: "6.1 none find seed 1", edges: &edges, run };
-        is_one_more(&cell(key, other), &[cell("a", &run), cell("b", &run)])
+    let cell = |key: &str, run: &Run| Cell {
+        key: key.into(),
+        label: "6.1 none find seed 1".into(),
+        run: run.clone(),
     };
+    let others = [cell("a", &run), cell("b", &run)];
+    let refused = |key, other: &Run| is_one_more(&cell(key, other), others.iter());
+    assert_eq!(is_one_more(&others[0], [].iter()), Ok(()));
     assert_eq!(refused("c", &Run { seed: 2, ..run.clone() }), Ok(()));
     type Change = fn(&mut Run);
     let changes: [(&str, Change); 6] = [
@@ -71,19 +74,16 @@ fn what_to_break_up_next_is_behind_the_latest_wakeup_of_all_courses() {
     let one = course(&[(0, 'u'), (100, 'i'), (160, 'u')]);
     let other = course(&[(0, 'u'), (100, 'i'), (150, 'u'), (300, 'i'), (340, 'u')]);
     let (of_one, of_other) = ([section(100, 160, 0)], [section(100, 150, 0), section(300, 340, 1)]);
-    let edges = |names: &[&str]| Edges {
+    let course = |names: &[&str], sections, course| Course {
+        cell: Cell::default(),
         functions: names.iter().map(ToString::to_string).collect(),
-        ..Edges::default()
+        window_ns: 0,
+        replay: with_sections(course, sections),
     };
-    let edges = [edges(&["b"]), edges(&["a", "b"])];
-    let run = Run::default();
-    let cells = edges.each_ref().map(|edges| Cell { key: "", label: "", edges, run: &run });
-    let course =
-        |cell, sections, course| Course { cell, sections, replay: with_sections(course, sections) };
-    let all = || vec![course(&cells[0], &of_one, &one), course(&cells[1], &of_other, &other)];
-    let ranked = |all: Vec<Course<'_>>, breaks: &[(&str, u64)]| {
+    let [one, other] = [course(&["b"], &of_one[..], &one), course(&["a", "b"], &of_other, &other)];
+    let ranked = |all: &[Course], breaks: &[(&str, u64)]| {
         let own_rules = rules(Model::Full).unwrap();
-        let courses = Courses { all, recorded: Model::Full, own_rules, asks: Asks::default() };
+        let courses = Courses { all, recorded: Model::Full, own_rules };
         let breaks = breaks.iter().map(|&(name, every_ns)| (name.into(), every_ns)).collect();
         let question = Question { breaks, limit_sections_ns: None, every_ns: 25 };
         let steps = courses.ranking(&question).steps.into_iter();
@@ -92,15 +92,31 @@ fn what_to_break_up_next_is_behind_the_latest_wakeup_of_all_courses() {
         (steps, courses.predict(&question).map(|prediction| prediction.breaks))
     };
     // Each takes 10 ns that nothing holds up, and 25 are left of what is broken.
-    let (steps, _) = ranked(all(), &[]);
+    let both = [one, other];
+    let (steps, _) = ranked(&both, &[]);
     assert_eq!(steps, [("b".into(), 70, 60), ("a".into(), 60, 35)]);
-    let (steps, breaks) = ranked(all(), &[("b", 25)]);
+    let (steps, breaks) = ranked(&both, &[("b", 25)]);
     assert_eq!(steps, [("a".into(), 60, 35)]);
     assert_eq!(breaks, Ok(vec![Break { function: "b".into(), every_ns: 25, sections: 2 }]));
     // One course alone has no `a`.
-    let (_, breaks) = ranked(vec![course(&cells[0], &of_one, &one)], &[("a", 25)]);
+    let (_, breaks) = ranked(&both[..1], &[("a", 25)]);
     assert_eq!(breaks, Err(Unpredictable::Function("a".into())));
-    assert!(ranked(all(), &[("a", 25)]).1.is_ok());
+    assert!(ranked(&both, &[("a", 25)]).1.is_ok());
+}
+
+#[test]
+fn only_sections_that_something_may_break_up_are_kept() {
+    let shortest = |breaks: &[u64], limit_sections_ns| {
+        let breaks = breaks.iter().map(|every_ns| ("f".into(), *every_ns)).collect();
+        Question { breaks, limit_sections_ns, every_ns: 100 }.shortest_ns()
+    };
+    // What the ranking breaks up, what is asked for, and the limit of all.
+    assert_eq!([shortest(&[], None), shortest(&[400], Some(300))], [100, 100]);
+    assert_eq!([shortest(&[400, 40], None), shortest(&[40], Some(20))], [40, 20]);
+    let sections = vec![section(0, 50, 1), section(60, 111, 1), section(200, 900, 2)];
+    let mut seen = Seen { sections: sections.clone(), ..Seen::default() };
+    seen.keep_sections_above(50);
+    assert_eq!(seen.sections, sections[1..]);
 }
 
 #[test]
