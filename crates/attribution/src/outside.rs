@@ -42,6 +42,9 @@ pub struct Outside {
     pub components: Components,
     /// Shares, the largest first. They add up to the time from `due_ns` to `response_ns`.
     pub blame: Vec<Share>,
+    /// What of them is time with interrupts off after the task was made ready: it lies behind the wakeup's own
+    /// interrupt, which therefore was not held off by it.
+    pub irqs_off_when_ready: Vec<Share>,
     /// What happened, in order of time.
     pub timeline: Vec<Step>,
     /// What the CPU was at meanwhile, from the time on when it was due.
@@ -96,17 +99,30 @@ fn explain(before: &Cpu, cut: &Cut) -> Option<Outside> {
         page_faults: followed.page_faults,
         ..Wakeup::default()
     };
-    let mut blame: Vec<Share> = Vec::new();
-    for share in &followed.shares {
-        match blame.iter_mut().find(|other| is_same(other, share)) {
-            Some(same) => same.ns += share.ns,
-            None => blame.push(share.clone()),
-        }
-    }
-    blame.sort_by_key(|share| (share.cause == Cause::Unexplained, Reverse(share.ns)));
+    let blame = added_up(&followed.shares);
+    let irqs_off_when_ready: Vec<Share> = followed
+        .shares_when_ready()
+        .filter(|share| share.cause == Cause::IrqOff)
+        .cloned()
+        .collect();
+    let irqs_off_when_ready = added_up(&irqs_off_when_ready);
     let slices = signals::slices(before, cut, &followed.shares);
     let (components, timeline) = (components(&wakeup.marks), timeline(&wakeup));
-    Some(Outside { components, blame, timeline, slices, ends: followed.ends })
+    let ends = followed.ends;
+    Some(Outside { components, blame, irqs_off_when_ready, timeline, slices, ends })
+}
+
+/// Shares that are the same but for their lengths are one; the largest first.
+fn added_up(shares: &[Share]) -> Vec<Share> {
+    let mut sums: Vec<Share> = Vec::new();
+    for share in shares {
+        match sums.iter_mut().find(|other| is_same(other, share)) {
+            Some(same) => same.ns += share.ns,
+            None => sums.push(share.clone()),
+        }
+    }
+    sums.sort_by_key(|share| (share.cause == Cause::Unexplained, Reverse(share.ns)));
+    sums
 }
 
 /// Whether both are the same but for their lengths.

@@ -58,6 +58,19 @@ impl Followed {
         let (woken_by, page_faults) = (own.woken_by, own.page_faults);
         Some(Self { task, woken_by, marks, page_faults, shares, ends })
     }
+
+    /// The shares since the task was made ready: since its interrupt came, or since it was due if none did.
+    pub(super) fn shares_when_ready(&self) -> impl Iterator<Item = &Share> {
+        let Marks { due, irq_entry, .. } = self.marks;
+        let ready_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
+        let mut at_ns = 0;
+        let begun = self.shares.iter().map(move |share| {
+            let begin_ns = at_ns;
+            at_ns += share.ns;
+            (begin_ns, share)
+        });
+        begun.filter(move |(begin_ns, _)| *begin_ns >= ready_ns).map(|(_, share)| share)
+    }
 }
 
 impl Own {

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wakescope_core::explain::{Cause, Culprit, Policy, Task};
+use wakescope_core::explain::{Cause, Culprit, Policy, Share, Task};
 use wakescope_core::scope::edges::{
     Edge, EdgeKind, Edges, FunctionId, PreemptCount, State, TaskId, WayIn,
 };
@@ -233,6 +233,33 @@ fn a_section_with_preemption_off_is_blamed_after_the_interrupt() {
 }
 
 #[test]
+fn interrupts_off_behind_the_interrupt_are_told_from_those_before_it() {
+    let before = [
+        (10, EdgeKind::IrqsOff, "_raw_spin_lock_irqsave", "free_bulk"),
+        (400, EdgeKind::IrqsOn, "_raw_spin_unlock_irqrestore", "free_list"),
+    ];
+    // The same section once more, when the probe is ready, in a kernel that does not preempt.
+    let behind = [
+        (500, count(RESCHED), "irq_exit_rcu", ""),
+        (510, EdgeKind::IrqsOn, "native_iret", ""),
+        (510, leave(false), "native_iret", ""),
+        (520, EdgeKind::IrqsOff, "_raw_spin_lock_irqsave", "free_bulk"),
+        (590, EdgeKind::IrqsOn, "_raw_spin_unlock_irqrestore", "free_list"),
+    ];
+    let all = [&before[..], &timer(401, "free_list"), &behind, &way_to_probe(600)].concat();
+    let late = Late { due_ns: 100, response_ns: 700 };
+    let [Some(seen)] = &outside(&edges(FIND, &all), &[late])[..] else {
+        panic!("it was not followed")
+    };
+    let lengths = |shares: &[Share]| {
+        let irqs_off = shares.iter().filter(|share| share.cause == Cause::IrqOff);
+        irqs_off.map(|share| share.ns).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(&seen.blame), [300 + 70]);
+    assert_eq!(lengths(&seen.irqs_off_when_ready), [70]);
+}
+
+#[test]
 fn other_interrupts_softirqs_and_tasks_are_blamed_by_name() {
     let other = [
         (50, enter(WayIn::Interrupt, true), "irq_entries_start", ""),
@@ -431,6 +458,10 @@ proptest! {
         for (late, seen) in late.iter().zip(outside(&edges, &late)) {
             if let Some(seen) = seen {
                 assert_sums(*late, &seen);
+                for part in &seen.irqs_off_when_ready {
+                    let is_whole = |share: &&Share| Share { ns: part.ns, ..(*share).clone() } == *part;
+                    prop_assert!(seen.blame.iter().find(is_whole).is_some_and(|whole| whole.ns >= part.ns));
+                }
                 prop_assert!(seen.timeline.iter().all(|step| step.at_ns <= late.response_ns - late.due_ns));
             }
         }

@@ -6,15 +6,15 @@
 
 use std::ops::RangeInclusive;
 
-use wakescope_attribution::{Late, Outside, SectionEnd, outside};
+use wakescope_attribution::{Late, Outside, outside};
 use wakescope_core::run::{Episode, Run};
 use wakescope_core::scope::edges::{Edge, EdgeKind, Edges};
 use wakescope_core::scope::first_blame::FirstBlame;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::grouped;
 
-use super::distance::{MORE_ROOM_NS, distance};
-use super::first_blame::first_blame;
+use super::distance::{LATE_FIRST_READING_NS, distance};
+use super::first_blame::{SeenBlame, first_blame};
 
 /// What was seen of the latest wakeups.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Latest {
         times.sort_unstable();
         times.dedup();
         let least = edges.process_ns.saturating_sub(began_ns);
-        let possible = known.map_or(least..=least.saturating_add(MORE_ROOM_NS), |d| d..=d);
+        let possible = known.map_or(least..=least.saturating_add(LATE_FIRST_READING_NS), |d| d..=d);
         let distance_ns = Readings::of(&edges.edges).distance(&times, &possible)?;
         let mut latest: Vec<&Episode> = run.worst.iter().collect();
         latest.sort_by_key(|episode| std::cmp::Reverse(episode.wakeup_latency_ns));
@@ -67,14 +67,14 @@ impl Latest {
         let late: Vec<Late> = latest.iter().map(late).collect();
         let seen = latest.iter().zip(outside(edges, &late));
         let seen = seen.map(|(episode, seen)| explained(episode, seen));
-        let (mut episodes, mut signals, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut episodes, mut signals, mut blames) = (Vec::new(), Vec::new(), Vec::new());
         for seen in seen {
-            let (episode, of_episode, its_ends) = seen?;
+            let (episode, of_episode, blame) = seen?;
             episodes.push(episode);
             signals.push(of_episode);
-            ends.push(its_ends);
+            blames.push(blame);
         }
-        let first_blame = first_blame(&latest, &episodes, &ends, run.host.preemption.model);
+        let first_blame = first_blame(&latest, &blames, run.host.preemption.model);
         episodes.truncate(most);
         signals.truncate(most);
         Ok(Self { episodes, signals, first_blame, distance_ns })
@@ -121,16 +121,17 @@ impl Readings {
 fn explained(
     episode: &Episode,
     seen: Option<Outside>,
-) -> Result<(Episode, Signals, Vec<SectionEnd>), String> {
+) -> Result<(Episode, Signals, SeenBlame), String> {
     let late =
         || format!("the wakeup that was due {} ns after the start", grouped(episode.expiry_ns));
-    let Outside { components, blame, timeline, slices, ends } =
+    let Outside { components, blame, irqs_off_when_ready, timeline, slices, ends } =
         seen.ok_or_else(|| format!("{} was not seen from beginning to end", late()))?;
     let sums = [components.total_ns(), blame.iter().map(|share| share.ns).sum()];
     if sums != [episode.wakeup_latency_ns; 2] {
         return Err(format!("what was seen of {} does not add up to its lateness", late()));
     }
     let Episode { cpu, expiry_ns, wakeup_latency_ns, .. } = *episode;
+    let its_blame = SeenBlame { blame: blame.clone(), irqs_off_when_ready, ends };
     let episode = Episode {
         cpu,
         expiry_ns,
@@ -141,7 +142,7 @@ fn explained(
         timeline,
         ..Episode::default()
     };
-    Ok((episode, Signals { expiry_ns, wakeup_latency_ns, slices }, ends))
+    Ok((episode, Signals { expiry_ns, wakeup_latency_ns, slices }, its_blame))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use wakescope_core::scope::{Kind, Section};
 use wakescope_core::units::grouped;
 use wakescope_decode::scope::Looked;
 
-use super::distance::{ROOM_NS, distance};
+use super::distance::{BEHIND_NS, FIRST_READING_NS, distance};
 
 /// Shares that are listed.
 const LISTED: usize = 1_000;
@@ -69,7 +69,7 @@ impl Late {
             let Marks { due, response, .. } = wakeup.marks;
             let since = |at: u64| at.saturating_sub(self.began_ns);
             let (from, to) = (since(due.0), since(response.0));
-            (from.saturating_sub(ROOM_NS), to.saturating_add(2 * ROOM_NS))
+            (from.saturating_sub(BEHIND_NS), to.saturating_add(FIRST_READING_NS + BEHIND_NS))
         };
         let mut all: Vec<(u64, u64)> = self.wakeups.iter().map(look).collect();
         all.sort_unstable();
@@ -102,7 +102,8 @@ impl Late {
         }
         // The clock stands at `began_ns` at most that long after the first instruction.
         let least = looked.process_ns.saturating_sub(self.began_ns);
-        let found = distance("the tracer", &times, &looked.readings, least..=least + ROOM_NS)?;
+        let possible = least..=least.saturating_add(FIRST_READING_NS);
+        let found = distance("the tracer", &times, &looked.readings, possible)?;
         Ok((found, times.len() as u64))
     }
 

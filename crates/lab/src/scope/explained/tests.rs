@@ -220,6 +220,25 @@ fn clocks_that_do_not_match_are_refused() {
 }
 
 #[test]
+fn the_first_process_may_take_long_until_it_reads_the_clock() {
+    let late = late(vec![wakeup("hold", 1)]);
+    let whole = looked(&late, sections());
+    let after = |ns: u64| {
+        let looked = Looked { process_ns: BEGAN + DISTANCE - ns, ..whole.clone() };
+        late.compare(&looked, &[]).map(|explained| explained.matched_times)
+    };
+    // As in a guest of 7.3.
+    assert_eq!(after(1_016_716), Ok(4));
+    assert_eq!(after(FIRST_READING_NS), Ok(4));
+    assert!(after(FIRST_READING_NS + 1).unwrap_err().contains("is not the emulator's"));
+    // What is then seen of the wakeup is looked at, by the time since the process began.
+    let (from, to) = late.looks()[0];
+    for since in [0, FIRST_READING_NS] {
+        assert!(from + BEHIND_NS <= DUE - BEGAN + since && DUE + 9_000 - BEGAN + since < to);
+    }
+}
+
+#[test]
 fn looks_have_room_around_each_wakeup_and_do_not_overlap() {
     let at = |due: u64| {
         let mut wakeup = wakeup("hold", 1);
@@ -230,7 +249,7 @@ fn looks_have_room_around_each_wakeup_and_do_not_overlap() {
     let looks = late(vec![at(20_000_000), at(DUE), at(DUE + 2_000_000), at(BEGAN + 10)]).looks();
     assert_eq!(
         looks,
-        [(0, 2_009_010), (7_000_000, 12_009_000), (18_000_000, 21_009_000)],
+        [(0, 4_009_010), (7_000_000, 14_009_000), (18_000_000, 23_009_000)],
         "{looks:?}"
     );
 }
