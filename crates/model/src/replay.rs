@@ -100,6 +100,12 @@ impl Course {
         next.point == Point::None && alike == *last
     }
 
+    /// The stretch that is at this moment, ns.
+    fn at(&self, at_ns: u64) -> Option<&Stretch> {
+        let next = self.stretches.partition_point(|stretch| stretch.from_ns <= at_ns);
+        self.stretches.get(next.checked_sub(1)?)
+    }
+
     /// The stretches, each with its end.
     fn bounded(&self) -> impl DoubleEndedIterator<Item = (&Stretch, u64)> {
         let ends = self.stretches.iter().skip(1).map(|next| next.from_ns);
@@ -250,10 +256,10 @@ impl Backwards<'_> {
 
     /// What holds up wakeups lets go for a moment.
     fn cut(&mut self, stretch: &Stretch, cut: &Cut) {
-        if stretch.at == At::Urgent || (stretch.irqs_off && !cut.irqs) {
+        if !cut.takes_interrupts(stretch) {
             return;
         }
-        if !stretch.preempt_off || cut.preempt {
+        if cut.gives_up(stretch) {
             self.until_switch = Waited::nothing(cut.at_ns);
         }
         self.until_interrupt = self.until_switch.map(|wait| wait.handled(cut.at_ns));

@@ -1,15 +1,17 @@
 //! What was seen of one cell's run, replayed under rules: how late its wakeups would be, and those of cells like it.
 
+use std::borrow::Cow;
+
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{Measured, Path};
 use wakescope_core::run::Run;
 
 use super::edges::Seen;
-use super::interrupts::interrupted;
+use super::interrupts::{Interrupt, interrupted, let_go, on_way};
 use super::own::{Way, arrivals, ways};
 use super::predict::Unpredictable;
 use super::resample::Resampler;
-use super::{Breaks, Grid, Recorded, Wait, Waited};
+use super::{Breaks, Grid, Recorded, Wait, Waited, waits};
 use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
@@ -46,6 +48,25 @@ pub(super) struct Replay {
     own: Vec<(u64, Way)>,
 }
 
+/// What holds up wakeups of a cell under rules, with some of it broken up.
+pub(super) struct Moments<'a> {
+    /// How long they wait.
+    parts: Vec<Wait>,
+    /// What comes on their ways.
+    interrupts: Cow<'a, [Interrupt]>,
+}
+
+/// The latest wakeup of all moments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatestWakeup {
+    /// In which it is due.
+    part: Wait,
+    /// How it waits.
+    wait: Waited,
+    /// How late it is, ns.
+    pub(super) ns: u64,
+}
+
 impl Replay {
     pub(super) fn of(seen: Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
         let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
@@ -63,17 +84,25 @@ impl Replay {
         Ok(replay)
     }
 
-    pub(super) fn recorded(&self) -> Recorded<'_> {
+    fn recorded(&self) -> Recorded<'_> {
         let Seen { course, sections, mentions, .. } = &self.seen;
         Recorded { course, sections, mentions }
+    }
+
+    /// Under `rules`, with what `breaks` says broken up.
+    pub(super) fn moments(&self, rules: &Rules, breaks: &Breaks) -> Moments<'_> {
+        let Seen { course, interrupts, .. } = &self.seen;
+        let cuts = self.recorded().cuts(breaks);
+        let interrupts = let_go(interrupts, course, &cuts);
+        Moments { parts: waits(course, rules, &cuts), interrupts }
     }
 
     /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
     /// earliest one here. That is not always the one with the shortest way. (6.16, launch: one of 2,000 had a way that
     /// was 0.4 us shorter than all others, and had waited before.)
     fn delivery_ns(&self, own_rules: &Rules, measured_ns: Option<u64>) -> u64 {
-        let parts = self.recorded().waits(own_rules, &Breaks::default());
-        let earliest_ns = self.own_latencies(&parts).first().copied();
+        let moments = self.moments(own_rules, &Breaks::default());
+        let earliest_ns = self.own_latencies(&moments).first().copied();
         let both = measured_ns.zip(earliest_ns);
         both.map_or(0, |(measured_ns, own_ns)| measured_ns.saturating_sub(own_ns))
     }
@@ -105,39 +134,26 @@ impl Replay {
 
     /// `None` if nobody is late under these rules, for no wakeup counts.
     pub(super) fn sample(&self, rules: &Rules, breaks: &Breaks) -> Option<Sample> {
-        let parts = self.recorded().waits(rules, breaks);
-        let waits = self.phases(&parts);
-        let phases: Vec<_> = waits.iter().map(|phase| figures(&self.in_turn(phase))).collect();
+        let moments = self.moments(rules, breaks);
+        let waits = self.phases(&moments);
+        let phases: Vec<_> =
+            waits.iter().map(|phase| figures(&self.in_turn(&moments, phase))).collect();
         let mut resampler = Resampler::new(SEED);
         let drawn: Vec<_> = std::iter::repeat_n(&waits, DRAWS)
             .flatten()
-            .map(|phase| figures(&self.drawn(phase, &mut resampler)))
+            .map(|phase| figures(&self.drawn(&moments, phase, &mut resampler)))
             .collect();
         // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
         let latest = phases.iter().chain(&drawn).filter_map(|[.., max_ns]| *max_ns).max()?;
-        let own = self.own_latencies(&parts).last().copied();
-        let of_any_phase = self.latest(&parts).map(|(_, ns)| ns);
+        let own = self.own_latencies(&moments).last().copied();
+        let of_any_phase = self.latest(&moments).map(|latest| latest.ns);
         let longest_ns = [of_any_phase, own].into_iter().flatten().fold(latest, u64::max);
         Some(Sample { phases, drawn, longest_ns })
     }
 
-    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
-    fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
-        // One whose interrupt was handled before the wait was over goes to the scheduler at once.
-        let Way { to_scheduler_ns, to_program_ns } = way;
-        let (before_ns, on_way_ns) = match wait.is_handled {
-            true => (to_scheduler_ns, to_program_ns),
-            false => (0, way.ns()),
-        };
-        let on_way_ns = interrupted(&self.seen.interrupts, wait.ends_ns, on_way_ns);
-        wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
-    }
-
-    /// The part in which the latest wakeup of all moments is due, and how late that is, ns, if its way is as long as
-    /// half of them; of two, the first. `None` if none counts.
-    pub(super) fn latest(&self, parts: &[Wait]) -> Option<(Wait, u64)> {
-        let (way, interrupts) = (self.median_way(), &self.seen.interrupts);
-        let at = |part: &Wait, due_ns: u64| part.at(due_ns).map(|wait| self.latency_ns(wait, way));
+    /// The latest wakeup of all moments, if its way is as long as half of them; of two, the first. `None` if none counts.
+    pub(super) fn latest(&self, moments: &Moments) -> Option<LatestWakeup> {
+        let (way, interrupts) = (self.median_way(), &moments.interrupts);
         let latest = |part: &Wait| {
             // Where nobody waits, those are latest who are due just before an interrupt.
             let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
@@ -145,17 +161,40 @@ impl Replay {
             let within = interrupts[begin..].iter().map(|other| other.from_ns);
             let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
             let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
-            let due = within.chain([part.from_ns, last_ns]);
-            Some((*part, due.filter_map(|due_ns| at(part, due_ns)).max()?))
+            let waits = within.chain([part.from_ns, last_ns]).filter_map(|at_ns| part.at(at_ns));
+            let late = |wait| LatestWakeup { part: *part, wait, ns: moments.latency_ns(wait, way) };
+            waits.map(late).max_by_key(|latest| latest.ns)
         };
-        let counted = parts.iter().filter(|part| part.counts).filter_map(latest);
-        counted.rev().max_by_key(|(_, ns)| *ns)
+        let counted = moments.parts.iter().filter(|part| part.counts).filter_map(latest);
+        counted.rev().max_by_key(|latest| latest.ns)
+    }
+
+    /// What is behind it and not broken yet: what keeps the CPU for longer than `every_ns` while it waits, or in
+    /// interrupts that come on its way.
+    pub(super) fn behind(
+        &self,
+        latest: &LatestWakeup,
+        moments: &Moments,
+        every_ns: u64,
+        breaks: &Breaks,
+    ) -> Vec<u32> {
+        let recorded = self.recorded();
+        let mut functions = recorded.behind(&latest.part, every_ns, breaks);
+        for interrupt in moments.on_way(latest.wait, self.median_way()) {
+            let to_ns = interrupt.from_ns.saturating_add(interrupt.length_ns);
+            for id in recorded.keeping(interrupt.from_ns, to_ns, every_ns, breaks) {
+                if !functions.contains(&id) {
+                    functions.push(id);
+                }
+            }
+        }
+        functions
     }
 
     /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
     /// was late for one before.
     pub(super) fn at_its_own(&self, rules: &Rules) -> Measured {
-        let woken = self.own_latencies(&self.recorded().waits(rules, &Breaks::default()));
+        let woken = self.own_latencies(&self.moments(rules, &Breaks::default()));
         let interval_ns = self.grid.interval_ns.max(1);
         let expiries =
             |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);
@@ -165,36 +204,60 @@ impl Replay {
     }
 
     /// How late the cell's own wakeups are, sorted.
-    fn own_latencies(&self, parts: &[Wait]) -> Vec<u64> {
+    fn own_latencies(&self, moments: &Moments) -> Vec<u64> {
+        let parts = &moments.parts;
         let latency = |&(at_ns, way): &(u64, Way)| {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
-            Some(self.latency_ns(part.at(at_ns)?, way))
+            Some(moments.latency_ns(part.at(at_ns)?, way))
         };
         sorted(self.own.iter().filter_map(latency))
     }
 
     /// How wakeups wait, for each phase of the grid that has about as many of them as others.
-    fn phases(&self, parts: &[Wait]) -> Vec<Vec<Waited>> {
-        let mut waits = self.grid.waits(parts);
+    fn phases(&self, moments: &Moments) -> Vec<Vec<Waited>> {
+        let mut waits = self.grid.waits(&moments.parts);
         let most = waits.iter().map(Vec::len).max().unwrap_or(0);
         waits.retain(|phase| phase.len() * 2 > most);
         waits
     }
 
     /// The latencies of a phase, sorted; the ways of the probe's own wakeups in turn.
-    fn in_turn(&self, phase: &[Waited]) -> Vec<u64> {
+    fn in_turn(&self, moments: &Moments, phase: &[Waited]) -> Vec<u64> {
         let ways = self.ways.iter().cycle();
-        sorted(phase.iter().zip(ways).map(|(wait, way)| self.latency_ns(*wait, *way)))
+        sorted(phase.iter().zip(ways).map(|(wait, way)| moments.latency_ns(*wait, *way)))
     }
 
     /// Latencies of a phase that is drawn anew, sorted.
-    fn drawn(&self, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
+    fn drawn(&self, moments: &Moments, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
         let waits: Vec<Waited> = resampler.blocks(phase).copied().collect();
         let latency = |wait: Waited| {
             let way = resampler.one(&self.ways).unwrap_or_default();
-            self.latency_ns(wait, way)
+            moments.latency_ns(wait, way)
         };
         sorted(waits.into_iter().map(latency))
+    }
+}
+
+impl Moments<'_> {
+    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
+    fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
+        let (before_ns, way_ns) = divided(wait, way);
+        let on_way_ns = interrupted(&self.interrupts, wait.ends_ns, way_ns);
+        wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
+    }
+
+    /// Interrupts that come on the way of such a wakeup.
+    fn on_way(&self, wait: Waited, way: Way) -> &[Interrupt] {
+        on_way(&self.interrupts, wait.ends_ns, divided(wait, way).1)
+    }
+}
+
+/// What of its way a wakeup went before its wait was over, and what is left then, ns: one whose interrupt was handled
+/// before goes to the scheduler at once.
+fn divided(wait: Waited, way: Way) -> (u64, u64) {
+    match wait.is_handled {
+        true => (way.to_scheduler_ns, way.to_program_ns),
+        false => (0, way.ns()),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::{At, Stretch};
+
 /// A section with interrupts or preemption off, and the functions at its ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
@@ -26,6 +28,18 @@ pub struct Cut {
     pub irqs: bool,
     /// Whether the preempt count becomes zero.
     pub preempt: bool,
+}
+
+impl Cut {
+    /// Whether an interrupt comes here that was kept out by what goes on in `stretch`.
+    pub(super) fn takes_interrupts(&self, stretch: &Stretch) -> bool {
+        stretch.at != At::Urgent && (!stretch.irqs_off || self.irqs)
+    }
+
+    /// Whether the CPU is given up here by what goes on in `stretch`.
+    pub(super) fn gives_up(&self, stretch: &Stretch) -> bool {
+        self.takes_interrupts(stretch) && (!stretch.preempt_off || self.preempt)
+    }
 }
 
 /// What lets go, and after how long.

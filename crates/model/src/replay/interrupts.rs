@@ -1,6 +1,9 @@
 //! Interrupts that come while a wakeup is on its way from where nothing holds it up any more to its program.
 
+use std::borrow::Cow;
+
 use super::own::{OwnWakeup, shortest_exit_ns, usual_handler_ns};
+use super::{Course, Cut};
 
 /// An interrupt, with the softirqs at its end and what came into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +30,44 @@ pub(super) fn of_others(mut all: Vec<Interrupt>, own: &[OwnWakeup]) -> Vec<Inter
     all
 }
 
-/// How long a way of `way_ns` takes that begins at `from_ns`, with the interrupts that come on it, ns. They are in
-/// order.
-pub(super) fn interrupted(interrupts: &[Interrupt], from_ns: u64, way_ns: u64) -> u64 {
+/// The same interrupts with `cuts`, in order: where what they do lets go, softirqs at their ends for one, the CPU goes
+/// back to what they came into.
+pub(super) fn let_go<'a>(
+    all: &'a [Interrupt],
+    course: &Course,
+    cuts: &[Cut],
+) -> Cow<'a, [Interrupt]> {
+    if cuts.is_empty() {
+        return Cow::Borrowed(all);
+    }
+    let gives_up = |cut: &&Cut| course.at(cut.at_ns).is_some_and(|stretch| cut.gives_up(stretch));
+    let mut cuts = cuts.iter().filter(gives_up).peekable();
+    let shorter = |interrupt: &Interrupt| {
+        while cuts.next_if(|cut| cut.at_ns <= interrupt.from_ns).is_some() {}
+        let at_most_ns = cuts.peek().map_or(u64::MAX, |cut| cut.at_ns - interrupt.from_ns);
+        Interrupt { length_ns: interrupt.length_ns.min(at_most_ns), ..*interrupt }
+    };
+    all.iter().map(shorter).collect()
+}
+
+/// Those of `interrupts`, in order, that come on a way of `way_ns` that begins at `from_ns`.
+pub(super) fn on_way(interrupts: &[Interrupt], from_ns: u64, way_ns: u64) -> &[Interrupt] {
     let first = interrupts.partition_point(|interrupt| interrupt.from_ns < from_ns);
     let mut way_ns = way_ns;
-    for interrupt in &interrupts[first..] {
-        if interrupt.from_ns - from_ns >= way_ns {
-            break;
-        }
+    let comes = |interrupt: &&Interrupt| {
+        let comes = interrupt.from_ns - from_ns < way_ns;
+        // Each makes it longer, so that more may come.
         way_ns = way_ns.saturating_add(interrupt.length_ns);
-    }
-    way_ns
+        comes
+    };
+    let count = interrupts[first..].iter().take_while(comes).count();
+    &interrupts[first..first + count]
+}
+
+/// How long such a way takes with them, ns.
+pub(super) fn interrupted(interrupts: &[Interrupt], from_ns: u64, way_ns: u64) -> u64 {
+    let lengths = on_way(interrupts, from_ns, way_ns).iter().map(|interrupt| interrupt.length_ns);
+    lengths.fold(way_ns, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -291,11 +291,11 @@ impl Course {
 
     /// The latest wakeup that could be due at any moment, with what is behind it by name.
     fn latest(&self, rules: &Rules, breaks: &Breaks, every_ns: u64) -> Option<Latest<String>> {
-        let recorded = self.replay.recorded();
-        let (part, ns) = self.replay.latest(&recorded.waits(rules, breaks))?;
-        let functions = recorded.behind(&part, every_ns, breaks);
+        let moments = self.replay.moments(rules, breaks);
+        let latest = self.replay.latest(&moments)?;
+        let functions = self.replay.behind(&latest, &moments, every_ns, breaks);
         let functions = functions.into_iter().filter_map(|id| self.name(id)).collect();
-        Some(Latest { ns, functions })
+        Some(Latest { ns: latest.ns, functions })
     }
 
     /// What is recorded of its cell. `sample`: of the model that ran.

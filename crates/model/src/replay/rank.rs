@@ -77,7 +77,7 @@ impl Recorded<'_> {
     }
 
     /// Where sections let go, and where functions ask whether somebody else is to run.
-    fn cuts(&self, breaks: &Breaks) -> Vec<Cut> {
+    pub(super) fn cuts(&self, breaks: &Breaks) -> Vec<Cut> {
         let mut all = cuts(self.sections, breaks);
         let mut last: BTreeMap<u32, u64> = breaks.functions.keys().map(|&id| (id, 0)).collect();
         for mention in self.mentions {
@@ -100,7 +100,13 @@ impl Recorded<'_> {
     }
 
     /// What is not broken yet, and keeps the CPU for longer than `every_ns` between two times.
-    fn keeping(&self, from_ns: u64, to_ns: u64, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
+    pub(super) fn keeping(
+        &self,
+        from_ns: u64,
+        to_ns: u64,
+        every_ns: u64,
+        breaks: &Breaks,
+    ) -> Vec<u32> {
         let mut functions: Vec<u32> = Vec::new();
         let mut add = |id: u32| {
             if !breaks.functions.contains_key(&id) && !functions.contains(&id) {
