@@ -48,8 +48,8 @@ pub(super) struct Replay {
     own: Vec<(u64, Way)>,
 }
 
-/// What holds up wakeups of a cell under rules, with some of it broken up.
-pub(super) struct Moments<'a> {
+/// What delays wakeups of a cell under rules, with some of it broken up.
+pub(super) struct Delays<'a> {
     /// How long they wait.
     parts: Vec<Wait>,
     /// What comes on their ways.
@@ -90,19 +90,19 @@ impl Replay {
     }
 
     /// Under `rules`, with what `breaks` says broken up.
-    pub(super) fn moments(&self, rules: &Rules, breaks: &Breaks) -> Moments<'_> {
+    pub(super) fn delays(&self, rules: &Rules, breaks: &Breaks) -> Delays<'_> {
         let Seen { course, interrupts, .. } = &self.seen;
         let cuts = self.recorded().cuts(breaks);
         let interrupts = let_go(interrupts, course, &cuts);
-        Moments { parts: waits(course, rules, &cuts), interrupts }
+        Delays { parts: waits(course, rules, &cuts), interrupts }
     }
 
     /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
     /// earliest one here. That is not always the one with the shortest way. (6.16, launch: one of 2,000 had a way that
     /// was 0.4 us shorter than all others, and had waited before.)
     fn delivery_ns(&self, own_rules: &Rules, measured_ns: Option<u64>) -> u64 {
-        let moments = self.moments(own_rules, &Breaks::default());
-        let earliest_ns = self.own_latencies(&moments).first().copied();
+        let delays = self.delays(own_rules, &Breaks::default());
+        let earliest_ns = self.own_latencies(&delays).first().copied();
         let both = measured_ns.zip(earliest_ns);
         both.map_or(0, |(measured_ns, own_ns)| measured_ns.saturating_sub(own_ns))
     }
@@ -134,26 +134,26 @@ impl Replay {
 
     /// `None` if nobody is late under these rules, for no wakeup counts.
     pub(super) fn sample(&self, rules: &Rules, breaks: &Breaks) -> Option<Sample> {
-        let moments = self.moments(rules, breaks);
-        let waits = self.phases(&moments);
+        let delays = self.delays(rules, breaks);
+        let waits = self.phases(&delays);
         let phases: Vec<_> =
-            waits.iter().map(|phase| figures(&self.in_turn(&moments, phase))).collect();
+            waits.iter().map(|phase| figures(&self.in_turn(&delays, phase))).collect();
         let mut resampler = Resampler::new(SEED);
         let drawn: Vec<_> = std::iter::repeat_n(&waits, DRAWS)
             .flatten()
-            .map(|phase| figures(&self.drawn(&moments, phase, &mut resampler)))
+            .map(|phase| figures(&self.drawn(&delays, phase, &mut resampler)))
             .collect();
         // No phase may be later, nor the cell's own wakeups: some ways are longer than the median.
         let latest = phases.iter().chain(&drawn).filter_map(|[.., max_ns]| *max_ns).max()?;
-        let own = self.own_latencies(&moments).last().copied();
-        let of_any_phase = self.latest(&moments).map(|latest| latest.ns);
+        let own = self.own_latencies(&delays).last().copied();
+        let of_any_phase = self.latest(&delays).map(|latest| latest.ns);
         let longest_ns = [of_any_phase, own].into_iter().flatten().fold(latest, u64::max);
         Some(Sample { phases, drawn, longest_ns })
     }
 
     /// The latest wakeup of all moments, if its way is as long as half of them; of two, the first. `None` if none counts.
-    pub(super) fn latest(&self, moments: &Moments) -> Option<LatestWakeup> {
-        let (way, interrupts) = (self.median_way(), &moments.interrupts);
+    pub(super) fn latest(&self, delays: &Delays) -> Option<LatestWakeup> {
+        let (way, interrupts) = (self.median_way(), &delays.interrupts);
         let latest = |part: &Wait| {
             // Where nobody waits, those are latest who are due just before an interrupt.
             let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
@@ -162,10 +162,10 @@ impl Replay {
             let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
             let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
             let waits = within.chain([part.from_ns, last_ns]).filter_map(|at_ns| part.at(at_ns));
-            let late = |wait| LatestWakeup { part: *part, wait, ns: moments.latency_ns(wait, way) };
+            let late = |wait| LatestWakeup { part: *part, wait, ns: delays.latency_ns(wait, way) };
             waits.map(late).max_by_key(|latest| latest.ns)
         };
-        let counted = moments.parts.iter().filter(|part| part.counts).filter_map(latest);
+        let counted = delays.parts.iter().filter(|part| part.counts).filter_map(latest);
         counted.rev().max_by_key(|latest| latest.ns)
     }
 
@@ -174,13 +174,13 @@ impl Replay {
     pub(super) fn behind(
         &self,
         latest: &LatestWakeup,
-        moments: &Moments,
+        delays: &Delays,
         every_ns: u64,
         breaks: &Breaks,
     ) -> Vec<u32> {
         let recorded = self.recorded();
         let mut functions = recorded.behind(&latest.part, every_ns, breaks);
-        for interrupt in moments.on_way(latest.wait, self.median_way()) {
+        for interrupt in delays.on_way(latest.wait, self.median_way()) {
             let to_ns = interrupt.from_ns.saturating_add(interrupt.length_ns);
             for id in recorded.keeping(interrupt.from_ns, to_ns, every_ns, breaks) {
                 if !functions.contains(&id) {
@@ -194,7 +194,7 @@ impl Replay {
     /// What the cell would have measured if the replay were right: of each expiry, also those that came while the probe
     /// was late for one before.
     pub(super) fn at_its_own(&self, rules: &Rules) -> Measured {
-        let woken = self.own_latencies(&self.moments(rules, &Breaks::default()));
+        let woken = self.own_latencies(&self.delays(rules, &Breaks::default()));
         let interval_ns = self.grid.interval_ns.max(1);
         let expiries =
             |late_ns: u64| (0..=late_ns / interval_ns).map(move |n| late_ns - n * interval_ns);
@@ -204,41 +204,41 @@ impl Replay {
     }
 
     /// How late the cell's own wakeups are, sorted.
-    fn own_latencies(&self, moments: &Moments) -> Vec<u64> {
-        let parts = &moments.parts;
+    fn own_latencies(&self, delays: &Delays) -> Vec<u64> {
+        let parts = &delays.parts;
         let latency = |&(at_ns, way): &(u64, Way)| {
             let part = parts.get(parts.partition_point(|part| part.to_ns <= at_ns))?;
-            Some(moments.latency_ns(part.at(at_ns)?, way))
+            Some(delays.latency_ns(part.at(at_ns)?, way))
         };
         sorted(self.own.iter().filter_map(latency))
     }
 
     /// How wakeups wait, for each phase of the grid that has about as many of them as others.
-    fn phases(&self, moments: &Moments) -> Vec<Vec<Waited>> {
-        let mut waits = self.grid.waits(&moments.parts);
+    fn phases(&self, delays: &Delays) -> Vec<Vec<Waited>> {
+        let mut waits = self.grid.waits(&delays.parts);
         let most = waits.iter().map(Vec::len).max().unwrap_or(0);
         waits.retain(|phase| phase.len() * 2 > most);
         waits
     }
 
     /// The latencies of a phase, sorted; the ways of the probe's own wakeups in turn.
-    fn in_turn(&self, moments: &Moments, phase: &[Waited]) -> Vec<u64> {
+    fn in_turn(&self, delays: &Delays, phase: &[Waited]) -> Vec<u64> {
         let ways = self.ways.iter().cycle();
-        sorted(phase.iter().zip(ways).map(|(wait, way)| moments.latency_ns(*wait, *way)))
+        sorted(phase.iter().zip(ways).map(|(wait, way)| delays.latency_ns(*wait, *way)))
     }
 
     /// Latencies of a phase that is drawn anew, sorted.
-    fn drawn(&self, moments: &Moments, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
+    fn drawn(&self, delays: &Delays, phase: &[Waited], resampler: &mut Resampler) -> Vec<u64> {
         let waits: Vec<Waited> = resampler.blocks(phase).copied().collect();
         let latency = |wait: Waited| {
             let way = resampler.one(&self.ways).unwrap_or_default();
-            moments.latency_ns(wait, way)
+            delays.latency_ns(wait, way)
         };
         sorted(waits.into_iter().map(latency))
     }
 }
 
-impl Moments<'_> {
+impl Delays<'_> {
     /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
     fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
         let (before_ns, way_ns) = divided(wait, way);

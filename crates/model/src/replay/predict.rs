@@ -291,9 +291,9 @@ impl Course {
 
     /// The latest wakeup that could be due at any moment, with what is behind it by name.
     fn latest(&self, rules: &Rules, breaks: &Breaks, every_ns: u64) -> Option<Latest<String>> {
-        let moments = self.replay.moments(rules, breaks);
-        let latest = self.replay.latest(&moments)?;
-        let functions = self.replay.behind(&latest, &moments, every_ns, breaks);
+        let delays = self.replay.delays(rules, breaks);
+        let latest = self.replay.latest(&delays)?;
+        let functions = self.replay.behind(&latest, &delays, every_ns, breaks);
         let functions = functions.into_iter().filter_map(|id| self.name(id)).collect();
         Some(Latest { ns: latest.ns, functions })
     }

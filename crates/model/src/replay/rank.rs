@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Breaks, Course, Cut, Section, Wait, cuts, waits};
-use crate::rules::Rules;
+use super::{Breaks, Course, Cut, Section, Wait, cuts};
 
 /// What a replay is made of.
 #[derive(Clone, Copy, Debug)]
@@ -71,11 +70,6 @@ pub fn ranking<F: Clone + Ord>(
 }
 
 impl Recorded<'_> {
-    /// How long wakeups wait under `rules`, with what `breaks` says broken.
-    pub fn waits(&self, rules: &Rules, breaks: &Breaks) -> Vec<Wait> {
-        waits(self.course, rules, &self.cuts(breaks))
-    }
-
     /// Where sections let go, and where functions ask whether somebody else is to run.
     pub(super) fn cuts(&self, breaks: &Breaks) -> Vec<Cut> {
         let mut all = cuts(self.sections, breaks);
@@ -148,7 +142,8 @@ impl Recorded<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{At, Point, Stretch};
+    use crate::replay::{At, Point, Stretch, waits};
+    use crate::rules::Rules;
 
     /// What goes on in a kernel from one time to the next: `i` interrupts off, `p` preemption off, `k`
     /// neither, `u` a program.
@@ -175,7 +170,7 @@ mod tests {
         let latest = |broken: &BTreeSet<u32>| {
             let functions = broken.iter().map(|&id| (id, every_ns)).collect();
             let breaks = Breaks { functions, ..Breaks::default() };
-            let parts = recorded.waits(rules, &breaks);
+            let parts = waits(recorded.course, rules, &recorded.cuts(&breaks));
             let known = parts.iter().filter(|part| part.counts);
             let known = known.filter_map(|part| Some((part, part.longest?.ns)));
             let (part, ns) = known.rev().max_by_key(|(_, ns)| *ns)?;

@@ -112,14 +112,14 @@ fn interrupts_on_the_way_make_wakeups_later_and_the_latest_is_the_latest_of_all_
     ] {
         let (ways, own) = (vec![way(way_ns)], vec![(100, way(way_ns))]);
         let replay = Replay { ways, own, ..with_interrupts(replay(&course), interrupts) };
-        let moments = replay.moments(&full(), &Breaks::default());
+        let delays = replay.delays(&full(), &Breaks::default());
         // Each moment by itself.
         let phases: Vec<_> =
-            replay.phases(&moments).iter().map(|phase| replay.in_turn(&moments, phase)).collect();
+            replay.phases(&delays).iter().map(|phase| replay.in_turn(&delays, phase)).collect();
         let want = 60 + way_ns + on_way_ns;
         assert_eq!(phases.iter().flatten().max(), Some(&want), "{way_ns}");
-        assert_eq!(replay.latest(&moments).map(|latest| latest.ns), Some(want), "{way_ns}");
-        assert_eq!(replay.own_latencies(&moments), [way_ns + on_way_ns], "{way_ns}");
+        assert_eq!(replay.latest(&delays).map(|latest| latest.ns), Some(want), "{way_ns}");
+        assert_eq!(replay.own_latencies(&delays), [way_ns + on_way_ns], "{way_ns}");
     }
 }
 
@@ -128,11 +128,11 @@ fn who_was_handled_before_meets_interrupts_only_from_the_scheduler_on() {
     let course = course(&[(0, 'p'), (100, 'u')]);
     let interrupts = &[interrupt(106, 30)][..];
     let replay = with_interrupts(replay(&course), interrupts);
-    let moments = replay.moments(&full(), &Breaks::default());
+    let delays = replay.delays(&full(), &Breaks::default());
     // Due at 70, in the section; and at 100, where its own interrupt comes first.
     let late = |due_ns: u64, way| {
-        let part = moments.parts.iter().find(|part| due_ns < part.to_ns).unwrap();
-        moments.latency_ns(part.at(due_ns).unwrap(), way)
+        let part = delays.parts.iter().find(|part| due_ns < part.to_ns).unwrap();
+        delays.latency_ns(part.at(due_ns).unwrap(), way)
     };
     assert_eq!([late(70, way(10)), late(100, way(10))], [30 + 10, 10 + 30]);
     assert_eq!([late(70, way(11)), late(100, way(11))], [30 + 11 + 30, 11 + 30]);
@@ -170,9 +170,9 @@ fn steps(replay: &Replay, every_ns: u64) -> Vec<(Vec<u32>, u64, u64)> {
     let latest = |broken: &BTreeSet<u32>| {
         let functions = broken.iter().map(|&id| (id, every_ns)).collect();
         let breaks = Breaks { functions, ..Breaks::default() };
-        let moments = replay.moments(&full(), &breaks);
-        let latest = replay.latest(&moments)?;
-        let functions = replay.behind(&latest, &moments, every_ns, &breaks);
+        let delays = replay.delays(&full(), &breaks);
+        let latest = replay.latest(&delays)?;
+        let functions = replay.behind(&latest, &delays, every_ns, &breaks);
         Some(Latest { ns: latest.ns, functions })
     };
     let steps = ranking(3, &latest).into_iter();
@@ -189,8 +189,8 @@ fn delivery_is_what_the_earliest_wakeup_lacks_and_not_the_one_with_the_shortest_
         assert_eq!(seen.delivery_ns(&full(), measured_ns), want, "{measured_ns:?}");
     }
     seen.delivered_after(3);
-    let moments = seen.moments(&full(), &Breaks::default());
-    assert_eq!(seen.own_latencies(&moments), [13, 48]);
+    let delays = seen.delays(&full(), &Breaks::default());
+    assert_eq!(seen.own_latencies(&delays), [13, 48]);
     assert_eq!(seen.ways.iter().map(|way| way.ns()).collect::<Vec<_>>(), [8, 13]);
 }
 
@@ -229,6 +229,6 @@ fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
     let replay = Replay { grid, own, ..replay(&course) };
     let measured = replay.at_its_own(&full());
     assert_eq!((measured.p50_ns, measured.max_ns), (Some(60), Some(260)));
-    let moments = replay.moments(&full(), &Breaks::default());
-    assert_eq!(replay.own_latencies(&moments), [10, 10, 260]);
+    let delays = replay.delays(&full(), &Breaks::default());
+    assert_eq!(replay.own_latencies(&delays), [10, 10, 260]);
 }
