@@ -14,7 +14,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
-mod calls;
+pub(crate) mod calls;
 mod layout;
 mod lines;
 mod notes;

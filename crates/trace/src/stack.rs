@@ -7,6 +7,7 @@
 
 mod memory;
 mod tables;
+mod thunks;
 
 use std::collections::HashMap;
 
@@ -17,8 +18,12 @@ use crate::shared::{FRAMES, PIECE, PIECES, StackCopy};
 use crate::symbols::Addresses;
 use memory::{Cached, Memory, Running};
 use tables::Tables;
+use thunks::Thunks;
 
-pub(crate) use tables::NAMES;
+/// Symbols that tell where the tables, the code and the thunks are.
+pub(crate) fn names() -> Vec<&'static str> {
+    [tables::NAMES, &thunks::NAMES].concat()
+}
 
 /// How many places in code are remembered with how to leave them, 32 bytes each.
 const MOST_KNOWN: usize = 4_096;
@@ -44,6 +49,7 @@ mod saved {
 /// Walks copies of stacks.
 pub(crate) struct Walker<M = Running> {
     tables: Tables,
+    thunks: Thunks,
     memory: Cached<M>,
     known: HashMap<u64, Option<Rule>>,
 }
@@ -69,7 +75,7 @@ impl Walker {
         }
         let mut memory = Cached::new(Running::new(programs)?);
         let tables = Tables::find(&mut memory, known)?;
-        Some(Self { tables, memory, known: HashMap::new() })
+        Some(Self { tables, thunks: Thunks::find(known), memory, known: HashMap::new() })
     }
 }
 
@@ -88,6 +94,10 @@ impl<M: Memory> Walker<M> {
 
     /// Who called, or was interrupted for, the function of `frame`; `None` if that cannot be told.
     fn caller(&mut self, copy: &StackCopy, frame: Frame) -> Option<Frame> {
+        if frame.interrupted && self.thunks.contain(frame.ip) {
+            let at = self.thunks.caller(&mut self.memory, frame.sp, |at| word(copy, at))?;
+            return called_from(copy, at.checked_add(8)?, frame.bp);
+        }
         let within = if frame.interrupted { frame.ip } else { frame.ip.wrapping_sub(1) };
         let rule = self.rule(within)?;
         let register = |at: u64| word(copy, frame.registers?.checked_add(at)?);
@@ -107,13 +117,7 @@ impl<M: Memory> Walker<M> {
             CallerBp::AtBp => word(copy, far(frame.bp, rule.bp_offset))?,
         };
         match rule.kind {
-            Kind::Call => Some(Frame {
-                ip: word(copy, outer.wrapping_sub(8)).filter(|&ip| ip >= KERNEL)?,
-                sp: outer,
-                bp,
-                interrupted: false,
-                registers: None,
-            }),
+            Kind::Call => called_from(copy, outer, bp),
             Kind::Registers => interrupted(copy, outer),
             Kind::Return => returned_to(copy, outer, bp),
         }
@@ -130,6 +134,12 @@ impl<M: Memory> Walker<M> {
         self.known.insert(at, rule);
         rule
     }
+}
+
+/// Where a call returns to, with the stack pointer `sp` then.
+fn called_from(copy: &StackCopy, sp: u64, bp: u64) -> Option<Frame> {
+    let ip = word(copy, sp.wrapping_sub(8)).filter(|&ip| ip >= KERNEL)?;
+    Some(Frame { ip, sp, bp, interrupted: false, registers: None })
 }
 
 /// What was at work where the registers were saved at `registers`, if that was the kernel.

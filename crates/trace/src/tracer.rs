@@ -156,7 +156,7 @@ impl Tracer {
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
         let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
-        let known = addresses_of(&[&[SLEEPERS_CALL], stack::NAMES].concat());
+        let known = addresses_of(&[&[SLEEPERS_CALL], &stack::names()[..]].concat());
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());

@@ -32,8 +32,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
     let name = "what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers";
     let Some(stock) = Stock::get(name) else { return };
     let syscall = Disturbed {
-        // A stack that is taken in a retpoline's thunk ends there (6.1): here are none.
-        machine: &["--append", "spectre_v2=off"],
+        machine: &[],
         kernel: KERNEL,
         preempt: "none",
         kind: "syscall",

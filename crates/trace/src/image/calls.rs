@@ -3,7 +3,7 @@
 use wakescope_decode::is_arm64_call;
 
 /// The same of x86-64, whose instructions are of many lengths: all calls that compilers make.
-pub(super) fn ends_in_x86(code: &[u8]) -> bool {
+pub(crate) fn ends_in_x86(code: &[u8]) -> bool {
     let last = |count: usize| code.len().checked_sub(count).map(|from| &code[from..]);
     // `call` to an address that follows; also to the thunks of indirect calls.
     let direct = last(5).is_some_and(|c| c[0] == 0xe8);
@@ -15,7 +15,7 @@ pub(super) fn ends_in_x86(code: &[u8]) -> bool {
 }
 
 /// The same of arm64.
-pub(super) fn ends_in_arm64(code: &[u8]) -> bool {
+pub(crate) fn ends_in_arm64(code: &[u8]) -> bool {
     let Some(last) = code.last_chunk::<4>() else { return false };
     is_arm64_call(u32::from_le_bytes(*last))
 }

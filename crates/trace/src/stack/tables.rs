@@ -9,7 +9,7 @@ use super::memory::{Cached, Memory, PAGE};
 use crate::symbols::Addresses;
 
 /// Symbols that tell where the tables and the code are.
-pub(crate) const NAMES: &[&str] =
+pub(super) const NAMES: &[&str] =
     &[IPS, IPS_END, ENTRIES, CODE, CODE_END, INIT_CODE_END, A_FUNCTION, READS_THEM];
 
 /// The table of where entries begin to hold, and that of the entries.

@@ -28,6 +28,13 @@ const FUNCTIONS: [[u8; 6]; 7] = [
     [0, 0, 0, 0, 0x06, 2],
 ];
 
+/// Thunks, of which the tables say what they say of the last function.
+const THUNKS: u64 = CODE + 0x1000;
+const RETURN_THUNK: u64 = CODE + 0x1300;
+
+/// Where calls in functions 1 and 5 return to, and the inner call of a thunk.
+const CALLS: [u64; 3] = [CODE + 0x141, CODE + 0x505, THUNKS + 5];
+
 fn function(number: usize) -> u64 {
     CODE + 0x100 * number as u64
 }
@@ -45,16 +52,22 @@ fn walker() -> Walker<MadeUp> {
     memory.put(ENTRIES + orc::BYTES * number as u64, &[8, 0, 0, 0, 0x05, 2]);
     let known = [
         ("_stext", CODE),
-        ("_etext", function(8)),
+        ("_etext", function(0x20)),
         ("hrtimer_wakeup", function(7)),
         ("__start_orc_unwind_ip", IPS),
         ("__stop_orc_unwind_ip", at + 4),
         ("__start_orc_unwind", ENTRIES),
+        ("__x86_indirect_thunk_rax", THUNKS),
+        ("__x86_indirect_thunk_r15", THUNKS + 0x1e0),
+        ("__x86_return_thunk", RETURN_THUNK),
     ];
     let known = known.map(|(name, at)| (name.to_string(), at)).into();
+    for call in CALLS {
+        memory.put(call - 5, &[0xe8, 1, 2, 3, 4]);
+    }
     let mut memory = Cached::new(memory);
     let tables = Tables::find(&mut memory, &known).unwrap();
-    Walker { tables, memory, known: HashMap::new() }
+    Walker { tables, thunks: Thunks::find(&known), memory, known: HashMap::new() }
 }
 
 /// Where made-up stacks begin, of interrupts and of a task.
@@ -113,6 +126,43 @@ fn a_call_that_never_returns_is_in_the_function_that_calls() {
     ];
     let frames = walker().walk(&copy(OF_TASK, &words.concat()));
     assert_eq!(frames, [function(0) + 0x20, function(1), function(5) + 5]);
+}
+
+#[test]
+fn the_caller_of_a_thunk_is_found_wherever_in_it_the_interrupt_came() {
+    let sp = OF_TASK + 0xb0;
+    let frame = sp + 0x30;
+    let (inner_call, called) = (THUNKS + 5, function(0));
+    let caller = function(1) + 0x41;
+    for (ip, on_stack) in [
+        // Before the thunk's own call; behind it; where it is about to enter what is called.
+        (THUNKS, vec![caller]),
+        (THUNKS + 0xc, vec![inner_call, caller]),
+        (THUNKS + 0x10, vec![called, caller]),
+        (THUNKS + 0x1e0 + 0x1f, vec![called, caller]),
+        // A return, and that of a thunk.
+        (RETURN_THUNK, vec![caller]),
+        (RETURN_THUNK, vec![called, caller]),
+    ] {
+        let places = (sp..).step_by(8).zip(on_stack.iter().copied());
+        let words = [
+            registers(OF_TASK, ip, sp, frame),
+            places.collect(),
+            vec![(frame, 0x77), (frame + 8, function(5) + 5)],
+        ];
+        let frames = walker().walk(&copy(OF_TASK, &words.concat()));
+        assert_eq!(frames, [ip, caller, function(5) + 5], "{ip:x} {on_stack:x?}");
+    }
+}
+
+#[test]
+fn a_thunk_without_a_call_behind_it_ends_a_stack() {
+    let sp = OF_TASK + 0xb0;
+    for on_stack in [[0, 0], [0x40_1000, 7], [function(0), function(1) + 0x42]] {
+        let places = (sp..).step_by(8).zip(on_stack);
+        let words = [registers(OF_TASK, THUNKS + 0xc, sp, 0), places.collect()];
+        assert_eq!(walker().walk(&copy(OF_TASK, &words.concat())), [THUNKS + 0xc]);
+    }
 }
 
 #[test]
