@@ -17,7 +17,8 @@ use super::{Breaks, Figures, Latest, Section, ranking};
 use crate::rules::Rules;
 
 /// How far the replay of the wakeups that a cell measured was off from that, at most, in percent: what is meant to be
-/// within a range may be that far outside. (Of 48 cells of five kernels, p99, p99.9 and the maximum.)
+/// within a range may be that far outside, and what gains no more than that gains nothing. (Of 48 cells of five
+/// kernels, p99, p99.9 and the maximum.)
 const ERROR_PERCENT: u64 = 1;
 
 /// Steps of a ranking.
@@ -390,7 +391,7 @@ impl Courses<'_> {
             // Of two, the first.
             self.all.iter().rev().filter_map(of).max_by_key(|latest| latest.ns)
         };
-        let steps = ranking(STEPS, &latest).into_iter().map(|step| Step {
+        let steps = ranking(STEPS, ERROR_PERCENT, &latest).into_iter().map(|step| Step {
             functions: step.functions,
             before_ns: step.before_ns,
             after_ns: step.after_ns,

@@ -27,7 +27,7 @@ pub struct Mention {
 /// A step: what is broken, in addition to what was before. `F` is what functions are known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<F> {
-    /// Functions. None of them alone makes the longest wait shorter.
+    /// Functions. Without any of them, the latest wakeup is hardly earlier.
     pub functions: Vec<F>,
     /// How late the latest wakeup is before, ns.
     pub before_ns: u64,
@@ -44,29 +44,67 @@ pub struct Latest<F> {
     pub functions: Vec<F>,
 }
 
+/// Wakeups of which what is behind them is broken for one step, at most. Where several are about as late, what
+/// is behind one of them alone gains nothing.
+const MOST_WAKEUPS: usize = 3;
+
 /// At most `most` steps. Each breaks what is behind the latest wakeup that is left, as `latest` finds it where some
-/// functions are broken. It ends where nothing that could be broken is left.
+/// functions are broken, and goes on so until that gains more than `error_percent`, which a replay may be off by. It
+/// ends where nothing that could be broken is left, or nothing gains anything.
 pub fn ranking<F: Clone + Ord>(
     most: usize,
+    error_percent: u64,
     latest: &dyn Fn(&BTreeSet<F>) -> Option<Latest<F>>,
 ) -> Vec<Step<F>> {
     let mut broken = BTreeSet::new();
     let mut steps = Vec::new();
     let mut left = latest(&broken);
-    while let Some(Latest { ns: before_ns, functions }) = left.take() {
-        if steps.len() >= most || functions.is_empty() {
-            break;
-        }
+    while let Some(before) = left.take().filter(|_| steps.len() < most) {
+        let Some((functions, after)) = step(&broken, &before, error_percent, latest) else { break };
         broken.extend(functions.iter().cloned());
-        left = latest(&broken);
-        let after_ns = left.as_ref().map_or(0, |latest| latest.ns);
-        // What does not help is no step, and what comes after it would not either.
-        if after_ns >= before_ns {
-            break;
-        }
-        steps.push(Step { functions, before_ns, after_ns });
+        steps.push(Step { functions, before_ns: before.ns, after_ns: ns(after.as_ref()) });
+        left = after;
     }
     steps
+}
+
+/// What gains something beside what is broken already, and the latest wakeup that is left then.
+fn step<F: Clone + Ord>(
+    broken: &BTreeSet<F>,
+    before: &Latest<F>,
+    error_percent: u64,
+    latest: &dyn Fn(&BTreeSet<F>) -> Option<Latest<F>>,
+) -> Option<(Vec<F>, Option<Latest<F>>)> {
+    let with = |parts: &[Vec<F>]| latest(&broken.iter().cloned().chain(parts.concat()).collect());
+    let no_gain_ns = before.ns.saturating_mul(error_percent) / 100;
+    // What is behind the latest wakeup, and behind what is the latest then.
+    let mut parts = vec![before.functions.clone()];
+    if before.functions.is_empty() {
+        return None;
+    }
+    let mut after = with(&parts);
+    while ns(after.as_ref()).saturating_add(no_gain_ns) >= before.ns {
+        let more = after?.functions;
+        if parts.len() >= MOST_WAKEUPS || more.is_empty() {
+            return None;
+        }
+        parts.push(more);
+        after = with(&parts);
+    }
+    // The last one gained something. What was broken before it may have been in vain.
+    for part in (0..parts.len() - 1).rev() {
+        let fewer = [&parts[..part], &parts[part + 1..]].concat();
+        let left = with(&fewer);
+        if ns(left.as_ref()) <= ns(after.as_ref()).saturating_add(no_gain_ns) {
+            (parts, after) = (fewer, left);
+        }
+    }
+    Some((parts.concat(), after))
+}
+
+/// How late it is; 0 if nobody is.
+fn ns<F>(latest: Option<&Latest<F>>) -> u64 {
+    latest.map_or(0, |latest| latest.ns)
 }
 
 impl Recorded<'_> {
@@ -176,7 +214,7 @@ mod tests {
             let (part, ns) = known.rev().max_by_key(|(_, ns)| *ns)?;
             Some(Latest { ns, functions: recorded.behind(part, every_ns, &breaks) })
         };
-        ranking(most, &latest)
+        ranking(most, 1, &latest)
     }
 
     fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
@@ -205,6 +243,50 @@ mod tests {
         assert_eq!(steps_of(20), [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
         // Nobody is behind the rest.
         assert_eq!(steps_of(700), []);
+    }
+
+    #[test]
+    fn what_is_behind_wakeups_that_are_about_as_late_is_one_step() {
+        // Functions, and how late a wakeup is until all of them are broken. 0 cannot be.
+        let ranked = |wakeups: &[(&[u32], u64)]| {
+            let latest = |broken: &BTreeSet<u32>| {
+                let whole = |of: &&(&[u32], u64)| !of.0.iter().all(|id| broken.contains(id));
+                let (of, ns) = wakeups.iter().filter(whole).max_by_key(|(_, ns)| *ns)?;
+                let left = of.iter().copied().filter(|id| *id > 0 && !broken.contains(id));
+                // One at a time, as where the next is seen only if the first lets go.
+                Some(Latest { ns: *ns, functions: left.take(1).collect() })
+            };
+            let steps = ranking(3, 1, &latest).into_iter();
+            steps.map(|step| (step.functions, step.before_ns, step.after_ns)).collect::<Vec<_>>()
+        };
+        let rest: (&[u32], u64) = (&[0], 10);
+        for (wakeups, want) in [
+            // Two that are as late, to 1 %.
+            (&[(&[1][..], 500), (&[2], 495), rest][..], vec![(vec![1, 2], 500, 10)]),
+            (&[(&[1], 500), (&[2], 494)], vec![(vec![1], 500, 494), (vec![2], 494, 0)]),
+            // One that two functions hold up.
+            (&[(&[1, 2], 500), (&[3], 50)], vec![(vec![1, 2], 500, 50), (vec![3], 50, 0)]),
+            // More than three, of which nobody can say what gains something.
+            (&[(&[1], 500), (&[2], 499), (&[3], 498), (&[4], 497)], vec![]),
+            // Nothing that could be broken is behind the next.
+            (&[(&[1], 500), (&[0], 494)], vec![(vec![1], 500, 494)]),
+            (&[(&[1], 500), (&[0], 495)], vec![]),
+            (&[rest], vec![]),
+        ] {
+            assert_eq!(ranked(wakeups), want, "{wakeups:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_broken_in_vain_is_in_no_step() {
+        // The first function is named, and the second one helps alone.
+        let latest = |broken: &BTreeSet<u32>| {
+            let ns = if broken.contains(&2) { 100 } else { 500 };
+            let next = if broken.contains(&1) { 2 } else { 1 };
+            Some(Latest { ns, functions: if ns == 500 { vec![next] } else { vec![] } })
+        };
+        let step = Step { functions: vec![2], before_ns: 500, after_ns: 100 };
+        assert_eq!(ranking(3, 1, &latest), [step]);
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn steps(replay: &Replay, every_ns: u64) -> Vec<(Vec<u32>, u64, u64)> {
         let functions = replay.behind(&latest, &delays, every_ns, &breaks);
         Some(Latest { ns: latest.ns, functions })
     };
-    let steps = ranking(3, &latest).into_iter();
+    let steps = ranking(3, 1, &latest).into_iter();
     steps.map(|step| (step.functions, step.before_ns, step.after_ns)).collect()
 }
 
