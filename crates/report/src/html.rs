@@ -18,13 +18,14 @@ pub(crate) mod answer;
 mod cpus;
 mod data;
 pub(crate) mod element;
+pub(crate) mod episode;
 mod explained;
 mod load;
 mod machine;
 mod matrix;
 #[cfg(test)]
 mod tests;
-mod values;
+pub(crate) mod values;
 
 use element::{section, text};
 

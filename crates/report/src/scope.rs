@@ -33,13 +33,7 @@ const FUNCTIONS: usize = 4;
 /// The sections as text: of each kind, the `most` longest rows.
 pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     let mut out = String::new();
-    let longest = |kind| rows(scope, kind).filter_map(|row| row.lengths.max_ns).max();
-    let parts = Kind::ALL.map(|kind| match longest(kind) {
-        Some(ns) => format!("with {} {}", name(kind), SpanNs(ns)),
-        None => format!("none with {}", name(kind)),
-    });
-    let headline = format!("Longest sections, in virtual time: {}.", parts.join(", "));
-    let _ = writeln!(out, "{}", style.strong(&headline));
+    let _ = writeln!(out, "{}", style.strong(&headline(scope)));
     for kind in Kind::ALL {
         let _ = write!(out, "\n{}", table(scope, kind, most, style));
     }
@@ -63,16 +57,36 @@ pub fn text(scope: &Scope, most: usize, style: Style) -> String {
     for warning in warnings(scope) {
         let _ = writeln!(out, "\n {} {}", style.warn("!"), wrapped(&warning, WIDTH - 4, "   "));
     }
-    let basis = format!(
+    let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis(scope), WIDTH - 2, " ")));
+    out
+}
+
+fn headline(scope: &Scope) -> String {
+    let longest = |kind| rows(scope, kind).filter_map(|row| row.lengths.max_ns).max();
+    let parts = Kind::ALL.map(|kind| match longest(kind) {
+        Some(ns) => format!("with {} {}", name(kind), SpanNs(ns)),
+        None => format!("none with {}", name(kind)),
+    });
+    format!("Longest sections, in virtual time: {}.", parts.join(", "))
+}
+
+/// What all figures rest on.
+fn basis(scope: &Scope) -> String {
+    format!(
         "{}, {} of virtual time. The guest's result is the stored one, to the bit. Lengths are instructions \
          between both ends; the guest's clock agrees to {}. Virtual time counts instructions: the \
          order of sections is meaningful, absolute lengths are not.",
         clean(&scope.label, 200),
         SpanNs(scope.window_ns),
         SpanNs(scope.drift_ns),
-    );
-    let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis, WIDTH - 2, " ")));
-    out
+    )
+}
+
+/// `interrupts off: 1,002 sections, 1.51 ms in all`
+fn title(scope: &Scope, kind: Kind) -> String {
+    let sections = rows(scope, kind).fold(0_u64, |sum, row| sum.saturating_add(row.lengths.count));
+    let total = rows(scope, kind).fold(0_u64, |sum, row| sum.saturating_add(row.lengths.sum_ns));
+    format!("{}: {}, {} in all", name(kind), counted(sections, "section"), SpanNs(total))
 }
 
 /// The latest wakeups, as the emulator saw them.
@@ -95,11 +109,7 @@ pub(crate) fn name(kind: Kind) -> &'static str {
 
 fn table(scope: &Scope, kind: Kind, most: usize, style: Style) -> String {
     let all: Vec<&Row> = rows(scope, kind).collect();
-    let sections = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.lengths.count));
-    let total = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.lengths.sum_ns));
-    let title =
-        format!(" {}: {}, {} in all", name(kind), counted(sections, "section"), SpanNs(total));
-    let mut out = format!("{}\n", style.strong(&title));
+    let mut out = format!("{}\n", style.strong(&format!(" {}", title(scope, kind))));
     if all.is_empty() {
         return out;
     }

@@ -165,7 +165,7 @@ fn runs(run_set: &RunSet) -> String {
             ]
         })
         .collect();
-    key_table(&values::caption("Each run", run_set), &head, &rows)
+    key_table(&values::caption("Each run", run_set.domain()), &head, &rows)
 }
 
 fn verdict_word(run: &Run) -> String {

@@ -46,7 +46,7 @@ fn cpus(run_set: &RunSet) -> String {
     }
     let left_out = rows.len().saturating_sub(MOST);
     rows.truncate(MOST);
-    let mut shown = table(&values::caption("Each CPU", run_set), &head, &rows);
+    let mut shown = table(&values::caption("Each CPU", run_set.domain()), &head, &rows);
     if left_out > 0 {
         shown.push_str(&format!("<p>{left_out} more are in the records.</p>\n"));
     }

@@ -49,7 +49,7 @@ fn latest(matrix: &Matrix, run_set: &RunSet) -> String {
         vec![name(pair), median, max, values::count(all.count)]
     };
     let rows: Vec<_> = matrix.latest(MOST_ROWS).into_iter().map(row).collect();
-    table(&values::caption("The pairs with the latest wakeups", run_set), &head, &rows)
+    table(&values::caption("The pairs with the latest wakeups", run_set.domain()), &head, &rows)
 }
 
 /// A row per waker.
@@ -68,6 +68,6 @@ fn pairs(matrix: &Matrix, run_set: &RunSet) -> String {
         let name = format!("on CPU {waker}");
         std::iter::once(name).chain(matrix.cpus.iter().map(|&probe| cell((waker, probe)))).collect()
     });
-    let caption = values::caption("Median and maximum", run_set);
+    let caption = values::caption("Median and maximum", run_set.domain());
     table(&caption, &head, &rows.collect::<Vec<_>>())
 }

@@ -2,6 +2,7 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::element::{Column, folded, key_table, name, section, table, text};
@@ -11,7 +12,7 @@ use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 
 /// A time in a cell, or a dash.
-pub(super) fn time(ns: Option<u64>) -> String {
+pub(crate) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| text(&SpanNs(ns).to_string()))
 }
 
@@ -20,13 +21,13 @@ pub(super) fn quantile(d: &Distribution, percentile: Percentile) -> String {
     text(&quantity::quantile(d, percentile))
 }
 
-pub(super) fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     grouped(count)
 }
 
 /// A table's caption, which says where cells have no room to that time is virtual.
-pub(super) fn caption(of: &str, run_set: &RunSet) -> String {
-    match run_set.domain().before_unit() {
+pub(crate) fn caption(of: &str, domain: TimeDomain) -> String {
+    match domain.before_unit() {
         "" => of.into(),
         word => format!("{of}, in {word}time"),
     }
@@ -63,7 +64,8 @@ pub(super) fn percentiles(run_set: &RunSet) -> String {
         row
     };
     let rows: Vec<Vec<String>> = run_set.entries.iter().enumerate().map(row).collect();
-    let caption = caption("Percentiles", run_set) + "; a dash where there are too few samples";
+    let caption =
+        caption("Percentiles", run_set.domain()) + "; a dash where there are too few samples";
     key_table(&caption, &head, &rows)
 }
 
@@ -76,7 +78,7 @@ pub(super) fn bands(run_set: &RunSet) -> String {
     let rows: Vec<Vec<String>> = picture::bands(&entry.run.expiries()).iter().map(row).collect();
     let words = quantity::words_of(run_set);
     let head = [(words.value, Column::Words), (words.many, Column::Number)];
-    let caption = caption(&quantity::by_value(words), run_set);
+    let caption = caption(&quantity::by_value(words), run_set.domain());
     folded("The bands as a table", &table(&caption, &head, &rows))
 }
 
@@ -98,7 +100,8 @@ pub(super) fn intervals(run_set: &RunSet) -> String {
     let numbers = ["intervals", "of", "min", "mean", "standard deviation", "max"];
     let mut head = vec![("run", Column::Words)];
     head.extend(numbers.map(|number| (number, Column::Number)));
-    let mut shown = key_table(&caption("Deviation of the interval", run_set), &head, &rows);
+    let mut shown =
+        key_table(&caption("Deviation of the interval", run_set.domain()), &head, &rows);
     if let [Some(all)] = all.as_slice() {
         let bands = |sign: &str, d: &Distribution| -> Vec<Vec<String>> {
             let row = |band: &picture::Band| {
@@ -111,7 +114,7 @@ pub(super) fn intervals(run_set: &RunSet) -> String {
         rows.reverse();
         rows.extend(bands("+", &all.longer));
         let head = [("deviation", Column::Words), ("intervals", Column::Number)];
-        let caption = caption("Intervals by deviation", run_set);
+        let caption = caption("Intervals by deviation", run_set.domain());
         shown.push_str(&folded("The intervals as a table", &table(&caption, &head, &rows)));
     }
     section("intervals", "Time between wakeups", &shown)
@@ -133,6 +136,6 @@ pub(super) fn course(run_set: &RunSet) -> String {
     let rows: Vec<Vec<String>> = maxima.max_ns.chunks(size).enumerate().map(row).collect();
     let largest = format!("largest {}", quantity::words_of(run_set).value);
     let head = [("from the start of the run", Column::Words), (largest.as_str(), Column::Number)];
-    let caption = caption(&quantity::capital(&largest), run_set);
+    let caption = caption(&quantity::capital(&largest), run_set.domain());
     folded("The course as a table", &table(&caption, &head, &rows))
 }

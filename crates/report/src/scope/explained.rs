@@ -10,18 +10,14 @@ use crate::findings::wrapped;
 use crate::style::Style;
 use crate::table::columns;
 
+pub(super) const HEAD: [&str; 8] =
+    ["blamed on", "shares", "in one", "beside", "named", "too long: min", "p50", "max"];
+
 /// A row for each kind of section, and a sentence on what was blamed first.
 pub(super) fn table(explained: &Explained, style: Style) -> String {
-    let Explained { late, compared, section_not_first, first_not_section, .. } = explained;
-    let title = format!(
-        " explain against the sections: {} of {} compared",
-        grouped(*compared),
-        counted(*late, "late wakeup"),
-    );
-    let mut out = format!("{}\n", style.strong(&title));
-    let head = ["blamed on", "shares", "in one", "beside", "named", "too long: min", "p50", "max"];
+    let mut out = format!("{}\n", style.strong(&format!(" {}", title(explained))));
     let rows = explained.kinds.iter().map(row);
-    let all: Vec<Vec<String>> = [head.map(String::from).into()].into_iter().chain(rows).collect();
+    let all: Vec<Vec<String>> = [HEAD.map(String::from).into()].into_iter().chain(rows).collect();
     let laid_out = columns(&all, true);
     let mut lines = laid_out.lines();
     if let Some(head) = lines.next() {
@@ -30,17 +26,29 @@ pub(super) fn table(explained: &Explained, style: Style) -> String {
     for line in lines {
         let _ = writeln!(out, "{line}");
     }
-    let first = format!(
-        "A section took more than half of the wakeup latency, and explain blames something else first: \
-         {}. Explain blames a section first, which took less than half of that: {}.",
-        counted(*section_not_first, "wakeup"),
-        counted(*first_not_section, "wakeup"),
-    );
-    let _ = writeln!(out, " {}", wrapped(&first, WIDTH - 2, " "));
+    let _ = writeln!(out, " {}", wrapped(&blamed_first(explained), WIDTH - 2, " "));
     out
 }
 
-fn row(kind: &SharesOfKind) -> Vec<String> {
+pub(super) fn title(explained: &Explained) -> String {
+    format!(
+        "explain against the sections: {} of {} compared",
+        grouped(explained.compared),
+        counted(explained.late, "late wakeup"),
+    )
+}
+
+/// Of how many wakeups what was blamed first is not what took longest.
+pub(super) fn blamed_first(explained: &Explained) -> String {
+    format!(
+        "A section took more than half of the wakeup latency, and explain blames something else first: \
+         {}. Explain blames a section first, which took less than half of that: {}.",
+        counted(explained.section_not_first, "wakeup"),
+        counted(explained.first_not_section, "wakeup"),
+    )
+}
+
+pub(super) fn row(kind: &SharesOfKind) -> Vec<String> {
     let difference = |of: fn(&wakescope_core::scope::explained::Spread) -> i64| {
         kind.longer_ns.as_ref().map_or_else(|| "–".into(), |spread| signed(of(spread)))
     };

@@ -16,41 +16,50 @@ const NAMED: usize = 6;
 
 /// A sentence on how many are the same, and a line for each that is not.
 pub(super) fn text(first: &FirstBlame, style: Style) -> String {
-    let FirstBlame {
-        wakeups, held_by_nothing, same_cause, same_culprit, longer_ns, others, ..
-    } = first;
-    let title =
-        format!(" explain against what was seen: {} compared", counted(*wakeups, "latest wakeup"));
-    let mut out = format!("{}\n", style.strong(&title));
-    if *held_by_nothing > 0 {
-        let _ = writeln!(out, " Held up by nothing, as both say: {}.", grouped(*held_by_nothing));
+    let mut out = format!("{}\n", style.strong(&format!(" {}", title(first))));
+    for sentence in sentences(first) {
+        let _ = writeln!(out, " {}", wrapped(&sentence, WIDTH - 2, " "));
     }
-    if *wakeups == 0 {
-        return out;
-    }
-    let longer = longer_ns.map(|longer| {
-        let [min, p50, max] = [longer.min, longer.p50, longer.max].map(signed);
-        format!(" Its first share is too long by {min} (min), {p50} (p50), {max} (max).")
-    });
-    let same = format!(
-        "Blamed on the same cause first: {}; on the same culprit, too: {}.{}",
-        grouped(*same_cause),
-        grouped(*same_culprit),
-        longer.unwrap_or_default()
-    );
-    let _ = writeln!(out, " {}", wrapped(&same, WIDTH - 2, " "));
-    for other in others.iter().take(NAMED) {
+    for other in first.others.iter().take(NAMED) {
         let _ = writeln!(out, " {}", wrapped(&line(other), WIDTH - 2, "   "));
     }
-    if let Some(more @ 1..) = others.len().checked_sub(NAMED) {
+    if let Some(more @ 1..) = first.others.len().checked_sub(NAMED) {
         let hidden = format!(" {}: --json", counted(more as u64, "more wakeup"));
         let _ = writeln!(out, "{}", style.faint(&hidden));
     }
     out
 }
 
+pub(super) fn title(first: &FirstBlame) -> String {
+    let compared = counted(first.wakeups, "latest wakeup");
+    format!("explain against what was seen: {compared} compared")
+}
+
+/// How many are the same.
+pub(super) fn sentences(first: &FirstBlame) -> Vec<String> {
+    let FirstBlame { wakeups, held_by_nothing, same_cause, same_culprit, longer_ns, .. } = first;
+    let mut all = Vec::new();
+    if *held_by_nothing > 0 {
+        all.push(format!("Held up by nothing, as both say: {}.", grouped(*held_by_nothing)));
+    }
+    if *wakeups == 0 {
+        return all;
+    }
+    let longer = longer_ns.map(|longer| {
+        let [min, p50, max] = [longer.min, longer.p50, longer.max].map(signed);
+        format!(" Its first share is too long by {min} (min), {p50} (p50), {max} (max).")
+    });
+    all.push(format!(
+        "Blamed on the same cause first: {}; on the same culprit, too: {}.{}",
+        grouped(*same_cause),
+        grouped(*same_culprit),
+        longer.unwrap_or_default()
+    ));
+    all
+}
+
 /// `late by 11.0 µs: explain says 4.10 µs interrupts off in f, seen were 4.20 µs preemption off in g`
-fn line(other: &OtherBlame) -> String {
+pub(super) fn line(other: &OtherBlame) -> String {
     format!(
         "late by {}: explain says {} {}, seen were {} {}",
         SpanNs(other.wakeup_latency_ns),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::scope::locks::{
-    Doubts, EpisodeLocks, InSection, LockInEpisode, LockKind, LockRow, Locks, NotSeen,
+    Doubts, EpisodeLocks, LockInEpisode, LockKind, LockRow, Locks, NotSeen,
 };
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -39,12 +39,8 @@ pub(super) fn tables(locks: &Locks, most: usize, style: Style) -> String {
 }
 
 fn table(locks: &Locks, spins: bool, most: usize, style: Style) -> String {
-    let all: Vec<&LockRow> = locks.rows.iter().filter(|row| row.kind.spins() == spins).collect();
-    let count = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.held.count));
-    let total = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.held.sum_ns));
-    let what = if spins { "locks that spin" } else { "locks that sleep" };
-    let title = format!(" {what}: held {}, {} in all", counted(count, "time"), SpanNs(total));
-    let mut out = format!("{}\n", style.strong(&title));
+    let all = rows(locks, spins);
+    let mut out = format!("{}\n", style.strong(&format!(" {}", title(&all, spins))));
     if all.is_empty() {
         return out;
     }
@@ -62,11 +58,8 @@ fn table(locks: &Locks, spins: bool, most: usize, style: Style) -> String {
         let _ = writeln!(out, "{line:<width$}  {}", place(&row.taken));
         let _ = writeln!(out, "{:width$}  … {}", "", place(&row.released));
         let _ = writeln!(out, "{:width$}  {}", "", identity(row));
-        if let Some(section) = row.sections.iter().find(|section| is_around(row, section)) {
-            let _ = writeln!(out, "{:width$}  {}", "", within(row, section));
-        }
-        if row.waited.count > 0 {
-            let _ = writeln!(out, "{:width$}  {}", "", waited(row));
+        for more in [within(row), waited(row)].into_iter().flatten() {
+            let _ = writeln!(out, "{:width$}  {more}", "");
         }
     }
     if let Some(more @ 1..) = all.len().checked_sub(most) {
@@ -76,7 +69,19 @@ fn table(locks: &Locks, spins: bool, most: usize, style: Style) -> String {
     out
 }
 
-fn figures(row: &LockRow) -> Vec<String> {
+pub(super) fn rows(locks: &Locks, spins: bool) -> Vec<&LockRow> {
+    locks.rows.iter().filter(|row| row.kind.spins() == spins).collect()
+}
+
+/// `locks that spin: held 3 times, 3.03 µs in all`
+pub(super) fn title(all: &[&LockRow], spins: bool) -> String {
+    let count = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.held.count));
+    let total = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.held.sum_ns));
+    let what = if spins { "locks that spin" } else { "locks that sleep" };
+    format!("{what}: held {}, {} in all", counted(count, "time"), SpanNs(total))
+}
+
+pub(super) fn figures(row: &LockRow) -> Vec<String> {
     let held = &row.held;
     let span = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     vec![
@@ -88,7 +93,7 @@ fn figures(row: &LockRow) -> Vec<String> {
 }
 
 /// `mutex, cgroup_mutex`, `spin lock, one of 7`
-fn identity(row: &LockRow) -> String {
+pub(super) fn identity(row: &LockRow) -> String {
     let kind = name(row.kind);
     let of = match row.locks {
         0 | 1 => String::new(),
@@ -101,30 +106,29 @@ fn identity(row: &LockRow) -> String {
     }
 }
 
-/// Whether a section did not begin by taking this lock.
-fn is_around(row: &LockRow, section: &InSection) -> bool {
-    section.began != row.taken
-}
-
-/// `2 times within preemption off since free_unref_page_list, called by release_pages: 1.20 µs`
-fn within(row: &LockRow, section: &InSection) -> String {
+/// How much of the time lies in a section that did not begin by taking this lock, if in any:
+/// `33 % of it within preemption off since __do_softirq, called by take`
+pub(super) fn within(row: &LockRow) -> Option<String> {
+    let section = row.sections.iter().find(|section| section.began != row.taken)?;
     let share = section.ns as f64 / row.held.sum_ns.max(1) as f64 * 100.0;
     let since = match &section.began.function {
         Some(_) => format!(" since {}", place(&section.began)),
         None => String::new(),
     };
     let kind = name_of_section(section.kind);
-    format!("{share:.0} % of it within {kind}{since}")
+    Some(format!("{share:.0} % of it within {kind}{since}"))
 }
 
 /// `had to be waited for 3 times, longest 40.1 µs, 60.2 µs in all; the longest since mutex_lock, called by a`
-fn waited(row: &LockRow) -> String {
+pub(super) fn waited(row: &LockRow) -> Option<String> {
     let waited = &row.waited;
     let longest = waited.max_ns.map_or_else(String::new, |ns| format!(", longest {}", SpanNs(ns)));
     let times = counted(waited.count, "time");
     let holder = row.waited_for.as_ref();
     let holder = holder.map_or_else(String::new, |of| format!("; the longest since {}", place(of)));
-    format!("had to be waited for {times}{longest}, {} in all{holder}", SpanNs(waited.sum_ns))
+    let sum = SpanNs(waited.sum_ns);
+    (waited.count > 0)
+        .then(|| format!("had to be waited for {times}{longest}, {sum} in all{holder}"))
 }
 
 /// Which locks were held while the latest wakeups waited, in their order.
@@ -147,7 +151,7 @@ pub(super) fn episodes(all: &[EpisodeLocks], style: Style) -> String {
     out
 }
 
-fn of_episode(lock: &LockInEpisode) -> String {
+pub(super) fn of_episode(lock: &LockInEpisode) -> String {
     let (kind, ns) = (name(lock.kind), SpanNs(lock.ns));
     let named = lock.lock.as_deref().map_or_else(String::new, |n| format!(" {}", clean(n, NAME)));
     format!(
@@ -222,6 +226,7 @@ fn not_seen(what: &NotSeen) -> String {
 mod tests {
     use expect_test::expect;
     use wakescope_core::distribution::Distribution;
+    use wakescope_core::scope::locks::InSection;
     use wakescope_core::scope::{Kind, Place};
 
     use super::*;
