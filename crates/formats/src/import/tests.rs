@@ -174,9 +174,9 @@ fn cyclictest_samples() {
     check(
         CYCLICTEST_VERBOSE,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 500000 ns, other None
               CPU None: 4 from Some(0) to Some(74000), sum 205000; 0..1000: 1, 65000..66000: 1, 66000..67000: 1, 74000..75000: 1
-              CPU None: 2 from Some(65000) to Some(2065000), sum 2130000; 65000..66000: 1, 2064000..2068000: 1
+              CPU None: 2 from Some(65000) to Some(1065000), sum 1130000; 65000..66000: 1, 1064000..1066000: 1
               unit-assumed: the file does not state the unit, so µs is assumed: cyclictest counts in µs unless it is given -N
         "#]],
     );

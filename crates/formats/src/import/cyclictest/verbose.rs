@@ -19,9 +19,7 @@ const BLOCK: usize = 1 << 18;
 struct Samples<'a> {
     budget: &'a Budget,
     threads: Vec<Thread>,
-    interval_us: Option<u64>,
-    longest_interval_us: u64,
-    intervals_differ: bool,
+    intervals: Intervals,
     /// The name in brackets that lines begin with.
     name: Option<String>,
     unit: UnitSeen,
@@ -34,6 +32,42 @@ struct Thread {
     tally: Tally,
     /// The cycle that comes next.
     cycle: u64,
+}
+
+/// The intervals that `Thread 0 Interval: 1000` and the lines behind it state. cyclictest adds the
+/// distance of threads (`-d`) before it prints, so each line has the interval of the next thread.
+#[derive(Default)]
+struct Intervals {
+    first: Option<u64>,
+    second: Option<u64>,
+    last: u64,
+}
+
+impl Intervals {
+    fn take(&mut self, us: u64) {
+        match self.first {
+            None => self.first = Some(us),
+            Some(_) => _ = self.second.get_or_insert(us),
+        }
+        self.last = us;
+    }
+
+    /// By how much a thread's interval is longer than that of the one before; one line alone does not
+    /// tell.
+    fn distance_us(&self) -> Option<u64> {
+        self.second?.checked_sub(self.first?)
+    }
+
+    /// That of the first thread.
+    fn first_us(&self) -> Option<u64> {
+        self.first?.checked_sub(self.distance_us()?)
+    }
+
+    /// That of the last thread, or what it cannot exceed.
+    fn longest_us(&self) -> Option<u64> {
+        self.first?;
+        Some(self.last - self.distance_us().unwrap_or(0).min(self.last))
+    }
 }
 
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
@@ -61,9 +95,10 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let mut draft = draft("samples", about);
     let unit_ns = samples.unit.unit_ns(&mut draft, about)?;
     draft.coarse(unit_ns);
-    draft.interval_ns = samples.interval_us.and_then(|us| us.checked_mul(1_000));
-    draft.spacing_ns = samples.longest_interval_us.checked_mul(1_000);
-    if samples.intervals_differ {
+    let ns = |us: Option<u64>| us.and_then(|us| us.checked_mul(1_000));
+    draft.interval_ns = ns(samples.intervals.first_us());
+    draft.spacing_ns = ns(samples.intervals.longest_us());
+    if samples.intervals.distance_us().is_some_and(|us| us > 0) {
         draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
     }
     samples.finish(draft, unit_ns)
@@ -74,9 +109,7 @@ impl<'a> Samples<'a> {
         Self {
             budget,
             threads: Vec::new(),
-            interval_us: None,
-            longest_interval_us: 0,
-            intervals_differ: false,
+            intervals: Intervals::default(),
             name: None,
             unit: UnitSeen::default(),
             line: 0,
@@ -169,9 +202,7 @@ impl<'a> Samples<'a> {
         let Some(us) = interval else {
             return Err(fault("this is not a line of cyclictest -v"));
         };
-        let first = *self.interval_us.get_or_insert(us);
-        self.intervals_differ |= first != us;
-        self.longest_interval_us = self.longest_interval_us.max(us);
+        self.intervals.take(us);
         Ok(())
     }
 

@@ -312,6 +312,29 @@ fn a_unit_that_contradicts_the_file_is_an_error() {
     }
 }
 
+/// rt-tests 2.4 printed these lines for `-i 500` with the distance (`-d`) that each case names.
+#[test]
+fn lines_of_intervals_are_those_of_the_next_thread() {
+    let sample = "       0:       0:      60\n";
+    let interval = |text: &str| {
+        let run =
+            read_in(Format::CyclictestVerbose, &format!("{text}{sample}"), Some(Unit::Us)).unwrap();
+        let source = run.source.unwrap();
+        let is_unknown = source.unknown.iter().any(|key| key == "plan.interval_ns");
+        assert_eq!(is_unknown, run.plan.interval_ns == 0, "{text}");
+        let is_of_first = source.approximate.iter().any(|what| what.contains("of the first"));
+        (run.plan.interval_ns, is_of_first)
+    };
+    assert_eq!(interval("Thread 0 Interval: 1000\nThread 1 Interval: 1500\n"), (500_000, true));
+    let three = "Thread 0 Interval: 600\nThread 1 Interval: 700\nThread 2 Interval: 800\n";
+    assert_eq!(interval(three), (500_000, true));
+    assert_eq!(interval("Thread 0 Interval: 500\nThread 1 Interval: 500\n"), (500_000, false));
+    // One line does not tell the distance, and some are none of cyclictest's.
+    for unknown in ["Thread 0 Interval: 1000\n", "Thread 0 Interval: 9\nThread 1 Interval: 5\n"] {
+        assert_eq!(interval(unknown), (0, false));
+    }
+}
+
 #[test]
 fn a_mean_above_the_interval_refuses_an_assumed_unit() {
     let text = "Thread 0 Interval: 1000\n       0:       0:   60000\n       0:       1:   61000\n";
