@@ -3,8 +3,8 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::run::Run;
-use wakescope_core::source::Quantity;
+use wakescope_core::run::{Run, Thread};
+use wakescope_core::source::{Quantity, Source};
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::SpanNs;
 
@@ -54,6 +54,20 @@ pub(crate) fn of(run: &Run) -> Quantity {
 /// Whether a run's values are wakeup latencies.
 pub(crate) fn is_wakeup(run: &Run) -> bool {
     of(run) == Quantity::WakeupLatency
+}
+
+/// The shortest wakeup of a thread. Not that of its expiries: one that a stall swallowed just before
+/// its end is hardly late, and says nothing about how fast a wakeup can be. `None` also if the file of
+/// another program does not state it.
+pub(crate) fn min_ns(run: &Run, thread: &Thread) -> Option<u64> {
+    let is_unknown =
+        |source: &Source| source.unknown.iter().any(|key| key == "threads.woken.min_ns");
+    thread.woken.min_ns.filter(|_| !run.source.as_ref().is_some_and(is_unknown))
+}
+
+/// The shortest wakeup of all threads.
+pub(crate) fn min_of_all_ns(run: &Run) -> Option<u64> {
+    run.threads.iter().filter_map(|thread| min_ns(run, thread)).min()
 }
 
 /// The words for a quantity.

@@ -212,16 +212,16 @@ fn cpus(run: &Run) -> String {
             (None, Some(_)) => format!("#{number}"),
             (None, None) => "any".into(),
         };
-        rows.push(row(name, &thread.expiries, thread.missed, thread.woken.min_ns));
+        let min_ns = quantity::min_ns(run, thread);
+        rows.push(row(name, &thread.expiries, thread.missed, min_ns));
     }
     if run.threads.len() > 1 {
-        rows.push(row("all".into(), &run.expiries(), run.missed(), run.summary.min_ns));
+        let min_ns = quantity::min_of_all_ns(run);
+        rows.push(row("all".into(), &run.expiries(), run.missed(), min_ns));
     }
     domain::caption(run.time_domain).to_owned() + &columns(&rows, false)
 }
 
-/// The minimum is that of wakeups: an expiry that a stall swallowed just before its end is hardly
-/// late, and says nothing about how fast a wakeup can be.
 fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut cells = vec![name, grouped(d.count), grouped(missed), dash(min_ns)];

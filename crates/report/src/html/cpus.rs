@@ -5,6 +5,7 @@ use wakescope_core::percentile::Percentile;
 use super::element::{Column, folded, name, table};
 use super::{element, figure, values};
 use crate::picture::Picture;
+use crate::quantity;
 use crate::run_set::{RunSet, thread_name};
 
 /// The most rows of the table.
@@ -38,7 +39,7 @@ fn cpus(run_set: &RunSet) -> String {
                 values::count(d.count),
                 values::count(thread.missed),
             ]);
-            row.push(values::time(thread.woken.min_ns));
+            row.push(values::time(quantity::min_ns(&entry.run, thread)));
             row.extend(Percentile::SHOWN.iter().map(|&p| values::quantile(d, p)));
             row.push(values::time(d.max_ns));
             rows.push(row);

@@ -1,3 +1,4 @@
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Culprit, Frame, StepEvent};
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::run::{LoadResult, Run, TimeDomain};
@@ -64,6 +65,39 @@ fn waits_of_threads_have_a_table() {
     for part in [title, "throttled", "6.30 s", ">63<", "higher_priority_task", "to raise the quota"]
     {
         assert!(page.contains(part), "{part}");
+    }
+}
+
+/// The row of a page's table, as text.
+fn row_of_table(page: &str, caption: &str) -> String {
+    let table = &page[page.find(&format!("<caption>{caption}")).unwrap()..];
+    let row = table.split("<tr").nth(2).unwrap().split("</tr").next().unwrap();
+    row.split(['<', '>']).skip(1).step_by(2).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn minima_are_those_of_wakeups_and_a_dash_if_a_file_lacks_them() {
+    // A stall swallowed two expiries; the second of them is 500 ns late.
+    let mut run = run_of(&[&[3_000, 4_000, 4_000, 2_000_500], &[5_000]]);
+    run.threads[0].missed = 2;
+    let of_expiries = [3_000, 4_000, 4_000, 2_000_500, 1_000_500, 500];
+    run.threads[0].expiries = Distribution::of(of_expiries);
+    run.summarize();
+    let rows = |run: &Run| {
+        let page = page(&RunSet::of(vec![Entry::of("run", run)]));
+        let text = crate::text::report(run, Default::default());
+        let all = text.lines().find(|line| line.trim_start().starts_with("all ")).unwrap();
+        let [of_run, of_cpu] =
+            ["Percentiles", "Each CPU"].map(|caption| row_of_table(&page, caption));
+        [of_run, of_cpu, all.to_owned()]
+    };
+    for row in rows(&run) {
+        assert!(row.contains("3.00 µs") && !row.contains("500 ns"), "{row}");
+    }
+    let unknown = vec!["threads.woken.min_ns".into()];
+    run.source = Some(Source { unknown, ..Default::default() });
+    for row in rows(&run) {
+        assert!(!row.contains("3.00 µs"), "{row}");
     }
 }
 
