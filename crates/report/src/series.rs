@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use wakescope_core::finding::Verdict;
+use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::stated::Quantile;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -31,6 +32,8 @@ pub struct Figures {
     pub p99_ns: Option<u64>,
     /// The latest, in ns.
     pub max_ns: Option<u64>,
+    /// How the run stands to each limit, in the order of `--fail-above`.
+    pub limits: Vec<Judgement>,
     /// The percentiles as they are shown.
     #[serde(skip)]
     shown: [String; 2],
@@ -51,6 +54,7 @@ impl Figures {
             median_ns: known(median),
             p99_ns: known(p99),
             max_ns: all.max_ns,
+            limits: run.limits.clone(),
             shown: [median, p99].map(|percentile| quantity::quantile(&all, percentile)),
         }
     }
@@ -147,6 +151,44 @@ pub fn matrix(rows: &[Row], style: Style) -> String {
     format!(" median and maximum\n{}{}", columns(&lines, true), missing(rows, style))
 }
 
+/// How the runs stand to each limit: a line for each outcome, which counts the runs and names one. Of
+/// those above it that is the furthest.
+pub fn limits(rows: &[Row], style: Style) -> String {
+    let measured =
+        || rows.iter().filter_map(|row| Some((row.name.as_str(), row.figures.as_ref()?)));
+    let most = measured().map(|(_, figures)| figures.limits.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for at in 0..most {
+        let judged: Vec<(&str, &Judgement)> = measured()
+            .filter_map(|(name, figures)| Some((name, figures.limits.get(at)?)))
+            .collect();
+        for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Pass] {
+            let so: Vec<_> = judged.iter().filter(|(_, j)| j.outcome == outcome).collect();
+            let Some((name, worst)) = so.iter().max_by_key(|(_, j)| j.observed_ns) else {
+                continue;
+            };
+            let count = format!("{} of {}", so.len(), counted(judged.len() as u64, "run"));
+            let (limit, name) = (clean(&worst.limit, 60), clean(name, 40));
+            let observed = span(worst.observed_ns);
+            let line = match outcome {
+                Outcome::Fail => style
+                    .bad(&format!("above the limit {limit}: {count}, up to {observed} ({name})")),
+                Outcome::Inconclusive => style.warn(&format!(
+                    "inconclusive on the limit {limit}: {count}: {} ({name})",
+                    clean(&worst.reason, 200)
+                )),
+                Outcome::Pass => {
+                    let text =
+                        format!("within the limit {limit}: {count}, up to {observed} ({name})");
+                    style.good(&text)
+                }
+            };
+            let _ = writeln!(out, " {line}");
+        }
+    }
+    out
+}
+
 /// A line for each run that there is not, with the reason.
 fn missing(rows: &[Row], style: Style) -> String {
     let mut out = String::new();
@@ -164,6 +206,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
     use wakescope_core::distribution::Distribution;
+    use wakescope_core::limit::Limit;
     use wakescope_core::run::Thread;
 
     fn run(latencies: std::ops::Range<u64>) -> Run {
@@ -214,6 +257,37 @@ mod tests {
                  mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
             "#]],
         );
+    }
+
+    #[test]
+    fn the_runs_above_a_limit_are_counted_and_the_furthest_is_named() {
+        let limits: Vec<Limit> =
+            ["max=500us", "p50=600us", "p99=1s"].map(|text| text.parse().unwrap()).into();
+        let judged = |latencies: std::ops::Range<u64>, is_complete| {
+            let mut run = run(latencies);
+            let judge = |limit: &Limit| limit.judge(&run.expiries(), Verdict::Valid, is_complete);
+            run.limits = limits.iter().map(judge).collect();
+            Ok(run)
+        };
+        let rows = [
+            row("0:0", judged(2..602, true)),
+            row("0:1", judged(2..1_002, true)),
+            row("1:0", judged(2..12, true)),
+            row("1:1", Err("interrupted")),
+        ];
+        check(
+            &super::limits(&rows, Style::default()),
+            &expect![[r#"
+                shown:
+                 above the limit max ≤ 500 µs: 2 of 3 runs, up to 1.00 ms (0:1)
+                 within the limit max ≤ 500 µs: 1 of 3 runs, up to 11.0 µs (1:0)
+                 within the limit p50 ≤ 600 µs: 3 of 3 runs, up to 501 µs (0:1)
+                 inconclusive on the limit p99 ≤ 1.00 s: 1 of 3 runs: 10 samples are too few for p99, which needs 200 (1:0)
+                 within the limit p99 ≤ 1.00 s: 2 of 3 runs, up to 991 µs (0:1)
+            "#]],
+        );
+        assert_eq!(super::limits(&rows[3..], Style::default()), "");
+        assert_eq!(super::limits(&[row("0:0", Ok(run(2..12)))], Style::default()), "");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use wakescope_probe::driver::Signals;
 use wakescope_probe::host;
 use wakescope_probe::observer::Unobserved;
 use wakescope_probe::session::outcome;
-use wakescope_report::series::{Figures, Row, json, matrix, table};
+use wakescope_report::series::{Figures, Row, json, limits, matrix, table};
 use wakescope_sys::signal::EndSignals;
 
 use super::args::{self, MeasureArgs};
@@ -169,6 +169,14 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
     show(args, varied, &rows, count - rows.len(), &folder)?;
+    // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
+    let is_lacking = varied != Varied::Stimulus && first_failure.is_some();
+    if is_lacking && worst != Judged::Fail {
+        let lacking = rows.iter().filter(|row| row.figures.is_none()).count();
+        return Err(Failure::new(format!("{lacking} of {count} runs could not be measured"))
+            .because("the table is not complete; the reason is above, with each of them")
+            .try_this("remove the reason, and measure again, into a new folder: --out DIR"));
+    }
     Ok(verdict_of(worst))
 }
 
@@ -220,6 +228,7 @@ fn show(
     if not_begun > 0 {
         text += &format!(" ended early: {not_begun} more were not begun\n");
     }
+    text += &limits(rows, style);
     let folder = folder.display();
     text += &format!("\n runs: {folder}   show: wakescope report {folder}\n");
     output::print(&text)

@@ -289,6 +289,26 @@ fn pairs_of_cpus_are_a_matrix_in_text_and_json() {
 }
 
 #[test]
+fn a_series_says_which_limit_is_exceeded_and_what_is_missing() {
+    let test = Test::new("limits-of-a-series");
+    let args =
+        ["--stimulus", "eventfd", "--between", "both", "--samples", "50", "--warmup", "10ms"];
+    let limits = ["--fail-above", "p50=1us", "--fail-above", "100s", "--out", "both"];
+    let ended = test.measure(&[&args[..], &limits].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for line in [" above the limit p50 ≤ 1.00 µs: ", " within the limit max ≤ 100 s: 2 of 2 runs"]
+    {
+        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+    }
+    // A run that could not be measured is within no limit.
+    std::fs::remove_dir_all(test.dir.join("both").join("threads")).unwrap();
+    let ended = test.measure(&[&args[..], &["--fail-above", "100s", "--out", "both"]].concat());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains("processes: not measured: "), "{ended:?}");
+    assert!(ended.stderr.contains("1 of 2 runs could not be measured"), "{ended:?}");
+}
+
+#[test]
 fn series_that_make_no_sense_are_refused() {
     let test = Test::new("no-series");
     for (args, want) in [
