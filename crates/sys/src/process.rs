@@ -53,6 +53,20 @@ pub enum Apart {
     /// As `Session`, and also the first process of a PID namespace: the kernel kills all that it
     /// started, however far removed, as soon as it ends. Needs `CAP_SYS_ADMIN`.
     Namespace,
+    /// As `Namespace`, and also with an IPC namespace: what it makes of System V's semaphores, message
+    /// queues and shared memory ends with it, too. Needs a kernel with `CONFIG_IPC_NS` as well.
+    PidAndIpcNamespace,
+}
+
+impl Apart {
+    /// The namespaces of its own, as clone(2) names them.
+    fn namespaces(self) -> libc::c_int {
+        match self {
+            Self::No | Self::Session => 0,
+            Self::Namespace => libc::CLONE_NEWPID,
+            Self::PidAndIpcNamespace => libc::CLONE_NEWPID | libc::CLONE_NEWIPC,
+        }
+    }
 }
 
 /// The environment of a new process.
@@ -98,7 +112,7 @@ impl Start<'_> {
             session: self.apart != Apart::No,
             // In a namespace of its own a process cannot see its parent.
             parent: match self.apart {
-                Apart::Namespace => 0,
+                Apart::Namespace | Apart::PidAndIpcNamespace => 0,
                 // SAFETY: takes nothing and cannot fail.
                 _ => unsafe { libc::getpid() },
             },
@@ -106,12 +120,11 @@ impl Start<'_> {
             empty_environment: self.environment == Environment::Empty,
             resets_file_size: resets_file_size(),
         };
-        let namespace = if self.apart == Apart::Namespace { libc::CLONE_NEWPID } else { 0 };
         // SAFETY: without CLONE_VM this is a fork: parent and child each go on with memory of
         // their own. Other threads may hold locks at this moment, so the child keeps to calls
         // that are safe in a signal handler, allocates nothing, and never returns from the block.
         let pid = unsafe {
-            let pid = clone_process(namespace | libc::SIGCHLD);
+            let pid = clone_process(self.apart.namespaces() | libc::SIGCHLD);
             if pid == 0 {
                 let errno = plan.execute().to_ne_bytes();
                 libc::write(sink.as_raw_fd(), errno.as_ptr().cast(), errno.len());

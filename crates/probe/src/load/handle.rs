@@ -93,10 +93,15 @@ impl Load {
         };
         // A command may start what it likes; a namespace catches all of it. Loads of our own start
         // nothing that lasts, and process numbers in two namespaces would slow down their forks.
-        let child = match spec.is_foreign() {
-            true => start(Apart::Namespace).or_else(|_| start(Apart::Session))?,
-            false => start(Apart::Session)?,
+        // Programs that are ended early leave semaphores behind, dbench for instance. A user's command
+        // may need those of other programs.
+        let namespaces: &[Apart] = match (spec.is_program(), spec.is_foreign()) {
+            (true, _) => &[Apart::PidAndIpcNamespace, Apart::Namespace],
+            (false, true) => &[Apart::Namespace],
+            (false, false) => &[],
         };
+        let child = namespaces.iter().find_map(|&apart| start(apart).ok());
+        let child = child.map_or_else(|| start(Apart::Session), Ok)?;
         Ok(Self {
             spec: spec.clone(),
             child,

@@ -85,6 +85,11 @@ impl Spec {
         self.kind.form.is_foreign()
     }
 
+    /// Whether it runs an installed program.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self.kind.form, Form::Program | Form::Arguments)
+    }
+
     /// Whether its program says now and then how much work it did.
     pub(super) fn is_told_work(&self) -> bool {
         self.kind.form == Form::Program
