@@ -293,10 +293,10 @@ fn a_series_says_which_limit_is_exceeded_and_what_is_missing() {
     let test = Test::new("limits-of-a-series");
     let args =
         ["--stimulus", "eventfd", "--between", "both", "--samples", "50", "--warmup", "10ms"];
-    let limits = ["--fail-above", "p50=1us", "--fail-above", "100s", "--out", "both"];
+    let limits = ["--fail-above", "p50=1ns", "--fail-above", "100s", "--out", "both"];
     let ended = test.measure(&[&args[..], &limits].concat());
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    for line in [" above the limit p50 ≤ 1.00 µs: ", " within the limit max ≤ 100 s: 2 of 2 runs"]
+    for line in [" above the limit p50 ≤ 1 ns: ", " within the limit max ≤ 1.67 min: 2 of 2 runs"]
     {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }

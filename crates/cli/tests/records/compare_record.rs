@@ -9,6 +9,8 @@ use crate::common::stored_window::busy_window;
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::date::Date;
+use wakescope_core::finding::Verdict;
+use wakescope_core::limit::Limit;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -97,7 +99,10 @@ fn of_series() -> Vec<Value> {
         Row { name: name.into(), path, figures: run.ok().as_ref().map(Figures::of), not_measured }
     };
     let none = Run { threads: Vec::new(), ..run(5) };
-    let rows = [row("pipe", Ok(run(5))), row("mqueue", Err("not there")), row("tcp", Ok(none))];
+    let limit: Limit = "max=1ms".parse().unwrap();
+    let judged = limit.judge(&run(5).expiries(), Verdict::Valid, true);
+    let judged = Run { limits: vec![judged], ..run(5) };
+    let rows = [row("pipe", Ok(judged)), row("mqueue", Err("not there")), row("tcp", Ok(none))];
     let printed = ["stimulus", "between", "waker:probe"].map(|what| series::json(what, 1, &rows));
     printed.map(|json| serde_json::from_str(&json.unwrap()).unwrap()).into()
 }
