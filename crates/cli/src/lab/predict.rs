@@ -168,6 +168,9 @@ fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
         Unpredictable::Differs { .. } => failure
             .try_this("predict from each of them by itself")
             .try_this("or run the lab with several seeds: --seeds 1,2,3"),
+        Unpredictable::Cuts(_) => failure
+            .because("each time is replayed, and takes memory")
+            .try_this("give longer times to --break, --limit-sections and --every"),
         Unpredictable::Twice => failure.because("a course that is given twice would count twice"),
         Unpredictable::Nothing => failure.try_this("look at its sections: wakescope scope CELL"),
     }

@@ -51,15 +51,23 @@ pub struct Breaks {
     pub limit_ns: Option<u64>,
 }
 
-/// The most cuts that are made of a section.
-const MOST: u64 = 1 << 20;
-
 impl Breaks {
+    /// How often `sections` let go. Each time takes memory.
+    pub fn count(&self, sections: &[Section]) -> u64 {
+        let of = |section| self.longest_ns(section).map_or(0, |every| times(section, every));
+        sections.iter().fold(0, |sum: u64, section| sum.saturating_add(of(section)))
+    }
+
     /// How long a section lasts at most; `None` if it is left as it is.
     fn longest_ns(&self, section: &Section) -> Option<u64> {
         let own = section.functions.iter().flatten().filter_map(|id| self.functions.get(id));
         own.copied().chain(self.limit_ns).min().map(|ns| ns.max(1))
     }
+}
+
+/// How often a section lets go, once each time that it has lasted for `every` ns.
+fn times(section: &Section, every: u64) -> u64 {
+    section.to_ns.saturating_sub(section.from_ns).saturating_sub(1) / every
 }
 
 /// The moments at which `sections`, in order of their beginnings, let go. A section of both kinds at once,
@@ -72,8 +80,7 @@ pub fn cuts(sections: &[Section], breaks: &Breaks) -> Vec<Cut> {
         .filter(|(section, every)| section.to_ns.saturating_sub(section.from_ns) > *every)
         .collect();
     for &(section, every) in &broken {
-        let count = (section.to_ns - section.from_ns - 1) / every;
-        for number in 1..=count.min(MOST) {
+        for number in 1..=times(section, every) {
             let at_ns = section.from_ns + number * every;
             cuts.push(Cut { at_ns, irqs: section.irqs, preempt: !section.irqs });
         }
@@ -128,6 +135,16 @@ mod tests {
         check(&one, &[(7, 300)], None, &[]);
         check(&one, &[(8, 10)], Some(200), &[(300, true, false)]);
         check(&one, &[(7, 150)], Some(200), &[(250, true, false)]);
+    }
+
+    #[test]
+    fn a_long_section_lets_go_to_its_end() {
+        let sections = [section(true, 0, 3_000_000, 7), section(false, 0, 40, 8)];
+        let breaks = Breaks { functions: [(7, 1)].into(), limit_ns: None };
+        let cuts = cuts(&sections, &breaks);
+        assert_eq!(cuts.last().map(|cut| cut.at_ns), Some(2_999_999));
+        assert_eq!(breaks.count(&sections), cuts.len() as u64);
+        assert_eq!(Breaks { limit_ns: Some(13), ..Breaks::default() }.count(&sections[1..]), 3);
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::rules::Rules;
 /// kernels, p99, p99.9 and the maximum.)
 const ERROR_PERCENT: u64 = 1;
 
+/// How often all that is broken up may let go in a course: each time is replayed, and takes some 150 bytes.
+const MOST_CUTS: u64 = 1 << 22;
+
 /// Steps of a ranking.
 const STEPS: usize = 3;
 
@@ -83,6 +86,9 @@ pub enum Unpredictable {
     /// It would count twice.
     #[error("it is given twice")]
     Twice,
+    /// More would be replayed than there is memory for.
+    #[error("what is broken up would let go {0} times, and {MOST_CUTS} can be replayed")]
+    Cuts(u64),
     /// There is nothing to replay.
     #[error("the emulator saw nothing of the time in which the cell measured")]
     Nothing,
@@ -174,7 +180,7 @@ impl Predictor {
     pub fn add(&mut self, cell: Cell, edges: &Edges) -> Result<(), CannotPredict> {
         let label = cell.label.clone();
         let joined = is_one_more(&cell, self.courses.iter().map(|course| &course.cell));
-        let course = joined.and_then(|()| Course::of(cell, edges, self.question.shortest_ns()));
+        let course = joined.and_then(|()| Course::of(cell, edges, &self.question));
         self.courses.push(course.map_err(|why| CannotPredict { label, why })?);
         Ok(())
     }
@@ -247,8 +253,7 @@ struct Course {
 }
 
 impl Course {
-    /// Of a cell of which no section is broken up that lasts no longer than `shortest_ns`.
-    fn of(cell: Cell, edges: &Edges, shortest_ns: u64) -> Result<Self, Unpredictable> {
+    fn of(cell: Cell, edges: &Edges, question: &Question) -> Result<Self, Unpredictable> {
         let own_rules = rules(cell.run.host.preemption.model).ok_or(Unpredictable::Model)?;
         let probe = probe_of(&cell.run)?;
         let first = edges.edges.first().ok_or(Unpredictable::Nothing)?;
@@ -256,9 +261,21 @@ impl Course {
         let from_ns = first.at_ns.max(edges.window_ns.start);
         let window_ns = edges.measured_until_ns.saturating_sub(from_ns);
         let mut seen = Seen::of(edges, probe, own_rules.preempt_enable_schedules);
-        seen.keep_sections_above(shortest_ns);
+        seen.keep_sections_above(question.shortest_ns());
         let replay = Replay::of(seen, &cell.run, &own_rules)?;
-        Ok(Self { cell, functions: edges.functions.clone(), window_ns, replay })
+        let course = Self { cell, functions: edges.functions.clone(), window_ns, replay };
+        match course.cuts(question) {
+            count if count > MOST_CUTS => Err(Unpredictable::Cuts(count)),
+            _ => Ok(course),
+        }
+    }
+
+    /// How often it lets go of the CPU at most, whatever the ranking breaks up in addition.
+    fn cuts(&self, question: &Question) -> u64 {
+        let sections = &self.replay.seen.sections;
+        let asked = self.breaks(question, &BTreeSet::new()).count(sections);
+        let all = Breaks { limit_ns: Some(question.every_ns), ..Breaks::default() };
+        asked.saturating_add(all.count(sections))
     }
 
     /// The number that a function has here; `None` if it was not seen.
@@ -275,9 +292,13 @@ impl Course {
     fn breaks(&self, question: &Question, of_ranking: &BTreeSet<String>) -> Breaks {
         let asked = question.breaks.iter().map(|(name, every_ns)| (name, *every_ns));
         let ranked = of_ranking.iter().map(|name| (name, question.every_ns));
-        let ids =
-            asked.chain(ranked).filter_map(|(name, every_ns)| Some((self.id(name)?, every_ns)));
-        Breaks { functions: ids.collect(), limit_ns: question.limit_sections_ns }
+        let mut breaks = Breaks { limit_ns: question.limit_sections_ns, ..Breaks::default() };
+        for (name, every_ns) in asked.chain(ranked) {
+            let Some(id) = self.id(name) else { continue };
+            let own_ns = breaks.functions.entry(id).or_insert(every_ns);
+            *own_ns = every_ns.min(*own_ns);
+        }
+        breaks
     }
 
     /// Sections of a function that are longer.

@@ -124,14 +124,14 @@ impl Recorded<'_> {
         all
     }
 
-    /// What is behind the wait of a wakeup that is due at the beginning of `part`: what is not broken yet, and keeps the
-    /// CPU for longer than `every_ns`.
+    /// What is behind the wait of a wakeup that is due at the beginning of `part`: what keeps the CPU for longer than
+    /// `every_ns`, and is not broken up so often yet.
     pub fn behind(&self, part: &Wait, every_ns: u64, breaks: &Breaks) -> Vec<u32> {
         let wait_ns = part.longest.map_or(0, |wait| wait.ns);
         self.keeping(part.from_ns, part.from_ns.saturating_add(wait_ns), every_ns, breaks)
     }
 
-    /// What is not broken yet, and keeps the CPU for longer than `every_ns` between two times.
+    /// What keeps the CPU for longer than `every_ns` between two times, and is not broken up so often yet.
     pub(super) fn keeping(
         &self,
         from_ns: u64,
@@ -141,7 +141,8 @@ impl Recorded<'_> {
     ) -> Vec<u32> {
         let mut functions: Vec<u32> = Vec::new();
         let mut add = |id: u32| {
-            if !breaks.functions.contains_key(&id) && !functions.contains(&id) {
+            let is_broken = breaks.functions.get(&id).is_some_and(|own_ns| *own_ns <= every_ns);
+            if !is_broken && !functions.contains(&id) {
                 functions.push(id);
             }
         };

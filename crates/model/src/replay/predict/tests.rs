@@ -98,10 +98,32 @@ fn what_to_break_up_next_is_behind_the_latest_wakeup_of_all_courses() {
     let (steps, breaks) = ranked(&both, &[("b", 25)]);
     assert_eq!(steps, [("a".into(), 60, 35)]);
     assert_eq!(breaks, Ok(vec![Break { function: "b".into(), every_ns: 25, sections: 2 }]));
+    // What lets go more seldom than the ranking breaks up is still behind a wakeup. Of two times the shorter counts.
+    for breaks in [&[("b", 55)][..], &[("b", 55), ("b", 59)], &[("b", 59), ("b", 55)]] {
+        let (steps, _) = ranked(&both, breaks);
+        assert_eq!(steps, [("b".into(), 65, 60), ("a".into(), 60, 35)], "{breaks:?}");
+    }
     // One course alone has no `a`.
     let (_, breaks) = ranked(&both[..1], &[("a", 25)]);
     assert_eq!(breaks, Err(Unpredictable::Function("a".into())));
     assert!(ranked(&both, &[("a", 25)]).1.is_ok());
+}
+
+#[test]
+fn what_would_let_go_too_often_is_counted_before_it_is_replayed() {
+    let one = course(&[(0, 'u'), (100, 'i'), (160, 'u'), (200, 'i'), (1_200, 'u')]);
+    let course = Course {
+        cell: Cell::default(),
+        functions: vec!["a".into(), "b".into()],
+        window_ns: 0,
+        replay: with_sections(&one, &[section(100, 160, 0), section(200, 1_200, 1)]),
+    };
+    let cuts = |breaks: &[(&str, u64)], limit_sections_ns, every_ns| {
+        let breaks = breaks.iter().map(|&(name, every_ns)| (name.into(), every_ns)).collect();
+        course.cuts(&Question { breaks, limit_sections_ns, every_ns })
+    };
+    assert_eq!([cuts(&[], None, 50), cuts(&[], None, 1)], [1 + 19, 59 + 999]);
+    assert_eq!([cuts(&[("b", 10)], None, 2_000), cuts(&[], Some(20), 2_000)], [99, 2 + 49]);
 }
 
 #[test]
