@@ -19,6 +19,7 @@ mod asking;
 mod bisect;
 mod building;
 mod chosen;
+mod emulators;
 mod equipping;
 mod fetch;
 mod image;

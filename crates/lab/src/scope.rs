@@ -310,7 +310,8 @@ impl Measured {
     fn of(cell: &StoredCell) -> Result<Self, ScopeFailure> {
         let lacking = || ScopeFailure::Cell("it measured nothing".into());
         let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
-        let run = Run::from_json(&read(RUN)?).map_err(|_| lacking())?;
+        let of_version = |e| ScopeFailure::Cell(format!("its {RUN} cannot be read: {e}"));
+        let run = Run::from_json(&read(RUN)?).map_err(of_version)?;
         let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
         let from_ns = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
         let to_ns = from_ns.saturating_add(run.duration_ns);

@@ -2,26 +2,23 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::cell::Again;
 use wakescope_lab::farm::{Event, Standing};
-use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
-use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, scope};
 use wakescope_lab::store::CellStore;
-use wakescope_lab::sum::Memo;
 use wakescope_report::scope as shown;
 use wakescope_report::style::clean;
 
 use super::chosen::chosen;
+use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
-use super::{cache, failure_of_cache, failure_of_qemu, failure_of_store};
+use super::{cache, failure_of_cache, failure_of_store};
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -31,7 +28,7 @@ use crate::{Failure, Outcome, output};
 /// Runs a cell of the lab once more, with a plugin in the emulator that sees where interrupts and
 /// preemption are turned off and on. The guest does not notice: its result is compared with the stored
 /// one, and nothing is shown unless both are equal to the bit. The plugin is built with this machine's
-/// C compiler when it is needed first. For x86-64 guests with one CPU.
+/// C compiler when it is needed first. For guests of x86-64 and arm64 with one CPU.
 /// Exit codes: 0 done; 2 an error.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -147,11 +144,7 @@ pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail) -> Result<See
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
     let key = chosen(cell, &keys, &cache.cells())?;
-    let mut memo = Memo::open(&cache);
-    let qemu = Qemu::find(Arch::Amd64, again.qemu.as_deref(), &cache, &mut memo);
-    let qemu = qemu.map_err(|e| failure_of_qemu(&e))?;
-    let arm64 = Qemu::find(Arch::Arm64, None, &cache, &mut memo).ok();
-    let emulators = [qemu].into_iter().chain(arm64).map(Arc::new).collect();
+    let emulators = emulators(again.qemu.as_deref(), &cache)?;
     let again = Again::new(&cache, emulators, again.timeout);
     let mut waiting = Waiting::new()?;
     let mut showing = Showing::new(Waiting::new()?);

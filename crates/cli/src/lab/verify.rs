@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_lab::cell::{Again, Emulation};
 use wakescope_lab::farm::{Event, Repeated, Standing, Verified, verify};
-use wakescope_lab::kernel::Arch;
 use wakescope_lab::matrix::Phase;
-use wakescope_lab::qemu::Qemu;
 use wakescope_lab::store::{CellStore, Key};
-use wakescope_lab::sum::Memo;
 use wakescope_report::style::clean;
 
+use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_store, parallel};
@@ -59,10 +56,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
     let keys = spread(distinct(named(&args.keys, keys)?), args.at_most);
-    let mut memo = Memo::open(&cache);
-    let find = |arch| Qemu::find(arch, args.qemu.as_deref(), &cache, &mut memo).ok();
-    let emulators: Vec<_> = Arch::ALL.into_iter().filter_map(find).map(Arc::new).collect();
-    let again = Again::new(&cache, emulators, args.timeout);
+    let again = Again::new(&cache, emulators(args.qemu.as_deref(), &cache)?, args.timeout);
     let mut showing = Showing::new(Waiting::new()?);
     let mut watch = |event: Event<'_>, standing: &Standing| {
         if showing.attend(Phase::Repeating, &event, standing) {

@@ -134,8 +134,12 @@ impl MadeUpCell {
     }
 
     fn scope(&self, args: &[&str]) -> Ended {
-        let mut command = self.test.command(&[&["scope", &self.key], args].concat());
-        command.args(["--qemu", self.qemu.to_str().unwrap()]).env("PATH", &self.path);
+        self.run(&[&["scope", &self.key], args].concat(), &self.qemu)
+    }
+
+    fn run(&self, args: &[&str], qemu: &Path) -> Ended {
+        let mut command = self.test.command(args);
+        command.args(["--qemu", qemu.to_str().unwrap()]).env("PATH", &self.path);
         command.env("WAKESCOPE_CACHE", &self.cache).env_remove("WAKESCOPE_QEMU");
         Running::start(&mut command).output()
     }
@@ -179,6 +183,27 @@ fn cells_of_other_machines_are_refused_by_name() {
         let cell = MadeUpCell::new("scope-machine", "exit 1", change);
         cell.assert_refused(&[], &words);
         assert!(!cell.cache.join("plugins").exists(), "a plugin was built for nothing");
+    }
+}
+
+#[test]
+fn the_emulator_that_is_named_may_be_of_any_architecture() {
+    let cell = MadeUpCell::new("scope-emulator", "exit 1", UNCHANGED);
+    let arm64 = cell.qemu.with_file_name("qemu-system-aarch64");
+    fs::copy(&cell.qemu, &arm64).unwrap();
+    for (qemu, of_scope, of_verify) in [
+        (arm64, "by which it was run, is not here", "by which it was run, is not here"),
+        (
+            "/nowhere/qemu".into(),
+            "/nowhere/qemu cannot be used: it is not there",
+            "it is not there",
+        ),
+    ] {
+        let ended = cell.run(&["scope", &cell.key], &qemu);
+        assert!(ended.code == Some(2) && ended.stderr.contains(of_scope), "{ended:?}");
+        let ended = cell.run(&["lab", "verify", &cell.key], &qemu);
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(ended.code == Some(2) && told.contains(of_verify), "{ended:?}");
     }
 }
 

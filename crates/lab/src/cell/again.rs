@@ -63,7 +63,8 @@ impl Again {
         let qemu = self.emulators.iter().find(|qemu| {
             qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
         });
-        let qemu = qemu.ok_or_else(|| format!("it was run by {}", part("emulator")))?;
+        let qemu =
+            qemu.ok_or_else(|| format!("{}, by which it was run, is not here", part("emulator")))?;
         let machine = cell.recipe.parts().filter(|(name, _)| *name == "argument");
         Ok(Job {
             recipe: cell.recipe.clone(),

@@ -157,6 +157,7 @@ fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
     if recipe.key() != *key {
         return Err(format!("{RECIPE} belongs to another cell"));
     }
+    recipe.expect_known().map_err(|e| format!("{RECIPE}: {e}"))?;
     let ending = serde_json::from_slice(&small(ENDING)?).map_err(|e| format!("{ENDING}: {e}"))?;
     // Nothing depends on it: a cell without it is whole.
     let meta = small(META).ok().and_then(|text| serde_json::from_slice(&text).ok());

@@ -61,6 +61,14 @@ impl Recipe {
         self
     }
 
+    /// Fails if another version of wakescope wrote it: its parts may mean something else.
+    pub(super) fn expect_known(&self) -> Result<(), String> {
+        match self.schema.as_str() {
+            FORMAT => Ok(()),
+            other => Err(format!("it is a {other}, and this version reads {FORMAT}")),
+        }
+    }
+
     /// The recipe of the same machine until its guest reads the order.
     #[must_use]
     pub fn boot(mut self) -> Self {

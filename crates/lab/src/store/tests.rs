@@ -202,6 +202,19 @@ fn a_cell_under_another_name_is_not_taken_for_it() {
 }
 
 #[test]
+fn a_cell_of_another_version_is_not_read_as_one_of_this() {
+    let folder = Scratch::for_test("store-version");
+    let store = CellStore::open(folder.path()).unwrap();
+    let text = serde_json::to_string(&recipe(1)).unwrap();
+    let other = text.replacen("wakescope.cell/1", "wakescope.cell/2", 1);
+    let cell = slot(&store, &serde_json::from_str(&other).unwrap());
+    let key = serde_json::from_str::<Recipe>(&other).unwrap().key();
+    cell.commit(Ending::Measured, &Meta::default()).unwrap_err();
+    let Lookup::Damaged(why) = store.lookup(&key) else { panic!("it was read") };
+    assert!(why.contains("wakescope.cell/2, and this version reads wakescope.cell/1"), "{why}");
+}
+
+#[test]
 fn what_differs_between_repetitions_may_change_or_be_lost() {
     let folder = Scratch::for_test("store-meta");
     let store = CellStore::open(folder.path()).unwrap();
