@@ -117,6 +117,11 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
         return Err(Failure::new("a trace needs wakeups, and --episodes 0 asks for none")
             .try_this("leave out --episodes 0"));
     }
+    if args.trace.is_some() && args.trace == args.output {
+        return Err(Failure::new("--trace and --output name the same file")
+            .because("one would overwrite the other")
+            .try_this("name two files"));
+    }
     let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
     let locks = args.locks;
     let edges = episodes > 0 || locks;

@@ -208,6 +208,18 @@ fn the_emulator_that_is_named_may_be_of_any_architecture() {
 }
 
 #[test]
+fn traces_that_cannot_be_written_are_refused_before_the_guest_runs() {
+    let cell = MadeUpCell::new("scope-trace", "touch \"$DIR/ran\"", UNCHANGED);
+    for (args, told) in [
+        (["--trace", "a.json", "-o", "a.json"], "name the same file"),
+        (["--trace", "a.json", "--episodes", "0"], "a trace needs wakeups"),
+    ] {
+        cell.assert_refused(&args, &[told]);
+    }
+    assert!(!cell.test.dir.join("ran").exists());
+}
+
+#[test]
 fn a_plugin_that_cannot_be_built_is_refused() {
     let cell = MadeUpCell::new("scope-compiler", "exit 1", UNCHANGED);
     write_script(&cell.path.join("cc"), "echo 'stdint.h: No such file' >&2; exit 1");
