@@ -163,11 +163,11 @@ pub fn limits(rows: &[Row], style: Style) -> String {
             .filter_map(|(name, figures)| Some((name, figures.limits.get(at)?)))
             .collect();
         for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Pass] {
-            let so: Vec<_> = judged.iter().filter(|(_, j)| j.outcome == outcome).collect();
-            let Some((name, worst)) = so.iter().max_by_key(|(_, j)| j.observed_ns) else {
+            let alike: Vec<_> = judged.iter().filter(|(_, j)| j.outcome == outcome).collect();
+            let Some((name, worst)) = alike.iter().max_by_key(|(_, j)| j.observed_ns) else {
                 continue;
             };
-            let count = format!("{} of {}", so.len(), counted(judged.len() as u64, "run"));
+            let count = format!("{} of {}", alike.len(), counted(judged.len() as u64, "run"));
             let (limit, name) = (clean(&worst.limit, 60), clean(name, 40));
             let observed = span(worst.observed_ns);
             let line = match outcome {

@@ -75,13 +75,13 @@ fn step<F: Clone + Ord>(
     error_percent: u64,
     latest: &dyn Fn(&BTreeSet<F>) -> Option<Latest<F>>,
 ) -> Option<(Vec<F>, Option<Latest<F>>)> {
+    if before.functions.is_empty() {
+        return None;
+    }
     let with = |parts: &[Vec<F>]| latest(&broken.iter().cloned().chain(parts.concat()).collect());
     let no_gain_ns = before.ns.saturating_mul(error_percent) / 100;
     // What is behind the latest wakeup, and behind what is the latest then.
     let mut parts = vec![before.functions.clone()];
-    if before.functions.is_empty() {
-        return None;
-    }
     let mut after = with(&parts);
     while ns(after.as_ref()).saturating_add(no_gain_ns) >= before.ns {
         let more = after?.functions;

@@ -16,8 +16,7 @@ const FIRST: &str = "__x86_indirect_thunk_rax";
 const LAST: &str = "__x86_indirect_thunk_r15";
 const OF_RETURNS: &str = "__x86_return_thunk";
 
-/// Bytes of a thunk of a register (`RETPOLINE_THUNK_SIZE`, 5.13 to 7.2; before, each began a line of
-/// this size as well).
+/// Bytes of a thunk of a register (`RETPOLINE_THUNK_SIZE`; 6.18's /proc/kallsyms).
 const SIZE: u64 = 32;
 
 /// A thunk adds one word at most: where its own inner call returns to, or the function that it is about

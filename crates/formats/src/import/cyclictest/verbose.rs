@@ -40,7 +40,7 @@ struct Thread {
 struct Intervals {
     first: Option<u64>,
     second: Option<u64>,
-    last: u64,
+    longest: u64,
 }
 
 impl Intervals {
@@ -49,7 +49,7 @@ impl Intervals {
             None => self.first = Some(us),
             Some(_) => _ = self.second.get_or_insert(us),
         }
-        self.last = us;
+        self.longest = self.longest.max(us);
     }
 
     /// By how much a thread's interval is longer than that of the one before; one line alone does not
@@ -63,10 +63,10 @@ impl Intervals {
         self.first?.checked_sub(self.distance_us()?)
     }
 
-    /// That of the last thread, or what it cannot exceed.
+    /// The longest of all threads, or what it cannot exceed.
     fn longest_us(&self) -> Option<u64> {
         self.first?;
-        Some(self.last - self.distance_us().unwrap_or(0).min(self.last))
+        Some(self.longest.saturating_sub(self.distance_us().unwrap_or(0)))
     }
 }
 
