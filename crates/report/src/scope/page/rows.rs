@@ -20,25 +20,13 @@ pub(super) fn sections(scope: &Scope, most: usize) -> String {
 
 fn of_kind(scope: &Scope, kind: Kind, most: usize) -> String {
     let all: Vec<&Row> = rows(scope, kind).collect();
-    let shown = &all[..most.min(all.len())];
-    let has_functions = shown.iter().any(|row| row.spent.is_some());
-    let mut head = vec![("began in", Column::Words), ("ended in", Column::Words)];
-    head.extend(FIGURES);
-    if has_functions {
-        head.push(("time of the longest ones, in functions", Column::Words));
-    }
     let cells = |row: &&Row| {
-        let mut cells =
-            vec![name(&place(&row.began), SENTENCE), name(&place(&row.ended), SENTENCE)];
-        cells.extend(figures(row).iter().map(|figure| text(figure)));
-        if has_functions {
-            let spent = row.spent.as_ref().map(in_functions);
-            cells.push(spent.map_or_else(String::new, |spent| name(&spent, SENTENCE)));
-        }
-        cells
+        let ends = [place(&row.began), format!("… {}", place(&row.ended))];
+        let cell = lines(&ends, row.spent.as_ref().map(in_functions));
+        cells(cell, &figures(row))
     };
-    let cells: Vec<Vec<String>> = shown.iter().map(cells).collect();
-    titled(&title(scope, kind), &head, &cells, all.len())
+    let shown: Vec<Vec<String>> = all.iter().take(most).map(cells).collect();
+    titled(&title(scope, kind), "began in … ended in", &shown, all.len())
 }
 
 /// Locks that spin, and locks that sleep.
@@ -48,37 +36,29 @@ pub(super) fn locks(of: &Locks, most: usize) -> String {
 
 fn locks_of_kind(of: &Locks, spins: bool, most: usize) -> String {
     let all = locks::rows(of, spins);
-    let shown = &all[..most.min(all.len())];
-    let has = |of: fn(&LockRow) -> Option<String>| shown.iter().any(|row| of(row).is_some());
-    let mut head =
-        vec![("lock", Column::Words), ("taken in", Column::Words), ("released in", Column::Words)];
-    head.extend(FIGURES);
-    let more: Vec<_> =
-        [("within", locks::within as fn(&LockRow) -> _), ("waited for", locks::waited)]
-            .into_iter()
-            .filter(|(_, of)| has(*of))
-            .collect();
-    head.extend(more.iter().map(|(title, _)| (*title, Column::Words)));
     let cells = |row: &&LockRow| {
-        let mut cells = vec![name(&locks::identity(row), SENTENCE)];
-        cells.extend([&row.taken, &row.released].map(|at| name(&place(at), SENTENCE)));
-        cells.extend(locks::figures(row).iter().map(|figure| text(figure)));
-        cells.extend(more.iter().map(|(_, of)| name(&of(row).unwrap_or_default(), SENTENCE)));
-        cells
+        let ends = [place(&row.taken), format!("… {}", place(&row.released))];
+        let more = [Some(locks::identity(row)), locks::within(row), locks::waited(row)];
+        cells(lines(&ends, more.into_iter().flatten()), &locks::figures(row))
     };
-    let cells: Vec<Vec<String>> = shown.iter().map(cells).collect();
-    titled(&locks::title(&all, spins), &head, &cells, all.len())
+    let shown: Vec<Vec<String>> = all.iter().take(most).map(cells).collect();
+    titled(&locks::title(&all, spins), "taken in … released in", &shown, all.len())
 }
 
-const FIGURES: [(&str, Column); 4] = [
-    ("longest", Column::Number),
-    ("p99", Column::Number),
-    ("count", Column::Number),
-    ("total", Column::Number),
-];
+/// A cell of several lines, of which those that tell `more` are faint.
+fn lines(ends: &[String], more: impl IntoIterator<Item = String>) -> String {
+    let ends = ends.iter().map(|line| name(line, SENTENCE));
+    let more = more.into_iter();
+    let more = more.map(|line| format!("<span class=\"hint\">{}</span>", name(&line, SENTENCE)));
+    ends.chain(more).collect::<Vec<_>>().join("<br>")
+}
+
+fn cells(first: String, figures: &[String]) -> Vec<String> {
+    [first].into_iter().chain(figures.iter().map(|figure| text(figure))).collect()
+}
 
 /// A table, and how many of `all` rows it lacks.
-fn titled(title: &str, head: &[(&str, Column)], cells: &[Vec<String>], all: usize) -> String {
+fn titled(title: &str, first: &str, cells: &[Vec<String>], all: usize) -> String {
     let title = capital(title);
     if cells.is_empty() {
         return paragraph("hint", &text(&format!("{title}.")));
@@ -87,7 +67,9 @@ fn titled(title: &str, head: &[(&str, Column)], cells: &[Vec<String>], all: usiz
         0 => String::new(),
         more => format!("{}: --rows N, --json", counted(more as u64, "more row")),
     };
-    table(&caption(&title, TimeDomain::Virtual), head, cells) + &paragraph("hint", &text(&more))
+    let figures = ["longest", "p99", "count", "total"].map(|title| (title, Column::Number));
+    let head = [&[(first, Column::Words)], &figures[..]].concat();
+    table(&caption(&title, TimeDomain::Virtual), &head, cells) + &paragraph("hint", &text(&more))
 }
 
 /// Which locks were held while each of the latest wakeups waited.
