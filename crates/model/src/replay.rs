@@ -9,6 +9,7 @@ mod cell;
 mod cut;
 pub mod edges;
 mod grid;
+mod idle;
 mod interrupts;
 mod own;
 pub mod predict;
@@ -21,6 +22,7 @@ use std::collections::HashMap;
 
 pub use cut::{Breaks, Cut, Section, cuts};
 pub use grid::{Figures, Grid};
+pub use idle::SlowExit;
 pub use interrupts::Interrupt;
 pub use rank::{Latest, Mention, Recorded, Step, ranking};
 

@@ -1,17 +1,19 @@
 //! What was seen of one cell's run, replayed under rules: how late its wakeups would be, and those of cells like it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{Measured, Path};
 use wakescope_core::run::Run;
 
 use super::edges::Seen;
+use super::idle::longer_ns;
 use super::interrupts::{Interrupt, interrupted, let_go, on_way};
 use super::own::{Way, arrivals, ways};
 use super::predict::Unpredictable;
 use super::resample::Resampler;
-use super::{Breaks, Grid, Recorded, Wait, Waited, waits};
+use super::{Breaks, Grid, Recorded, SlowExit, Wait, Waited, waits};
 use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
@@ -54,6 +56,8 @@ pub(super) struct Delays<'a> {
     parts: Vec<Wait>,
     /// What comes on their ways.
     interrupts: Cow<'a, [Interrupt]>,
+    /// Where these begin in a sleep whose way out is longer.
+    slow_exits: &'a [SlowExit],
 }
 
 /// The latest wakeup of all moments.
@@ -91,10 +95,10 @@ impl Replay {
 
     /// Under `rules`, with what `breaks` says broken up.
     pub(super) fn delays(&self, rules: &Rules, breaks: &Breaks) -> Delays<'_> {
-        let Seen { course, interrupts, .. } = &self.seen;
+        let Seen { course, interrupts, slow_exits, .. } = &self.seen;
         let cuts = self.recorded().cuts(breaks);
         let interrupts = let_go(interrupts, course, &cuts);
-        Delays { parts: waits(course, rules, &cuts), interrupts }
+        Delays { parts: waits(course, rules, &cuts), interrupts, slow_exits }
     }
 
     /// From the expiry to the interrupt, ns: what the earliest wakeup that the cell measured took longer than the
@@ -153,15 +157,14 @@ impl Replay {
 
     /// The latest wakeup of all moments, if its way is as long as half of them; of two, the first. `None` if none counts.
     pub(super) fn latest(&self, delays: &Delays) -> Option<LatestWakeup> {
-        let (way, interrupts) = (self.median_way(), &delays.interrupts);
+        let way = self.median_way();
         let latest = |part: &Wait| {
-            // Where nobody waits, those are latest who are due just before an interrupt.
+            // Where nobody waits, those are latest who are due just before an interrupt, or in a sleep.
             let nobody_waits = part.longest.is_some_and(|wait| wait.ns == 0) && !part.is_own;
-            let begin = interrupts.partition_point(|other| other.from_ns < part.from_ns);
-            let within = interrupts[begin..].iter().map(|other| other.from_ns);
-            let within = within.take_while(|at_ns| nobody_waits && *at_ns < part.to_ns);
+            let moments = nobody_waits.then(|| delays.late_moments(part.from_ns..part.to_ns));
             let last_ns = part.to_ns.saturating_sub(1).max(part.from_ns);
-            let waits = within.chain([part.from_ns, last_ns]).filter_map(|at_ns| part.at(at_ns));
+            let moments = moments.into_iter().flatten().chain([part.from_ns, last_ns]);
+            let waits = moments.filter_map(|at_ns| part.at(at_ns));
             let late = |wait| LatestWakeup { part: *part, wait, ns: delays.latency_ns(wait, way) };
             waits.map(late).max_by_key(|latest| latest.ns)
         };
@@ -239,16 +242,30 @@ impl Replay {
 }
 
 impl Delays<'_> {
-    /// How late a wakeup is that waits like this: with its way to the program, and the interrupts that come on it.
+    /// How late a wakeup is that waits like this: with its way to the program, and what comes on it.
     fn latency_ns(&self, wait: Waited, way: Way) -> u64 {
         let (before_ns, way_ns) = divided(wait, way);
+        let way_ns = way_ns.saturating_add(longer_ns(self.slow_exits, wait.ends_ns));
         let on_way_ns = interrupted(&self.interrupts, wait.ends_ns, way_ns);
         wait.ns.saturating_add(before_ns).saturating_add(on_way_ns)
     }
 
+    /// Where something begins in this time that makes the ways of wakeups longer, ns.
+    fn late_moments(&self, within: Range<u64>) -> impl Iterator<Item = u64> {
+        let interrupts = self.interrupts.iter().map(|other| other.from_ns);
+        let first = self.interrupts.partition_point(|other| other.from_ns < within.start);
+        let exits = self.slow_exits.iter().map(|exit| exit.from_ns);
+        let first_exit = self.slow_exits.partition_point(|exit| exit.from_ns < within.start);
+        let end = within.end;
+        let until = move |at_ns: &u64| *at_ns < end;
+        interrupts.skip(first).take_while(until).chain(exits.skip(first_exit).take_while(until))
+    }
+
     /// Interrupts that come on the way of such a wakeup.
     fn on_way(&self, wait: Waited, way: Way) -> &[Interrupt] {
-        on_way(&self.interrupts, wait.ends_ns, divided(wait, way).1)
+        let way_ns = divided(wait, way).1;
+        let way_ns = way_ns.saturating_add(longer_ns(self.slow_exits, wait.ends_ns));
+        on_way(&self.interrupts, wait.ends_ns, way_ns)
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use wakescope_core::explain::Task;
 use wakescope_core::scope::edges::{AskKind, Edge, EdgeKind, Edges, FunctionId, State, WayIn};
 
+use super::idle::{WayOut, slow_exits};
 use super::interrupts::of_others;
 use super::own::{OwnWakeup, handlers, marked};
-use super::{At, Course, Interrupt, Mention, Point, Section, Stretch};
+use super::{At, Course, Interrupt, Mention, Point, Section, SlowExit, Stretch};
 
 /// A probe, as its tasks are known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Seen {
     pub own: Vec<OwnWakeup>,
     /// The interrupts, in order, each without what is the probe's own of it.
     pub interrupts: Vec<Interrupt>,
+    /// The ways out of idle that take longer than others, in order.
+    pub slow_exits: Vec<SlowExit>,
     /// Whether the kernel was seen to ask whether somebody else is to run.
     pub asks: bool,
     /// Whether all places are known where it does under any model.
@@ -90,6 +93,10 @@ struct Follower<'a> {
     interrupted_ns: u64,
     /// Whether the scheduler was entered, and interrupts are still on in it: it has not chosen a task yet.
     is_to_choose: bool,
+    /// When the idle task fell asleep first, and when an interrupt was left since it fell asleep last, ns; until it
+    /// goes elsewhere.
+    asleep: Option<(u64, Option<u64>)>,
+    ways_out: Vec<WayOut>,
 }
 
 /// A section that has begun.
@@ -118,6 +125,8 @@ impl<'a> Follower<'a> {
             last_schedule_ns: None,
             interrupted_ns: 0,
             is_to_choose: false,
+            asleep: None,
+            ways_out: Vec::new(),
         };
         // What the CPU was at is known from the first edge on. (6.1, idle: it slept for 0.92 ms before that one, which
         // came in an interrupt, with interrupts off.)
@@ -197,6 +206,7 @@ impl<'a> Follower<'a> {
         let point = self.point(edge);
         self.state = before.after(edge.what);
         self.interrupt(edge);
+        self.idle(edge);
         self.wakeup(edge, before);
         self.sections(edge, before);
         let point = match (edge.what, point) {
@@ -296,6 +306,23 @@ impl<'a> Follower<'a> {
                 None
             }
             (open, _) => open,
+        };
+    }
+
+    /// Follows the idle task from its first sleep to the scheduler.
+    fn idle(&mut self, edge: &Edge) {
+        let is_idle = self.task().is_some_and(|task| task.pid == 0);
+        self.asleep = match (self.asleep, edge.what) {
+            (None, EdgeKind::Halt) if is_idle => Some((edge.at_ns, None)),
+            (Some((from_ns, _)), EdgeKind::Halt) => Some((from_ns, None)),
+            (Some((from_ns, _)), EdgeKind::Leave { .. }) => Some((from_ns, Some(edge.at_ns))),
+            (Some((from_ns, left_ns)), EdgeKind::Schedule) => {
+                let way_out = left_ns.map(|left_ns| WayOut { from_ns, left_ns, to_ns: edge.at_ns });
+                self.ways_out.extend(way_out);
+                None
+            }
+            (_, EdgeKind::Switch(_)) => None,
+            (asleep, _) => asleep,
         };
     }
 
@@ -422,6 +449,7 @@ impl<'a> Follower<'a> {
         self.out.course.end_ns = self.out.course.end_ns.max(self.edges.window_ns.end);
         self.out.sections.sort_by_key(|section| section.from_ns);
         self.out.interrupts = of_others(std::mem::take(&mut self.out.interrupts), &self.out.own);
+        self.out.slow_exits = slow_exits(&self.ways_out, &self.out.own);
         let course = &mut self.out.course;
         let own = handlers(&self.out.own);
         course.stretches = marked(std::mem::take(&mut course.stretches), course.end_ns, &own);

@@ -44,6 +44,12 @@ pub(super) fn shortest_exit_ns(wakeups: &[OwnWakeup]) -> u64 {
     wakeups.iter().filter_map(between).min().unwrap_or(0)
 }
 
+/// How long it takes from the handler until the interrupt is left where nothing comes in between, ns.
+pub(super) fn shortest_return_ns(wakeups: &[OwnWakeup]) -> u64 {
+    let whole = wakeups.iter().filter(|own| own.ran_ns.is_some());
+    whole.map(|own| own.left_ns.saturating_sub(own.handled_ns)).min().unwrap_or(0)
+}
+
 /// How long a wakeup takes that nothing holds up or interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Way {

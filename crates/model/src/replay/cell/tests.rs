@@ -232,3 +232,22 @@ fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
     let delays = replay.delays(&full(), &Breaks::default());
     assert_eq!(replay.own_latencies(&delays), [10, 10, 260]);
 }
+
+#[test]
+fn who_finds_the_cpu_idle_is_later_where_its_way_out_is_longer() {
+    // A program runs all the time, as far as this module knows; an exit takes 50 ns more from 300 to 400.
+    let mut replay = replay(&course(&[(0, 'u'), (200, 'i'), (310, 'u')]));
+    replay.own = vec![(250, way(10)), (350, way(10)), (450, way(10))];
+    let exit = SlowExit { from_ns: 300, to_ns: 400, longer_ns: 50 };
+    replay.seen.slow_exits = vec![exit];
+    let delays = replay.delays(&full(), &Breaks::default());
+    // The first waits until 310, where the exit has begun; the last comes after it.
+    assert_eq!(replay.own_latencies(&delays), [10, 60, 60 + 60]);
+    let latest = replay.latest(&delays).unwrap();
+    assert_eq!(latest.ns, 110 + 60);
+    // Without anything that holds it up, the exit alone makes the latest.
+    let mut replay = self::replay(&course(&[(0, 'u')]));
+    replay.seen.slow_exits = vec![exit];
+    let latest = replay.latest(&replay.delays(&full(), &Breaks::default())).unwrap();
+    assert_eq!(latest.ns, 60);
+}

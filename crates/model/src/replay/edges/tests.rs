@@ -7,7 +7,7 @@ use wakescope_core::scope::edges::{
 };
 
 use super::super::own::{OwnWakeup, Way, handlers, ways};
-use super::super::{At, Course, Interrupt, Wait, waits};
+use super::super::{At, Course, Interrupt, SlowExit, Wait, waits};
 use super::{Probe, Seen};
 use crate::rules::Rules;
 
@@ -488,4 +488,42 @@ fn a_wakeup_whose_interrupt_comes_in_the_scheduler_is_chosen_by_it() {
             }
         }
     }
+}
+
+#[test]
+fn a_way_out_of_idle_that_is_longer_is_met_by_all_that_find_the_cpu_idle() {
+    // Asleep twice; from the interrupt to the scheduler it takes 6 ns first, and then 40.
+    let wakeup = |after_ns, to_scheduler_ns| {
+        vec![
+            (after_ns, INTERRUPT),
+            (1, HANDLER),
+            (9, EdgeKind::Wake(TaskId(3))),
+            (10, LOCKED),
+            (2, EdgeKind::IrqsOn),
+            (0, EdgeKind::Leave { to_user: false }),
+            (to_scheduler_ns, EdgeKind::Schedule),
+            (20, EdgeKind::Switch(TaskId(3))),
+            (10, EdgeKind::UserClock),
+            (10, EdgeKind::Schedule),
+            (10, EdgeKind::Switch(TaskId(0))),
+        ]
+    };
+    let falls_asleep = |after_ns| vec![(after_ns, EdgeKind::Halt)];
+    let tick = vec![
+        (100, INTERRUPT),
+        (5, EdgeKind::IrqsOn),
+        (0, EdgeKind::Leave { to_user: false }),
+        (20, EdgeKind::Halt),
+    ];
+    let list = [
+        vec![(0, EdgeKind::Switch(TaskId(0))), (0, LOCKED)],
+        falls_asleep(10),
+        wakeup(90, 6),
+        falls_asleep(10),
+        tick,
+        wakeup(100, 40),
+    ];
+    let seen = Seen::of(&edges(list.concat()), PROBE, true);
+    let exit = SlowExit { from_ns: 288, to_ns: 575, longer_ns: 34 };
+    assert_eq!(seen.slow_exits, [exit]);
 }
