@@ -77,6 +77,7 @@ bool write_memory(void)
 	for (address = image.start; address < image.end; address += PAGE) {
 		if (!qemu_plugin_read_memory_vaddr(address, scratch, PAGE))
 			continue;
+		make_room(sizeof(address) + PAGE);
 		put(&address, sizeof(address));
 		put(scratch->data, PAGE);
 	}

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the plugin writes: words of 64 bits, in the order of this machine.
+ * What the plugin writes: words of 64 bits, in the order of this machine, in blocks.
+ *
+ * A block begins with a word: the length of its contents, and above it a checksum of
+ * that length, of the contents and of all blocks before. So a stream that a disk has
+ * damaged is refused, and the block is named; by its records alone it could be believed.
+ * No record lies in two blocks.
  */
 #include "scope.h"
 
@@ -10,9 +15,13 @@
 /* Records of the times of which everything is written. */
 #define LOOKED_MOST (1U << 19)
 
+/* Bytes before the contents of a block. */
+#define HEAD 8
+
 static int out_fd = -1;
 static uint8_t buffer[1 << 16];
-static size_t buffered;
+static size_t buffered = HEAD;
+static uint32_t sum;
 static bool has_failed;
 
 void write_to(int fd)
@@ -20,11 +29,24 @@ void write_to(int fd)
 	out_fd = fd;
 }
 
-/* Returns whether all was written that was to be written so far. */
+static void begin_block(void)
+{
+	uint32_t head[2] = { buffered - HEAD };
+
+	sum = checksum(sum, head, sizeof(*head));
+	sum = checksum(sum, buffer + HEAD, buffered - HEAD);
+	head[1] = sum;
+	memcpy(buffer, head, HEAD);
+}
+
+/* Writes a block. Returns whether all was written that was to be written so far. */
 bool flush(void)
 {
 	size_t done = 0;
 
+	if (buffered == HEAD)
+		return !has_failed;
+	begin_block();
 	while (done < buffered && !has_failed) {
 		long wrote = write(out_fd, buffer + done, buffered - done);
 
@@ -34,14 +56,20 @@ bool flush(void)
 		else
 			done += wrote;
 	}
-	buffered = 0;
+	buffered = HEAD;
 	return !has_failed;
+}
+
+/* What is put next, @length bytes together, is to lie in one block. */
+void make_room(size_t length)
+{
+	if (buffered + length > sizeof(buffer))
+		flush();
 }
 
 void put(const void *from, size_t length)
 {
-	if (buffered + length > sizeof(buffer))
-		flush();
+	make_room(length);
 	memcpy(buffer + buffered, from, length);
 	buffered += length;
 }
@@ -50,6 +78,7 @@ void put_record(enum record record, const uint64_t *words, size_t count)
 {
 	uint64_t head = record | (uint64_t)count << 8;
 
+	make_room(sizeof(head) + count * sizeof(*words));
 	put(&head, sizeof(head));
 	put(words, count * sizeof(*words));
 }

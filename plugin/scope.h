@@ -8,7 +8,7 @@
 #include "qemu.h"
 
 /* Changes when anything that is written or read does. */
-#define FORMAT 10
+#define FORMAT 11
 #define PLAN_MAGIC 0x6e616c7065706f63ULL  /* "copeplan" */
 #define SCOPE_MAGIC 0x65706f6373656b61ULL /* "akescope" */
 #define MEMORY_MAGIC 0x79726f6d656d656bULL /* "kememory" */
@@ -136,12 +136,16 @@ bool is_looked_at(uint64_t from, uint64_t to);
 /* output.c. The kind of a record is in the low byte of its first word, its length in words above. */
 enum record { TIME = 1, IDLE, SECTION, SITE, END, LOOKED, READING, SPENT, START, EDGES, TASK, CALL, LOCK };
 void write_to(int fd);
+void make_room(size_t length);
 void put(const void *from, size_t length);
 void put_record(enum record record, const uint64_t *words, size_t count);
 void put_section(const uint64_t *words, size_t count);
 void put_looked(enum record record, const uint64_t *words, size_t count);
 void put_time(enum record record, const uint64_t *words, size_t count);
 bool flush(void);
+
+/* checksum.c */
+uint32_t checksum(uint32_t sum, const void *from, size_t length);
 
 /* guest.c */
 bool find_registers(void);

@@ -4,6 +4,7 @@
 
 mod arm64;
 mod asks;
+mod blocks;
 mod calls;
 mod edges;
 mod frames;
@@ -28,7 +29,7 @@ pub use stream::{Decoded, Looked, decode};
 use wakescope_core::budget::Exceeded;
 
 /// Changes when what the plugin reads or writes does; the plugin has the same number.
-const FORMAT: u64 = 10;
+const FORMAT: u64 = 11;
 
 /// Why what the plugin wrote is of no use.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -39,6 +40,16 @@ pub enum ScopeError {
     /// The emulator ended before the plugin had written all.
     #[error("it is cut short")]
     Cut,
+    /// Something has changed it since: a block of it has another checksum.
+    #[error(
+        "it is damaged: the {length} bytes from byte {at} on have another checksum than when they were written"
+    )]
+    Damaged {
+        /// Where in it the contents of this block begin.
+        at: usize,
+        /// How long they are.
+        length: usize,
+    },
     /// The kernel's memory holds no table of symbols of a known form.
     #[error("the kernel has no symbols (CONFIG_KALLSYMS), or a table of them in an unknown form")]
     NoSymbols,

@@ -1,5 +1,6 @@
 //! What tests of several crates share. No crate uses it but for its tests.
 
+mod blocks;
 mod damage;
 mod fuzz;
 mod program;
@@ -9,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+pub use blocks::in_blocks;
 pub use fuzz::{fuzz, fuzz_fewer};
 pub use program::{copy_program, write_program};
 pub use rerun::{change, failing_with};

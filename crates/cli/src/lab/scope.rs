@@ -214,6 +214,9 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
         ScopeFailure::Seen(ScopeError::Cut) => failure
             .because("the emulator could not write all of it, or was ended")
             .try_this("run it again; make room if a disk is full"),
+        ScopeFailure::Seen(ScopeError::Damaged { .. }) => failure
+            .because("this machine's disk or memory changed it, so nothing of it is shown")
+            .try_this("run it again; if it is damaged again, check the disk and the memory"),
         ScopeFailure::Seen(_) => failure
             .because("nothing is shown that is not certain")
             .try_this("look into a cell of another kernel; this one may be laid out in a new way"),
@@ -250,6 +253,11 @@ mod tests {
                 "CONFIG_KALLSYMS_ALL=y",
             ),
             (ScopeFailure::Seen(ScopeError::Cut), "cut short", "disk is full"),
+            (
+                ScopeFailure::Seen(ScopeError::Damaged { at: 65_552, length: 65_528 }),
+                "the 65528 bytes from byte 65552 on",
+                "check the disk",
+            ),
             (ScopeFailure::Seen(ScopeError::EdgesLost(5)), "5 changes", "--episodes 0"),
         ] {
             let said = failure(&failure_of, "0123456789abcdef").to_string();

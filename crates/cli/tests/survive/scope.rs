@@ -14,7 +14,7 @@ use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::KERNEL_HEAD;
 use wakescope_lab::store::{CellStore, Claim, Ending, Ingredients, Label, Meta, Recipe};
 use wakescope_lab::sum::{Memo, of_bytes};
-use wakescope_testing::write_program;
+use wakescope_testing::{in_blocks, write_program};
 
 use crate::common::bench::{Disk, Ended, Running, Test};
 use crate::common::made_up_kernel::{End, MadeUp};
@@ -34,10 +34,21 @@ done
 "#;
 
 /// The number of the plugin's format, as it stands in its header.
-fn format() -> u8 {
+fn format() -> u64 {
     let header = include_str!("../../../../plugin/scope.h");
     let line = header.lines().find_map(|line| line.strip_prefix("#define FORMAT "));
     line.unwrap().trim().parse().unwrap()
+}
+
+/// What begins with this mark and the format, in a block with its checksum; and the command of a shell that writes it,
+/// with `change` in the place of each byte that is named.
+fn written(mark: &[u8; 8], words: &[u64], rest: &[u8], change: &[(usize, u8)]) -> String {
+    let words = [&[format()], words].concat().into_iter().flat_map(u64::to_le_bytes);
+    let contents: Vec<u8> = mark.iter().copied().chain(words).chain(rest.iter().copied()).collect();
+    let mut block = in_blocks(&contents, contents.len());
+    change.iter().for_each(|&(at, byte)| block[at] = byte);
+    let digits: String = block.iter().map(|byte| format!(r"\{byte:03o}")).collect();
+    format!("printf '{digits}' >&$seen")
 }
 
 /// A stored cell whose kernel, guest, emulator and compiler are made up.
@@ -240,27 +251,28 @@ fn an_emulator_that_cannot_load_the_plugin_is_named_with_its_reason() {
 
 #[test]
 fn kernels_without_symbols_and_memory_that_is_cut_are_refused() {
-    let format = format();
     // Of a machine for x86-64 (62), as ELF has it.
     for (end, words) in [
-        (r"\0\0\0\0\0\0\0\0", ["no symbols", "CONFIG_KALLSYMS_ALL=y"]),
-        (r"\0\0\0", ["cut short", "make room"]),
+        (&[0; 8][..], ["no symbols", "CONFIG_KALLSYMS_ALL=y"]),
+        (&[0; 3], ["cut short", "make room"]),
     ] {
-        let body =
-            format!(r"printf 'kememory\{format:o}\0\0\0\0\0\0\0\76\0\0\0\0\0\0\0{end}' >&$seen");
+        let body = written(b"kememory", &[62], end, &[]);
         MadeUpCell::new("scope-memory", &body, UNCHANGED).assert_refused(&[], &words);
     }
 }
 
 #[test]
-fn a_stream_that_is_cut_or_of_another_result_is_refused() {
-    let format = format();
-    let head = format!(r"printf 'akescope\{format:o}\0\0\0\0\0\0\0");
-    let zeros = r"\0\0\0\0\0\0\0\0".repeat(3);
-    let stream = format!("{head}{zeros}' >&$seen");
+fn a_stream_that_is_cut_damaged_or_of_another_result_is_refused() {
+    let stream = written(b"akescope", &[0, 0, 0], &[], &[]);
+    // In the last word.
+    let damaged = written(b"akescope", &[0, 0, 0], &[], &[(8 + 39, 1)]);
     let whole = r#"cat "$DIR/parcel" >&$results"#;
     for (body, words) in [
         (format!("{stream}; {whole}"), ["cut short", "make room"]),
+        (
+            format!("{damaged}; {whole}"),
+            ["it is damaged: the 40 bytes from byte 8 on", "run it again"],
+        ),
         (format!(": >&$seen; {whole}"), ["not what the plugin writes", "another kernel"]),
         (stream, ["not the stored one", "lab verify"]),
     ] {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::ScopeError;
+use super::blocks::Blocks;
 use super::kernel::Machine;
-use super::{FORMAT, ScopeError, word};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kememory");
 
@@ -19,20 +20,16 @@ pub(super) struct Memory {
 impl Memory {
     /// Reads what the plugin wrote. A page with the address 0 ends it.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, ScopeError> {
-        if word(bytes, 0) != Some(MAGIC) || word(bytes, 8) != Some(FORMAT) {
-            return Err(ScopeError::Foreign);
-        }
-        let machine = word(bytes, 16).ok_or(ScopeError::Cut)?;
-        let machine = Machine::of_number(machine).ok_or(ScopeError::Machine)?;
+        let mut blocks = Blocks::of(bytes, MAGIC)?;
+        let machine = Machine::of_number(blocks.word()?).ok_or(ScopeError::Machine)?;
         let mut memory = Self { machine, stretches: BTreeMap::new() };
         let mut end: Option<(u64, u64)> = None;
-        let mut at = 24;
         loop {
-            let address = word(bytes, at).ok_or(ScopeError::Cut)?;
-            if address == 0 {
+            let address = blocks.word()?;
+            if address == 0 && blocks.are_read() {
                 return Ok(memory);
             }
-            let page = bytes.get(at + 8..at + 8 + PAGE).ok_or(ScopeError::Cut)?;
+            let page = blocks.take(PAGE)?;
             let is_next = |(_, end): &(u64, u64)| *end == address;
             // Pages come in the order of their addresses; none reaches the end of the address space.
             if address % PAGE as u64 != 0 || end.is_some_and(|(_, end)| address < end) {
@@ -41,7 +38,6 @@ impl Memory {
             let start = end.filter(is_next).map_or(address, |(start, _)| start);
             memory.stretches.entry(start).or_default().extend_from_slice(page);
             end = Some((start, address.checked_add(PAGE as u64).ok_or(ScopeError::Foreign)?));
-            at += 8 + PAGE;
         }
     }
 

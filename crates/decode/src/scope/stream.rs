@@ -10,11 +10,12 @@ use wakescope_core::scope::flame::Flame;
 use wakescope_core::scope::locks::Hold;
 use wakescope_core::scope::{Kind, Place, Row, SCHEMA, Scope, Section, Spent, TimeIn};
 
+use super::blocks::Blocks;
 use super::calls::Calls;
 use super::edges::{Moment, Written};
 use super::kernel::Kernel;
 use super::lock_edges::Known;
-use super::{FORMAT, ScopeError, word};
+use super::{ScopeError, word};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"akescope");
 
@@ -32,9 +33,6 @@ const EDGES: u64 = 10;
 const TASK: u64 = 11;
 const CALL: u64 = 12;
 const LOCK: u64 = 13;
-
-/// Words of the header: magic, format, and how the plan was understood.
-const HEAD: usize = 5;
 
 /// So much longer than sections the plugin writes edges, ns.
 const EDGES_LONGER: u64 = 10_000_000;
@@ -77,14 +75,15 @@ pub struct Decoded {
 /// If it is cut short or damaged, or says that the plugin missed something.
 pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
     let budget = Budget::of(bytes.len() as u64);
-    let head: Vec<u64> = (0..HEAD).map_while(|number| word(bytes, 8 * number)).collect();
-    let [MAGIC, FORMAT, shift @ 0..=10, from, to] = head[..] else {
+    let mut blocks = Blocks::of(bytes, MAGIC)?;
+    // How the plan was understood.
+    let (shift, from, to) = (blocks.word()?, blocks.word()?, blocks.word()?);
+    if shift > 10 {
         return Err(ScopeError::Foreign);
-    };
+    }
     let mut stream = Stream { shift, ..Stream::empty(kernel) };
-    let mut records = Records { bytes, at: 8 * HEAD };
     loop {
-        let (kind, words, record) = records.next()?;
+        let (kind, words, record) = next_record(&mut blocks)?;
         budget.keep(1 + words.len() as u64 / 8, PART)?;
         match (kind, &words[..]) {
             (TIME, &[count, now]) => stream.time(count, now),
@@ -105,34 +104,22 @@ pub fn decode(bytes: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
             (TASK, words) => stream.edges.task(words)?,
             (EDGES, words) => stream.edges.batch(record, words)?,
             (LOCK, &[address, own]) => stream.edges.lock(address, own),
-            (END, words) => return stream.end(words, from..to, &budget),
+            (END, words) if blocks.are_read() => return stream.end(words, from..to, &budget),
             _ => return Err(ScopeError::Foreign),
         }
     }
 }
 
-/// Records, one after the other.
-struct Records<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Records<'a> {
-    /// What the next one is, its words, and these as they were written.
-    fn next(&mut self) -> Result<(u64, Vec<u64>, &'a [u8]), ScopeError> {
-        let head = word(self.bytes, self.at).ok_or(ScopeError::Cut)?;
-        let count = usize::try_from(head >> 8).map_err(|_| ScopeError::Foreign)?;
-        if count > 1 << 10 {
-            return Err(ScopeError::Foreign);
-        }
-        let words = (1..=count).map(|number| word(self.bytes, self.at + 8 * number));
-        let words: Option<Vec<u64>> = words.collect();
-        let words = words.ok_or(ScopeError::Cut)?;
-        let begin = self.at + 8;
-        self.at = begin + 8 * count;
-        let record = self.bytes.get(begin..self.at).ok_or(ScopeError::Cut)?;
-        Ok((head & 0xff, words, record))
+/// What the next record is, its words, and these as they were written.
+fn next_record<'a>(blocks: &mut Blocks<'a>) -> Result<(u64, Vec<u64>, &'a [u8]), ScopeError> {
+    let head = blocks.word()?;
+    let count = usize::try_from(head >> 8).map_err(|_| ScopeError::Foreign)?;
+    if count > 1 << 10 {
+        return Err(ScopeError::Foreign);
     }
+    let record = blocks.take(8 * count)?;
+    let words = record.chunks_exact(8).map_while(|bytes| word(bytes, 0)).collect();
+    Ok((head & 0xff, words, record))
 }
 
 type Ends = (Place, Place);

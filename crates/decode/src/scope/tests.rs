@@ -2,12 +2,13 @@
 
 use wakescope_core::scope::Kind;
 use wakescope_core::scope::flame::Call;
-use wakescope_testing::fuzz;
+use wakescope_testing::{fuzz, in_blocks};
 
-use super::{Decoded, FORMAT, Kernel, Looked, Plan, ScopeError, decode};
+use super::{Decoded, FORMAT, Kernel, Looked, Plan, ScopeError};
 
 mod arm64;
 mod asks;
+mod blocks;
 mod edges;
 mod locks;
 
@@ -91,6 +92,16 @@ fn types_of(types: &[u32], strings: &[u8]) -> Vec<u8> {
     [0x9f, 0xeb, 1, 0].into_iter().chain(words).chain(strings.iter().copied()).collect()
 }
 
+/// All in one block, with its checksum.
+fn in_block(contents: &[u8]) -> Vec<u8> {
+    in_blocks(contents, contents.len().max(1))
+}
+
+/// What is made of a stream with these contents.
+fn decode(contents: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
+    super::decode(&in_block(contents), kernel)
+}
+
 /// The kernel's memory, as the plugin writes it.
 fn memory(form: Form) -> Vec<u8> {
     written(&image(form))
@@ -124,6 +135,11 @@ fn written(image: &[u8]) -> Vec<u8> {
 
 /// The same of a machine with this number.
 fn written_by(machine: u64, image: &[u8]) -> Vec<u8> {
+    in_block(&pages(machine, image))
+}
+
+/// The contents of that.
+fn pages(machine: u64, image: &[u8]) -> Vec<u8> {
     let mut bytes = [*b"kememory", FORMAT.to_le_bytes(), machine.to_le_bytes()].concat();
     for (number, page) in image.chunks(PAGE).enumerate() {
         bytes.extend((BASE + (number * PAGE) as u64).to_le_bytes());
@@ -227,11 +243,13 @@ fn kernels_are_read_in_all_forms_that_their_symbols_have() {
 
 #[test]
 fn what_is_no_kernel_is_refused() {
-    let whole = memory(Form::Behind);
-    let refused = |bytes: &[u8]| Kernel::read(bytes).unwrap_err();
+    let whole = pages(62, &image(Form::Behind));
+    let refused = |contents: &[u8]| Kernel::read(&in_block(contents)).unwrap_err();
     assert_eq!(refused(b""), ScopeError::Foreign);
     assert_eq!(refused(&whole[..whole.len() - 8]), ScopeError::Cut);
-    assert_eq!(refused(&written(&[0; PAGE])), ScopeError::NoSymbols);
+    assert_eq!(refused(&pages(62, &[0; PAGE])), ScopeError::NoSymbols);
+    // Behind the page with the address 0.
+    assert_eq!(refused(&[&whole[..], &[0; 8]].concat()), ScopeError::Cut);
     let mut other = whole.clone();
     other[16] = 8;
     assert_eq!(refused(&other), ScopeError::Machine);
@@ -420,12 +438,12 @@ fn a_stream_that_is_not_certain_is_refused() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
     let refused = |bytes: &[u8]| decode(bytes, &kernel).unwrap_err();
     let whole = stream(&record(5, &WELL));
-    for length in [0, 8, 39] {
-        assert_eq!(refused(&whole[..length]), ScopeError::Foreign, "{length}");
-    }
-    for length in (40..whole.len()).step_by(8) {
+    assert_eq!(refused(&[]), ScopeError::Foreign);
+    for length in (8..whole.len()).step_by(8) {
         assert_eq!(refused(&whole[..length]), ScopeError::Cut, "{length}");
     }
+    // Behind its end.
+    assert_eq!(refused(&[&whole[..], &[0; 8]].concat()), ScopeError::Foreign);
     let with = |place: usize, value: u64| {
         let mut end = WELL;
         end[place] = value;
@@ -463,8 +481,8 @@ fn drift_in_the_window_is_stated() {
 #[test]
 fn fuzz_streams_of_the_emulator() {
     let kernel = Kernel::read(&memory(Form::Before)).unwrap();
-    fuzz("scope", &[stream(&record(5, &WELL))], |bytes| {
-        if let Ok(Decoded { scope, .. }) = decode(bytes, &kernel) {
+    fuzz("scope", &[stream(&record(5, &WELL))], |contents| {
+        if let Ok(Decoded { scope, .. }) = decode(contents, &kernel) {
             assert!(scope.rows.iter().all(|row| row.lengths.histogram.fault().is_none()));
         }
     });
@@ -472,9 +490,9 @@ fn fuzz_streams_of_the_emulator() {
 
 #[test]
 fn fuzz_memory_of_kernels() {
-    let seeds = [Form::Before, Form::FromThemselves].map(memory);
-    wakescope_testing::fuzz_fewer("scope-memory", 20, &seeds, |bytes| {
-        if let Ok(kernel) = Kernel::read(bytes) {
+    let seeds = [Form::Before, Form::FromThemselves].map(|form| pages(62, &image(form)));
+    wakescope_testing::fuzz_fewer("scope-memory", 20, &seeds, |contents| {
+        if let Ok(kernel) = Kernel::read(&in_block(contents)) {
             let packed = kernel.pack();
             assert_eq!(Kernel::unpack(&packed).map(|kernel| kernel.pack()), Some(packed));
         }

@@ -13,7 +13,7 @@ use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 24] = [
+const SOURCES: [(&str, &str); 25] = [
     ("arch.h", include_str!("../../../../plugin/arch.h")),
     ("arm64.h", include_str!("../../../../plugin/arm64.h")),
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
@@ -23,6 +23,7 @@ const SOURCES: [(&str, &str); 24] = [
     ("arm64_instructions.c", include_str!("../../../../plugin/arm64_instructions.c")),
     ("arm64_timer.c", include_str!("../../../../plugin/arm64_timer.c")),
     ("blocks.c", include_str!("../../../../plugin/blocks.c")),
+    ("checksum.c", include_str!("../../../../plugin/checksum.c")),
     ("clock.c", include_str!("../../../../plugin/clock.c")),
     ("edges.c", include_str!("../../../../plugin/edges.c")),
     ("functions.c", include_str!("../../../../plugin/functions.c")),
@@ -147,6 +148,8 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
 mod tests {
     use std::process::Command;
 
+    use wakescope_decode::scope::{KERNEL_HEAD, Kernel, ScopeError, decode};
+
     use super::*;
     use crate::testing::Folder;
 
@@ -226,19 +229,77 @@ int main(int count, char **words)
 }
 "#;
 
-    /// What the plugin takes instructions for, by its own code.
-    fn meanings(compiler: &Path, instructions: &[String]) -> Vec<String> {
-        let folder = Folder::new("plugin-meanings");
+    /// A program of the plugin's own code and of `text`, in a folder of its own.
+    fn program(compiler: &Path, text: &str) -> (Folder, PathBuf) {
+        let folder = Folder::new("plugin-program");
         let at = |name: &str| folder.path().join(name);
         for (name, text) in SOURCES {
             fs::write(at(name), text).unwrap();
         }
-        fs::write(at("meanings.c"), MEANINGS).unwrap();
+        fs::write(at("main.c"), text).unwrap();
         let mut compile = Command::new(compiler);
-        let compile = compile.args(["-std=gnu11", "-o"]).args([at("meanings"), at("meanings.c")]);
+        let compile = compile.args(["-std=gnu11", "-o"]).args([at("program"), at("main.c")]);
         assert!(compile.status().unwrap().success());
-        let said = Command::new(at("meanings")).args(instructions).output().unwrap();
+        let program = at("program");
+        (folder, program)
+    }
+
+    /// What the plugin takes instructions for, by its own code.
+    fn meanings(compiler: &Path, instructions: &[String]) -> Vec<String> {
+        let (_folder, program) = program(compiler, MEANINGS);
+        let said = Command::new(program).args(instructions).output().unwrap();
         String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Writes a stream of a guest without a process, with so many records of a word.
+    const STREAM: &str = r#"
+#include "checksum.c"
+#include "output.c"
+struct told told;
+int atoi(const char *text);
+
+int main(int count, char **words)
+{
+	const uint64_t head[] = { SCOPE_MAGIC, FORMAT, 0, 0, 0 };
+	const uint64_t end[21] = { 0 };
+	uint64_t i;
+
+	write_to(1);
+	put(head, sizeof(head));
+	for (i = 0; i < atoi(words[1]); i++)
+		put_record(IDLE, &i, 1);
+	put_record(END, end, 21);
+	return !flush();
+}
+"#;
+
+    /// Its reader is another program's code, so that both are compared.
+    #[test]
+    fn the_blocks_that_the_plugin_writes_are_read_and_not_if_a_bit_is_flipped() {
+        let Some(compiler) = COMPILERS.into_iter().find_map(tool::find) else {
+            let name = "the_blocks_that_the_plugin_writes_are_read_and_not_if_a_bit_is_flipped";
+            return wakescope_testing::skip(name, "there is no C compiler");
+        };
+        let (_folder, program) = program(&compiler, STREAM);
+        let kernel = Kernel::unpack(&format!("{KERNEL_HEAD}\n62 0 0 4\nend\n")).unwrap();
+        let read = |bytes: &[u8]| decode(bytes, &kernel).unwrap_err();
+        // One block; and several, which need not be full.
+        for records in [3_usize, 20_000] {
+            let stream = Command::new(&program).arg(records.to_string()).output().unwrap();
+            let stream = stream.stdout;
+            let blocks = 1 + records * 16 / (1 << 16);
+            assert_eq!(stream.len(), 8 * (5 + 22 + blocks) + 16 * records);
+            assert_eq!(read(&stream), ScopeError::NoProcess);
+            // Each bit of the short one, and of the long one some in every block, at each place in a word.
+            let step = if records < 100 { 1 } else { 20_011 };
+            for bit in (0..8 * stream.len()).step_by(step) {
+                let mut damaged = stream.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let refused = read(&damaged);
+                let is_named = matches!(refused, ScopeError::Damaged { .. } | ScopeError::Cut);
+                assert!(is_named, "bit {bit}: {refused}");
+            }
+        }
     }
 
     /// GCC has the address of a variable of each CPU also in a register, as in Debian's 6.12: the instruction then

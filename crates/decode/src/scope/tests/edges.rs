@@ -55,7 +55,7 @@ fn read(words: &[u64]) -> Result<Option<Edges>, ScopeError> {
     decode(&stream(words), kernel()).map(|Decoded { edges, .. }| edges)
 }
 
-fn whole() -> Vec<u64> {
+pub(super) fn whole() -> Vec<u64> {
     let batches: [&[Drawn]; 2] = [
         &[(0, 1, 0), (40, 2, 0), (5, 3, 0x8000_0101), (1, 8, 3)],
         &[

@@ -13,7 +13,7 @@ const VARIABLE: u64 = 0xffff_ffff_8200_0000;
 const OWN: u64 = 0xffff_8880_0000_0000;
 
 /// A kernel with a spin lock's functions and a mutex's, at `CODE` and every 256 bytes, and a function that uses them.
-fn kernel() -> Kernel {
+pub(super) fn kernel() -> Kernel {
     let of_spin = ["lock", "lock_bh", "lock_irq", "lock_irqsave", "trylock", "trylock_bh"];
     let of_spin =
         of_spin.into_iter().chain(["unlock", "unlock_bh", "unlock_irq", "unlock_irqrestore"]);
@@ -53,7 +53,7 @@ fn stream(of_locks: &[Vec<u64>], edges: u64, locks: u64) -> Vec<u8> {
 }
 
 /// Preemption is turned off and a lock taken twice: one variable of all, and one of the CPU's own.
-fn whole() -> Vec<u8> {
+pub(super) fn whole() -> Vec<u8> {
     let off = (3, 0x8000_0001, 0);
     let batch = [
         off,
