@@ -1,8 +1,8 @@
-//! What the ending of a file's name says of its format.
+//! The file that a result goes to, and what the ending of its name says of its format.
 
 use std::path::Path;
 
-use crate::Failure;
+use crate::{Failure, output};
 
 /// Endings, each with the formats that such a file may hold: the first is meant where none is asked
 /// for.
@@ -18,8 +18,20 @@ const OTHERS: [&str; 29] = [
 /// The format to write to `file`: what was asked for, else what the name's ending says, else
 /// `default`.
 ///
-/// Fails where the ending says another format than was asked for, or one that is not known.
+/// Fails where the ending says another format than was asked for, or one that is not known; and where the file
+/// cannot be written, since commands ask this before they do anything that takes long.
 pub(crate) fn format_for<F: Copy + PartialEq>(
+    file: Option<&Path>,
+    asked: Option<F>,
+    default: F,
+    endings: Endings<'_, F>,
+) -> Result<F, Failure> {
+    let format = format_by_ending(file, asked, default, endings)?;
+    file.map_or(Ok(()), output::check_file)?;
+    Ok(format)
+}
+
+fn format_by_ending<F: Copy + PartialEq>(
     file: Option<&Path>,
     asked: Option<F>,
     default: F,
@@ -85,7 +97,7 @@ mod tests {
             (Some("run.v2"), None, Some(0)),
             (Some(".txt"), None, Some(0)),
         ] {
-            let got = format_for(file.map(Path::new), asked, 0, endings);
+            let got = format_by_ending(file.map(Path::new), asked, 0, endings);
             assert_eq!(got.ok(), want, "{file:?} {asked:?}");
         }
     }

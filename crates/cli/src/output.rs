@@ -6,7 +6,7 @@ use std::path::Path;
 
 use wakescope_report::style::Style;
 use wakescope_report::watch::live::Look;
-use wakescope_store::create_output;
+use wakescope_store::{check_output, create_output};
 
 use crate::Failure;
 use crate::cleaner::{Cleaner, cleaned};
@@ -105,14 +105,29 @@ pub(crate) fn write_file_with(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let to_file = || {
-        let mut out = io::BufWriter::new(Cleaner::new(create_output(path)?, false));
+        let mut file = create_output(path)?;
+        let mut out = io::BufWriter::new(Cleaner::new(&mut file, false));
         write(&mut out)?;
-        out.flush()
+        out.flush()?;
+        drop(out);
+        file.finish()
     };
-    to_file().map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you can write to: -o FILE")
-    })
+    to_file().map_err(|e| cannot_write(path, &e))
+}
+
+/// Fails if no result can be written to the file that the user named for it: before it is computed for nothing.
+/// Nothing is changed.
+pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
+    check_output(path).map_err(|e| cannot_write(path, &e))
+}
+
+fn cannot_write(path: &Path, e: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot write {}: {e}", path.display()));
+    match e.kind() {
+        io::ErrorKind::StorageFull => failure.try_this("make room, or name a file on another disk"),
+        io::ErrorKind::NotFound => failure.try_this("make its folder first, or name another file"),
+        _ => failure.try_this("name a file that you can write to"),
+    }
 }
 
 /// Tells the user something beside the result, on stderr.

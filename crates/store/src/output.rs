@@ -1,13 +1,13 @@
 //! Files that the user names for a result.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::duplicate;
-use wakescope_sys::folder::{About, Folder, Kind};
+use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 
 use crate::trust::{Refused, check_folder, is_trusted_owner};
@@ -19,16 +19,98 @@ const FOLDER_MODE: u32 = 0o755;
 /// As many links as the kernel follows.
 const MOST_LINKS: u32 = 40;
 
-/// Makes the file at `path`, or opens it and empties it, to be written.
+/// Most files that processes which were killed may have left beside a result.
+const MOST_LEFT: u32 = 100;
+
+/// A file that the user named for a result, while it is written.
+///
+/// The result is written to a new file beside it, which then takes its name. So a full disk leaves neither an empty
+/// file nor a part of a result, and takes nothing of an older one. A file that cannot be replaced like this is itself
+/// written, and is empty if that fails.
+#[derive(Debug)]
+pub struct Output {
+    file: File,
+    fate: Fate,
+}
+
+/// What becomes of the file that is written.
+#[derive(Debug)]
+enum Fate {
+    /// It has its name, and what has been written stays.
+    Stays,
+    /// It holds something older, which goes before anything is written.
+    Emptied,
+    /// It has begun to be written in place of something older.
+    Begun,
+    /// It has this name until it takes the other one.
+    Renamed { folder: Folder, fresh: OsString, name: OsString, how: Rename },
+}
+
+impl Output {
+    /// Gives the file its name. Without this there is no result.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.empty()?;
+        if let Fate::Renamed { folder, fresh, name, how } = &self.fate {
+            rename(folder, fresh, name, *how)?;
+        }
+        self.fate = Fate::Stays;
+        Ok(())
+    }
+
+    fn empty(&mut self) -> io::Result<()> {
+        if matches!(self.fate, Fate::Emptied) {
+            self.file.set_len(0)?;
+            self.fate = Fate::Begun;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.empty()?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let _ = match &self.fate {
+            Fate::Renamed { folder, fresh, .. } => folder.remove_file(fresh),
+            Fate::Begun => self.file.set_len(0),
+            Fate::Stays | Fate::Emptied => Ok(()),
+        };
+    }
+}
+
+/// Renames a new file. Some file systems cannot tell whether another one has the name.
+fn rename(folder: &Folder, from: &OsStr, to: &OsStr, how: Rename) -> io::Result<()> {
+    match folder.rename(from, to, how) {
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => folder.rename(from, to, Rename::Over),
+        other => other,
+    }
+}
+
+/// Fails if no result can be written to `path`, as far as that can be known before there is one. Changes nothing.
+pub fn check_output(path: &Path) -> io::Result<()> {
+    create_output(path).map(drop)
+}
+
+/// Opens the file at `path`, or a new one that is to have its name, to be written. What is there stays until
+/// something is written.
 ///
 /// A file that is there must belong to root or to this user. A link must too, and lie in a folder
 /// where others cannot exchange it. Of what is no regular file only character devices are opened,
 /// and what this process has open already (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
-pub fn create_output(path: &Path) -> io::Result<File> {
+pub fn create_output(path: &Path) -> io::Result<Output> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         match open(&path)? {
-            Opened::File(file) => return Ok(file),
+            Opened::File(output) => return Ok(output),
             // A relative target begins where the link lies; an absolute one replaces the path.
             Opened::Link(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
         }
@@ -101,7 +183,7 @@ fn make_or_open(folder: &Folder, name: &OsStr) -> io::Result<File> {
 }
 
 enum Opened {
-    File(File),
+    File(Output),
     Link(PathBuf),
 }
 
@@ -111,25 +193,44 @@ fn open(path: &Path) -> io::Result<Opened> {
     if lists_open_files(parent) {
         // Not opened anew: that would begin at the start of a file that others append to.
         let number = name.to_str().and_then(|name| name.parse().ok());
-        return duplicate(number.ok_or(io::ErrorKind::NotFound)?).map(Opened::File);
+        let file = duplicate(number.ok_or(io::ErrorKind::NotFound)?)?;
+        return Ok(Opened::File(Output { file, fate: Fate::Stays }));
     }
     let folder = Folder::open(parent)?;
-    match folder.create(name, 0o666) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        other => return other.map(Opened::File),
-    }
-    let found = folder.about_file(name)?;
+    let found = match folder.about_file(name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return beside(folder, name, 0o666, Rename::New).map(Opened::File);
+        }
+        other => other?,
+    };
     match found.kind {
         Kind::Link => follow(&folder, name, &found).map(Opened::Link),
-        Kind::File => open_existing(&folder, name).map(Opened::File),
+        Kind::File => open_existing(folder, name).map(Opened::File),
         Kind::CharacterDevice => {
             check_folder(&folder)?;
-            let device = folder.open_to_write(name)?;
-            set_blocking(&device)?;
-            Ok(Opened::File(device))
+            let file = folder.open_to_write(name)?;
+            set_blocking(&file)?;
+            Ok(Opened::File(Output { file, fate: Fate::Stays }))
         }
         other => Err(Refused::Kind(other).into()),
     }
+}
+
+/// A new file, which is to have this name.
+fn beside(folder: Folder, name: &OsStr, mode: u32, how: Rename) -> io::Result<Output> {
+    let process = std::process::id();
+    for number in 0..MOST_LEFT {
+        let fresh = OsString::from(format!(".wakescope-{process}-{number}"));
+        match folder.create(&fresh, mode) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+            Ok(file) => {
+                let fate = Fate::Renamed { folder, fresh, name: name.into(), how };
+                return Ok(Output { file, fate });
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Whether what is in `folder` are the open files of this process.
@@ -148,7 +249,9 @@ fn follow(folder: &Folder, name: &OsStr, link: &About) -> io::Result<PathBuf> {
     folder.read_link(name)
 }
 
-fn open_existing(folder: &Folder, name: &OsStr) -> io::Result<File> {
+/// A file that is there. A new one takes its place only if nobody can tell one from the other: with other names, and
+/// in a folder that is closed to this user, it is written itself.
+fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     let file = folder.open_to_write(name)?;
     // What was opened, and not what had the name before.
     let found = About::of(&file.metadata()?);
@@ -158,11 +261,27 @@ fn open_existing(folder: &Folder, name: &OsStr) -> io::Result<File> {
     if !is_trusted_owner(found.owner) {
         return Err(Refused::ForeignFile(found.owner).into());
     }
-    if found.names > 1 && check_folder(folder).is_err() {
-        return Err(Refused::HardLink.into());
+    if found.names > 1 {
+        if check_folder(&folder).is_err() {
+            return Err(Refused::HardLink.into());
+        }
+        return Ok(Output { file, fate: Fate::Emptied });
     }
-    file.set_len(0)?;
-    Ok(file)
+    match like(folder, name, &found) {
+        Ok(output) => Ok(output),
+        Err(_) => Ok(Output { file, fate: Fate::Emptied }),
+    }
+}
+
+/// A new file that is to replace one, with the same owner, group and mode.
+fn like(folder: Folder, name: &OsStr, old: &About) -> io::Result<Output> {
+    let new = beside(folder, name, 0o600, Rename::Over)?;
+    let about = About::of(&new.file.metadata()?);
+    if (about.owner, about.group) != (old.owner, old.group) {
+        return Err(Refused::ForeignFile(old.owner).into());
+    }
+    new.file.set_permissions(fs::Permissions::from_mode(old.mode))?;
+    Ok(new)
 }
 
 #[cfg(test)]
@@ -191,7 +310,10 @@ mod tests {
 
     #[track_caller]
     fn write(path: &Path, text: &str) {
-        create_output(path).unwrap().write_all(text.as_bytes()).unwrap();
+        check_output(path).unwrap();
+        let mut output = create_output(path).unwrap();
+        output.write_all(text.as_bytes()).unwrap();
+        output.finish().unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), text);
     }
 
@@ -220,9 +342,61 @@ mod tests {
             ("", "it is a folder, not a regular file"),
             ("none/file", "No such file or directory"),
         ] {
-            let got = create_output(&scratch.0.join(name)).unwrap_err().to_string();
-            assert!(got.contains(why), "{name}: {got}");
+            for opened in [
+                create_output(&scratch.0.join(name)).map(drop),
+                check_output(&scratch.0.join(name)),
+            ] {
+                let got = opened.unwrap_err().to_string();
+                assert!(got.contains(why), "{name}: {got}");
+            }
         }
+    }
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let mut names: Vec<OsString> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn what_is_not_finished_leaves_all_as_it_was() {
+        let scratch = Scratch::new("unfinished");
+        let path = |name: &str| scratch.0.join(name);
+        fs::write(path("old"), "older").unwrap();
+        symlink("old", path("link")).unwrap();
+        for name in ["new", "old", "link"] {
+            check_output(&path(name)).unwrap();
+            create_output(&path(name)).unwrap().write_all(b"a part").unwrap();
+            assert_eq!(names(&scratch.0), ["link", "old"], "{name}");
+        }
+        assert_eq!(fs::read_to_string(path("old")).unwrap(), "older");
+        // With two names it is itself written.
+        fs::hard_link(path("old"), path("other")).unwrap();
+        check_output(&path("old")).unwrap();
+        assert_eq!(fs::read_to_string(path("old")).unwrap(), "older");
+        create_output(&path("old")).unwrap().write_all(b"a part").unwrap();
+        assert_eq!(fs::read_to_string(path("other")).unwrap(), "");
+        write(&path("old"), "whole");
+        assert_eq!(fs::read_to_string(path("other")).unwrap(), "whole");
+        assert_eq!(names(&scratch.0), ["link", "old", "other"]);
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_a_new_one_takes_no_name_that_another_took() {
+        let scratch = Scratch::new("modes");
+        let path = |name: &str| scratch.0.join(name);
+        fs::write(path("old"), "older").unwrap();
+        fs::set_permissions(path("old"), fs::Permissions::from_mode(0o640)).unwrap();
+        // Left by a process of the same number.
+        fs::write(path(&format!(".wakescope-{}-0", std::process::id())), "left").unwrap();
+        write(&path("old"), "some text");
+        assert_eq!(fs::metadata(path("old")).unwrap().permissions().mode() & 0o7777, 0o640);
+        let output = create_output(&path("new")).unwrap();
+        fs::write(path("new"), "faster").unwrap();
+        output.finish().unwrap_err();
+        assert_eq!(fs::read_to_string(path("new")).unwrap(), "faster");
+        assert_eq!(names(&scratch.0).len(), 3);
     }
 
     #[test]
@@ -268,11 +442,17 @@ mod tests {
     fn devices_and_inherited_files_are_written() {
         use std::io::Read;
         use std::os::fd::AsRawFd;
-        create_output(Path::new("/dev/null")).unwrap().write_all(b"x").unwrap();
+        let write = |path: &str| {
+            let mut output = create_output(Path::new(path)).unwrap();
+            output.write_all(b"x").unwrap();
+            output.finish().unwrap();
+        };
+        write("/dev/null");
         let (mut reader, writer) = wakescope_sys::pipe::pipe().unwrap();
         for folder in ["/dev/fd", "/proc/self/fd"] {
             let path = format!("{folder}/{}", writer.as_raw_fd());
-            create_output(Path::new(&path)).unwrap().write_all(b"x").unwrap();
+            check_output(Path::new(&path)).unwrap();
+            write(&path);
             let mut got = [0; 1];
             reader.read_exact(&mut got).unwrap();
             assert_eq!(got, *b"x", "{path}");

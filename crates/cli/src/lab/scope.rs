@@ -122,6 +122,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             .because("one would overwrite the other")
             .try_this("name two files"));
     }
+    args.trace.as_deref().map_or(Ok(()), output::check_file)?;
     let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
     let locks = args.locks;
     let edges = episodes > 0 || locks;

@@ -161,3 +161,23 @@ fn samples_that_fill_the_disk_do_not_take_the_record_with_them() {
     let finding = assert_found(&run, "not-saved");
     assert!(finding.message.contains("samples.csv"), "{finding:?}");
 }
+
+#[test]
+fn a_report_for_which_there_is_no_room_leaves_no_file_and_an_older_one_as_it_was() {
+    let test = Test::new("full-report");
+    let name = "a_report_for_which_there_is_no_room";
+    let Some((place, _disk)) = small_disk(&test, "size=64k", name) else { return };
+    assert_eq!(test.measure(&["--samples", "20", "--out", "run"]).code, Some(0));
+    fs::write(place.join("old.html"), "older").unwrap();
+    fill(&mut filler(&place));
+    for file in ["new.html", "old.html"] {
+        let file = place.join(file).display().to_string();
+        let ended = test.start_command(&["report", "run", "-o", &file]).output();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        for word in ["No space left on device", "make room"] {
+            assert!(ended.stderr.contains(word), "{}", ended.stderr);
+        }
+        assert_eq!(names(&place), ["filler", "old.html"]);
+    }
+    assert_eq!(fs::read_to_string(place.join("old.html")).unwrap(), "older");
+}

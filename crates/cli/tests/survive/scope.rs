@@ -231,6 +231,37 @@ fn traces_that_cannot_be_written_are_refused_before_the_guest_runs() {
 }
 
 #[test]
+fn files_that_cannot_be_written_are_named_before_the_guest_runs() {
+    let cell = MadeUpCell::new("scope-output", "touch \"$DIR/ran\"; exit 1", UNCHANGED);
+    let path = |name: &str| cell.test.dir.join(name);
+    fs::create_dir(path("folder.json")).unwrap();
+    for (command, option, file, told) in [
+        ("scope", "-o", "none/a.json", "No such file or directory"),
+        ("scope", "--trace", "none/a.json", "No such file or directory"),
+        ("scope", "-o", "folder.json", "it is a folder"),
+        ("scope", "--trace", "folder.json", "it is a folder"),
+        ("predict", "-o", "none/a.json", "No such file or directory"),
+        ("predict", "-o", "folder.json", "it is a folder"),
+    ] {
+        let ended = cell.run(&[command, &cell.key, option, file], &cell.qemu);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        for word in [&format!("cannot write {file}: "), told, "→"] {
+            assert!(ended.stderr.contains(word), "{word:?} is not in {}", ended.stderr);
+        }
+        assert!(!path("ran").exists(), "{command} {option} {file}");
+    }
+    // What can be written is as it was if there is no result.
+    fs::write(path("old.json"), "older").unwrap();
+    let before = names(&cell.test.dir);
+    for file in ["new.json", "old.json", "/dev/null", "/dev/stdout"] {
+        cell.assert_refused(&["-o", file, "--trace", "trace.json"], &["cannot look into"]);
+    }
+    let ran = |name: &String| name != "ran";
+    assert!(names(&cell.test.dir).into_iter().filter(ran).eq(before));
+    assert_eq!(fs::read_to_string(path("old.json")).unwrap(), "older");
+}
+
+#[test]
 fn a_plugin_that_cannot_be_built_is_refused() {
     let cell = MadeUpCell::new("scope-compiler", "exit 1", UNCHANGED);
     write_script(&cell.path.join("cc"), "echo 'stdint.h: No such file' >&2; exit 1");
