@@ -10,7 +10,7 @@ mod own;
 mod samples;
 mod threads;
 
-pub use observed::{LeftOut, Observed, ThreadObserved};
+pub use observed::{LeftOut, Observed, RtLimit, ThreadObserved};
 
 use Severity::{Error, Note, Warning};
 
@@ -21,7 +21,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
     privileges(plan, seen, &mut out);
     bindings(plan, seen, &mut out);
     for thread in &seen.threads {
-        threads::findings(plan, thread, seen.rt_share_ppm, &mut out);
+        threads::findings(plan, thread, seen.rt_limit, &mut out);
     }
     samples::samples(plan, seen, &mut out);
     samples::wakers(plan, seen, &mut out);

@@ -40,9 +40,17 @@ pub struct Observed {
     pub line_fault: Option<String>,
     /// Why the run could not be saved completely.
     pub not_saved: Option<String>,
-    /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
-    /// million; `None` where nothing throttles them.
-    pub rt_share_ppm: Option<u64>,
+    /// What real-time tasks may use of a CPU before they are throttled; `None` where nothing throttles them.
+    pub rt_limit: Option<RtLimit>,
+}
+
+/// So much of each period real-time tasks may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtLimit {
+    /// The time that they get.
+    pub runtime_ns: u64,
+    /// The period.
+    pub period_ns: u64,
 }
 
 /// A part of the requested load that could not run on this machine.
@@ -97,7 +105,9 @@ pub struct ThreadObserved {
     pub slack_ns: u64,
     /// How often something else took the CPU from it while it ran.
     pub preempted: u64,
-    /// CPU time that the loop used, in parts per million of its duration.
+    /// CPU time that the loop used.
+    pub cpu_ns: u64,
+    /// The same in parts per million of its duration.
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
     pub cpu_lost_at_ns: Option<u64>,

@@ -10,7 +10,7 @@ fn sound() -> Observed {
     Observed {
         threads: vec![thread],
         clocksource: ("tsc".into(), "tsc".into()),
-        rt_share_ppm: Some(950_000),
+        rt_limit: Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000 }),
         ..Default::default()
     }
 }
@@ -41,6 +41,7 @@ fn check_spin(change: impl FnOnce(&mut Plan, &mut ThreadObserved), want: &[(&str
         (plan.policy, plan.priority) = (ProbePolicy::Other, None);
         let thread = &mut seen.threads[0];
         (thread.slack_ns, thread.cpu_share_ppm) = (1, 990_000);
+        thread.cpu_ns = 9_900_000_000;
         // 50 ns a turn, and 1,000 gaps of 10 µs.
         (thread.loops, thread.observed_ns) = (1_001_000, 60_000_000);
         (thread.woken, thread.gaps_ns) = (1_000, 10_000_000);
@@ -80,6 +81,38 @@ fn the_duration_that_is_suggested_is_enough_and_can_be_asked_for() {
         let found = findings(&plan, &sound());
         let hint = found.iter().find(|f| f.code == "few-samples").map(|f| f.hint.clone());
         assert_eq!(hint.as_deref(), Some(want));
+    }
+}
+
+/// `wakescope measure --samples 1` used 95 % of a CPU, for less than 1 ms.
+#[test]
+fn a_probe_is_near_the_limit_of_real_time_tasks_only_if_it_used_nearly_as_much_time() {
+    let share = |runtime_ns, period_ns| Some(RtLimit { runtime_ns, period_ns });
+    let default = share(950_000_000, 1_000_000_000);
+    let short = share(9_000_000, 10_000_000);
+    for (limit, wall_ns, cpu_ns, is_found) in [
+        (default, 1_000_000, 950_000, false),
+        (default, 500_000_000, 500_000_000, false),
+        (default, 854_000_000, 854_000_000, false),
+        (default, 860_000_000, 860_000_000, true),
+        (default, 1_000_000_000, 856_000_000, true),
+        // Enough time, of which it slept most.
+        (default, 10_000_000_000, 5_000_000_000, false),
+        (default, 10_000_000_000, 8_600_000_000, true),
+        // With a period of 10 ms, 8.1 ms tell.
+        (short, 8_000_000, 8_000_000, false),
+        (short, 9_000_000, 8_200_000, true),
+        (share(1, 0), 10_000_000_000, 10_000_000_000, false),
+        (None, 10_000_000_000, 10_000_000_000, false),
+    ] {
+        let change = |_: &mut Plan, seen: &mut Observed| {
+            seen.rt_limit = limit;
+            let thread = &mut seen.threads[0];
+            thread.cpu_ns = cpu_ns;
+            thread.cpu_share_ppm = cpu_ns * 1_000_000 / wall_ns;
+        };
+        let found = ("rt-throttling", Warning);
+        check(change, &[found][..usize::from(is_found)]);
     }
 }
 
@@ -136,7 +169,10 @@ fn each_broken_assumption_is_found() {
         &[("line-lost", Warning), ("line-unanswered", Warning)],
     );
     check(|_, s| s.threads[0].missed = 500, &[("overload", Warning)]);
-    check(|_, s| s.threads[0].cpu_share_ppm = 900_000, &[("rt-throttling", Warning)]);
+    check(
+        |_, s| (s.threads[0].cpu_ns, s.threads[0].cpu_share_ppm) = (9_000_000_000, 900_000),
+        &[("rt-throttling", Warning)],
+    );
     check(|p, _| p.fail_above = vec!["p99.9=1ms".into()], &[("few-samples", Warning)]);
     check(|_, s| s.clocksource.1 = "hpet".into(), &[("clocksource", Error)]);
     check(|_, s| s.slept_ns = 9_000_000_000, &[("time-jump", Error)]);

@@ -1,6 +1,6 @@
 //! Findings of one probe thread.
 
-use super::{ThreadObserved, own};
+use super::{RtLimit, ThreadObserved, own};
 use crate::finding::{Finding, Severity};
 use crate::plan::{Plan, ProbePolicy, Stimulus};
 use crate::units::{SpanNs, counted, one_or_many};
@@ -10,18 +10,18 @@ use Severity::{Error, Note, Warning};
 /// A phase that is not known better than that is worth a new measurement: a call takes about 1 µs.
 const WIDE_PHASE_NS: u64 = 10_000;
 
-/// What the user must know about the samples of one thread. See [`super::Observed`] for `rt_share_ppm`.
+/// What the user must know about the samples of one thread. See [`super::Observed`] for `rt_limit`.
 pub(super) fn findings(
     plan: &Plan,
     t: &ThreadObserved,
-    rt_share_ppm: Option<u64>,
+    rt_limit: Option<RtLimit>,
     out: &mut Vec<Finding>,
 ) {
     early_end(plan, t, out);
     changes_by_others(plan, t, out);
     times(plan, t, out);
     own_delays(plan, t, out);
-    throttling(plan, t, rt_share_ppm, out);
+    throttling(plan, t, rt_limit, out);
     own::out_of_runtime(plan, t, out);
     own::coarse_loop(plan, t, out);
     own::compute_time(plan, t, out);
@@ -174,11 +174,20 @@ fn own_delays(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
 }
 
 /// Whether it needs so much of its CPU that the kernel stops it.
-fn throttling(plan: &Plan, t: &ThreadObserved, rt_share_ppm: Option<u64>, out: &mut Vec<Finding>) {
+///
+/// The kernel counts what real-time tasks use of a period, and stops them once that is their runtime. A probe that has
+/// used less in all was far from it, whatever share of its few milliseconds that was: in a run of one sample it
+/// hardly sleeps.
+fn throttling(plan: &Plan, t: &ThreadObserved, rt_limit: Option<RtLimit>, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
     let mut add = adding(out);
-    let throttled_at = rt_share_ppm.filter(|_| plan.policy.has_priority());
-    if throttled_at.is_some_and(|share| t.cpu_share_ppm >= share / 10 * 9) {
+    let is_near = |limit: RtLimit| {
+        let share_ppm = limit.runtime_ns.saturating_mul(1_000_000).checked_div(limit.period_ns);
+        let near = |used: u64, most: u64| used >= most / 10 * 9;
+        near(t.cpu_ns, limit.runtime_ns)
+            && share_ppm.is_some_and(|share_ppm| near(t.cpu_share_ppm, share_ppm))
+    };
+    if rt_limit.filter(|_| plan.policy.has_priority()).is_some_and(is_near) {
         add(
             "rt-throttling",
             Warning,

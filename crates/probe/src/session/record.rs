@@ -172,6 +172,7 @@ impl Ended {
                 .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             preempted: report.map_or(0, |r| r.preempted),
+            cpu_ns: report.map_or(0, |r| r.cpu_time.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
             cpu_lost_at_ns: self.cpu_lost_at_ns(),
             stimulus_lost: self.stimulus_lost(),
