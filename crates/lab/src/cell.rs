@@ -31,7 +31,7 @@ use crate::states::States;
 
 mod again;
 
-pub use again::Again;
+pub use again::{Again, Missing};
 
 use crate::store::{
     CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, ROOT, Recipe, is_full,

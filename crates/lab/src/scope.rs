@@ -16,11 +16,11 @@ use wakescope_decode::scope::{Decoded, Kernel, Plan, decode};
 use wakescope_store::write_new;
 
 use crate::cache::{Cache, CacheError, read_bounded};
-use crate::cell::{Again, Emulation, Work};
+use crate::cell::{Again, Emulation, Missing, Work};
 use crate::farm::{
     Continue, Difference, End as FarmEnd, Event, FarmError, Job, Repeated, Runner, Standing, verify,
 };
-use crate::guest::{EPISODES, FACTS, Facts, RUN};
+use crate::guest::{CHECK, EPISODES, FACTS, Facts, RUN};
 use crate::kernel::Arch;
 use crate::machine::boot::Observer;
 use crate::machine::power::End;
@@ -56,9 +56,24 @@ const LARGEST_MAP: u64 = 64 << 20;
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 pub enum ScopeFailure {
-    /// No such cell, or not one that could be run again.
+    /// No such cell, or a damaged one.
     #[error("{0}")]
     Cell(String),
+    /// It is a guest that told which preemption model its kernel runs.
+    #[error("it checks which preemption model its kernel runs, and measures no wakeups")]
+    Check,
+    /// Its guest failed, for this reason.
+    #[error("its guest failed, so there is no result that could be compared: {0}")]
+    Failed(String),
+    /// What it measured is not known.
+    #[error("{0}")]
+    Unread(String),
+    /// What it was run with is not all there.
+    #[error("it cannot be run again: {0}")]
+    Missing(Missing),
+    /// Its guest did not give a result this time.
+    #[error("{0}")]
+    Guest(String),
     /// With several CPUs.
     #[error("its machine has {0} CPUs")]
     Cpus(String),
@@ -154,11 +169,11 @@ pub fn scope(
         Lookup::Damaged(why) => return Err(ScopeFailure::Cell(format!("it is damaged: {why}"))),
         Lookup::Absent => return Err(ScopeFailure::Cell("there is no such cell".into())),
     };
-    let job = again
-        .job(&cell)
-        .map_err(|why| ScopeFailure::Cell(format!("it cannot be run again: {why}")))?;
+    // Before what is missing is looked for in vain.
+    check_ending(&cell.ending, |file| cell.sum(file).is_some())?;
+    let job = again.job(&cell).map_err(ScopeFailure::Missing)?;
     let qemu = job.work.qemu();
-    let (arch, shift) = (qemu.arch, check(&cell.ending, &cell.recipe, qemu.version)?);
+    let (arch, shift) = (qemu.arch, check(&cell.recipe, qemu.version)?);
     let mut measured = Measured::of(&cell)?;
     let late = measured.late(&cell);
     if let Some(late) = &late {
@@ -183,7 +198,7 @@ pub fn scope(
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
     let runner = Observed::with(observer);
-    let prepare = |cell: &StoredCell| again.job(cell);
+    let prepare = |cell: &StoredCell| again.job(cell).map_err(|missing| missing.to_string());
     let done = verify(std::slice::from_ref(key), 1, store, &prepare, &runner, running)?;
     match done.end {
         FarmEnd::Complete => {}
@@ -196,9 +211,9 @@ pub fn scope(
         Some(Repeated::Differs(difference)) => return Err(ScopeFailure::Differs(difference)),
         Some(Repeated::CannotRun(why)) => return Err(for_want_of_room(runner.failure(why))),
         Some(Repeated::Damaged(why)) => return Err(ScopeFailure::Cell(why)),
-        Some(Repeated::FailedAgain) => return Err(ScopeFailure::Cell("it failed".into())),
+        Some(Repeated::FailedAgain) => return Err(ScopeFailure::Guest("its guest failed".into())),
         Some(Repeated::NotRun) | None => {
-            return Err(ScopeFailure::Cell("it was not run".into()));
+            return Err(ScopeFailure::Guest("it was not run".into()));
         }
     }
     let decoded = decode(&read_seen(&seen)?, &kernel).map_err(ScopeFailure::Seen)?;
@@ -252,7 +267,7 @@ impl Observed {
         match failed.as_ref().map(|failed| failed.kind) {
             Some(FailureKind::Emulator) => ScopeFailure::Emulation(why),
             Some(FailureKind::HostTimeLimit) => ScopeFailure::TimeUp(why),
-            _ => ScopeFailure::Cell(why),
+            _ => ScopeFailure::Guest(why),
         }
     }
 }
@@ -266,12 +281,18 @@ impl Runner<Work> for Observed {
     }
 }
 
+/// Refuses a cell that has no wakeups; `has` says whether it has a file.
+fn check_ending(ending: &Ending, has: impl Fn(&str) -> bool) -> Result<(), ScopeFailure> {
+    match ending {
+        Ending::Failed(failed) => Err(ScopeFailure::Failed(failed.reason.clone())),
+        Ending::Measured if has(CHECK) && !has(RUN) => Err(ScopeFailure::Check),
+        Ending::Measured => Ok(()),
+    }
+}
+
 /// Refuses what the plugin cannot look into. How the CPU counts: an instruction takes two to the power
 /// of this, ns.
-fn check(ending: &Ending, recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
-    if *ending != Ending::Measured {
-        return Err(ScopeFailure::Cell("it has no result that could be compared".into()));
-    }
+fn check(recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
     if emulator < OLDEST {
         return Err(ScopeFailure::Emulator(emulator));
     }
@@ -295,7 +316,7 @@ fn check(ending: &Ending, recipe: &Recipe, emulator: Version) -> Result<u32, Sco
     }
     let counting = after("-icount").unwrap_or_default();
     let shift = counting.split(',').find_map(|part| part.strip_prefix("shift=")?.parse().ok());
-    shift.ok_or_else(|| ScopeFailure::Cell("its instructions were not counted".into()))
+    shift.ok_or_else(|| ScopeFailure::Unread("its instructions were not counted".into()))
 }
 
 /// When a cell measured, in ns after its first process began.
@@ -308,9 +329,9 @@ struct Measured {
 
 impl Measured {
     fn of(cell: &StoredCell) -> Result<Self, ScopeFailure> {
-        let lacking = || ScopeFailure::Cell("it measured nothing".into());
+        let lacking = || ScopeFailure::Unread("it measured nothing".into());
         let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
-        let of_version = |e| ScopeFailure::Cell(format!("its {RUN} cannot be read: {e}"));
+        let of_version = |e| ScopeFailure::Unread(format!("its {RUN} cannot be read: {e}"));
         let run = Run::from_json(&read(RUN)?).map_err(of_version)?;
         let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
         let from_ns = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
@@ -448,7 +469,7 @@ mod tests {
         let own = ("", "");
         let new = Version(10, 0, 13);
         let judge = |change, version| {
-            let checked = check(&Ending::Measured, &recipe(change), version);
+            let checked = check(&recipe(change), version);
             checked.map_err(|e| e.to_string())
         };
         assert_eq!(judge(own, new), Ok(0));
@@ -463,7 +484,24 @@ mod tests {
         refused(("nokaslr", "nokaslr kaslr"), new, "nokaslr");
         refused(("nokaslr ", ""), new, "nokaslr");
         refused(("shift=", "align="), new, "not counted");
+    }
+
+    #[test]
+    fn cells_without_wakeups_are_refused_by_what_they_are() {
         let failed = Ending::Failed(Failed::new(FailureKind::Panic, "it panicked"));
-        assert!(check(&failed, &recipe(own), new).is_err());
+        for (ending, files, want) in [
+            (&Ending::Measured, &[RUN][..], None),
+            (&Ending::Measured, &[RUN, CHECK], None),
+            (&Ending::Measured, &[CHECK], Some("checks which preemption model")),
+            (&failed, &[CHECK], Some("its guest failed, so there is no result")),
+            (&failed, &[], Some("it panicked")),
+        ] {
+            let got = check_ending(ending, |file| files.contains(&file)).map_err(|e| e.to_string());
+            match (got, want) {
+                (Ok(()), None) => {}
+                (Err(said), Some(want)) => assert!(said.contains(want), "{said}"),
+                other => panic!("{other:?} of {files:?}"),
+            }
+        }
     }
 }

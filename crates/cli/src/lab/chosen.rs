@@ -72,7 +72,8 @@ fn of_file(file: &Path) -> Failure {
 }
 
 /// Where to find cells.
-const WHERE: &str = "the record of a lab has the folders: wakescope lab run … --json, .cells[].run";
+pub(super) const WHERE: &str =
+    "the record of a lab has the folders: wakescope lab run … --json, .cells[].run";
 
 #[cfg(test)]
 mod tests {

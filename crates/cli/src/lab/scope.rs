@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::SpanNs;
-use wakescope_lab::cell::Again;
+use wakescope_lab::cell::{Again, Missing};
 use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, scope};
@@ -14,7 +14,7 @@ use wakescope_lab::store::CellStore;
 use wakescope_report::scope as shown;
 use wakescope_report::style::clean;
 
-use super::chosen::chosen;
+use super::chosen::{WHERE, chosen};
 use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
@@ -184,9 +184,17 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
     let short = key.get(..12).unwrap_or(key);
     let failure = Failure::new(clean(&format!("cannot look into the cell {short}: {e}"), 400));
     match e {
-        ScopeFailure::Cell(_) => {
-            failure.try_this("run its lab again, and then this: wakescope lab run …")
-        }
+        ScopeFailure::Cell(_) => failure.try_this(
+            "run its lab again, which runs this cell anew, and then this: wakescope lab run …",
+        ),
+        ScopeFailure::Check => failure.try_this(format!("look into a cell that measured: {WHERE}")),
+        ScopeFailure::Failed(_) => failure
+            .try_this("see how it failed: console.log and kernel.log in the cell's folder")
+            .try_this(format!("or look into a cell that measured: {WHERE}")),
+        ScopeFailure::Unread(_) => failure.try_this(format!("{ANEW}: {WHERE}")),
+        ScopeFailure::Missing(missing) => of_missing(failure, missing),
+        ScopeFailure::Guest(_) => failure
+            .try_this(format!("see whether the cell repeats at all: wakescope lab verify {short}")),
         ScopeFailure::Cpus(_) => failure
             .because("instructions are the clock only of a machine with one CPU")
             .try_this("run the lab without --experimental-smp"),
@@ -231,6 +239,22 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
     }
 }
 
+/// Runs of this version, of kernels and emulators that are there, are other cells.
+const ANEW: &str = "run its lab again, and look into the cell that this gives";
+
+/// The remedy where something is missing that a cell was run with.
+fn of_missing(failure: Failure, missing: &Missing) -> Failure {
+    let failure = match missing {
+        Missing::Kernel => {
+            failure.try_this("fetch it, if the archive still has it: wakescope lab fetch KERNEL")
+        }
+        Missing::KernelFile(_) => failure.try_this("put the kernel back that it was run with"),
+        Missing::Emulator(_) => failure.try_this("name that emulator: --qemu PROGRAM"),
+        Missing::Guest | Missing::Root | Missing::Architecture(_) => failure,
+    };
+    failure.try_this(format!("{ANEW}: {WHERE}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +262,31 @@ mod tests {
     #[test]
     fn what_cannot_be_looked_into_is_said_with_a_remedy() {
         for (failure_of, what, remedy) in [
+            (ScopeFailure::Cell("it is damaged: x".into()), "damaged", "runs this cell anew"),
+            (
+                ScopeFailure::Check,
+                "checks which preemption model",
+                "a cell that measured: the record",
+            ),
+            (ScopeFailure::Failed("it panicked".into()), "it panicked", "console.log"),
+            (ScopeFailure::Unread("it measured nothing".into()), "nothing", ".cells[].run"),
+            (ScopeFailure::Missing(Missing::Kernel), "kernel was removed", "lab fetch KERNEL"),
+            (
+                ScopeFailure::Missing(Missing::KernelFile("bzImage".into())),
+                "bzImage",
+                "put the kernel back",
+            ),
+            (
+                ScopeFailure::Missing(Missing::Guest),
+                "guest image was removed",
+                "the cell that this gives",
+            ),
+            (
+                ScopeFailure::Missing(Missing::Emulator("QEMU 9".into())),
+                "QEMU 9, by",
+                "--qemu PROGRAM",
+            ),
+            (ScopeFailure::Guest("it ended".into()), "it ended", "lab verify 0123456789ab"),
             (ScopeFailure::Cpus("2".into()), "2 CPUs", "--experimental-smp"),
             (ScopeFailure::Kaslr, "nokaslr", "--append kaslr"),
             (ScopeFailure::NoCompiler, "no C compiler", "apt install gcc"),

@@ -65,7 +65,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
             ControlFlow::Continue(())
         }
     };
-    let prepare = |cell: &_| again.job(cell);
+    let prepare = |cell: &_| again.job(cell).map_err(|missing| missing.to_string());
     let runner = Emulation::default();
     let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
     drop(showing);

@@ -19,6 +19,29 @@ use crate::qemu::Qemu;
 use crate::store::{Label, ORDER, ROOT, StoredCell};
 use crate::sum::Memo;
 
+/// What a cell cannot be run again without.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// Its kernel, which the lab had fetched or built.
+    #[error("its kernel was removed")]
+    Kernel,
+    /// Its kernel, which was given as this file.
+    #[error("its kernel {0} was removed, or is another one now")]
+    KernelFile(String),
+    /// The image of its guest.
+    #[error("its guest image was removed")]
+    Guest,
+    /// The image of programs that its guest had.
+    #[error("its root image was removed")]
+    Root,
+    /// What its kernel is for cannot be told.
+    #[error("{0}")]
+    Architecture(String),
+    /// The emulator, which is called this.
+    #[error("{0}, by which it was run, is not here")]
+    Emulator(String),
+}
+
 /// What there is to run cells with, by what it holds.
 #[derive(Debug)]
 pub struct Again {
@@ -51,20 +74,19 @@ impl Again {
     }
 
     /// The job of `cell`, or why it cannot be run again.
-    pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, String> {
+    pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, Missing> {
         let part = |name| cell.recipe.part(name).unwrap_or_default();
         let kernel = self.kernel(part("kernel"), &cell.meta.label)?;
-        let guest = self.guests.get(part("guest")).ok_or("its guest image was removed")?.clone();
+        let guest = self.guests.get(part("guest")).ok_or(Missing::Guest)?.clone();
         let root = match cell.recipe.part(ROOT) {
-            Some(sum) => Some(self.roots.get(sum).ok_or("its root image was removed")?.clone()),
+            Some(sum) => Some(self.roots.get(sum).ok_or(Missing::Root)?.clone()),
             None => None,
         };
-        let arch = identify(&kernel).map_err(|e| e.to_string())?.arch;
+        let arch = identify(&kernel).map_err(|e| Missing::Architecture(e.to_string()))?.arch;
         let qemu = self.emulators.iter().find(|qemu| {
             qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
         });
-        let qemu =
-            qemu.ok_or_else(|| format!("{}, by which it was run, is not here", part("emulator")))?;
+        let qemu = qemu.ok_or_else(|| Missing::Emulator(part("emulator").into()))?;
         let machine = cell.recipe.parts().filter(|(name, _)| *name == "argument");
         Ok(Job {
             recipe: cell.recipe.clone(),
@@ -87,7 +109,7 @@ impl Again {
 
     /// The kernel of this sum: the file that was given, the one that it was called after, which is all that cells
     /// of earlier versions know, or one of the cache's.
-    fn kernel(&self, sha256: &str, label: &Label) -> Result<PathBuf, String> {
+    fn kernel(&self, sha256: &str, label: &Label) -> Result<PathBuf, Missing> {
         let given = label.kernel_file.as_deref();
         let is_it = |path: &&Path| {
             path.is_file() && crate::sum::of_file(path).is_ok_and(|sum| sum == sha256)
@@ -95,11 +117,8 @@ impl Again {
         let own = given.into_iter().chain([Path::new(&label.kernel)]).find(is_it);
         own.map(Path::to_owned).or_else(|| self.kernels.get(sha256).cloned()).ok_or_else(|| {
             match given {
-                Some(path) => {
-                    let path = clean(&path.display().to_string(), 300);
-                    format!("its kernel {path} was removed, or is another one now")
-                }
-                None => "its kernel was removed".into(),
+                Some(path) => Missing::KernelFile(clean(&path.display().to_string(), 300)),
+                None => Missing::Kernel,
             }
         })
     }
