@@ -133,6 +133,8 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::Folder;
+
     use super::*;
 
     #[test]
@@ -141,17 +143,11 @@ mod tests {
         assert_eq!(what_is_set(config), b"CONFIG_SMP=y\nCONFIG_HZ=250");
     }
 
-    fn put(name: &str, bytes: &[u8]) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("wakescope-guest-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join(name), bytes).unwrap();
-        dir.join(name)
-    }
-
     #[test]
     fn the_same_inputs_give_the_same_bytes_and_others_do_not() {
-        let program = put("static", &elf::tests::program(62, false));
-        let config = put("config", b"CONFIG_PREEMPT=y\n");
+        let folder = Folder::new("guest");
+        let program = folder.write("static", elf::tests::program(62, false));
+        let config = folder.write("config", b"CONFIG_PREEMPT=y\n");
         let make = || image(&program, Arch::Amd64, Some(("6.1", &config)), &[]).unwrap();
         let first = make();
         assert_eq!(first, make());
@@ -168,8 +164,9 @@ mod tests {
 
     #[test]
     fn what_a_guest_cannot_run_is_refused() {
+        let folder = Folder::new("guest");
         let check = |name, bytes: &[u8], want: &str| {
-            let path = put(name, bytes);
+            let path = folder.write(name, bytes);
             let e = image(&path, Arch::Amd64, None, &[]).unwrap_err().to_string();
             assert!(e.contains(want), "{e}");
         };

@@ -279,7 +279,8 @@ mod tests {
     use wakescope_sys::clock::{self, Clock};
 
     use super::*;
-    use crate::testing::{Folder, bzimage};
+    use crate::testing::bzimage;
+    use wakescope_testing::Folder;
 
     const OLD: u64 = YOUNG_S + 60;
 

@@ -230,8 +230,8 @@ fn module(output: std::fs::File) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
     use crate::watch::Unwatched;
+    use wakescope_testing::Folder;
 
     fn kernel(arch: Arch, package: Option<&str>) -> Kernel {
         Kernel {

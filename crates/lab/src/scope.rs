@@ -429,7 +429,7 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
     use crate::store::Ingredients;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     /// A recipe of a machine like the lab's, with this word for each of these of its own.
     fn recipe(change: (&str, &str)) -> Recipe {

@@ -117,7 +117,7 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn a_state_is_made_once_and_found_until_it_is_damaged() {

@@ -160,7 +160,7 @@ impl CellStore {
                     .and_then(|()| create_folder(&path))
                     .and_then(|()| mark(&path))
                     .map_err(|e| self.error("create", &path, e))?;
-                return Ok(Scratch::new(path, Some(lock)));
+                return Ok(Scratch::new(path, lock));
             }
         }
         Err(self.error("create", &self.folder, io::ErrorKind::AlreadyExists.into()))

@@ -134,7 +134,7 @@ fn state(meta: &Metadata, sha256: String) -> Remembered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 

@@ -121,30 +121,21 @@ impl GrowingFile {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     use super::*;
     use crate::{EPISODES, EPISODES_FRESH, RunFiles, RunFolderError};
-    use wakescope_testing::Disk;
+    use wakescope_testing::{Disk, Folder};
 
-    /// A folder of the test `name`, which has none yet.
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("wakescope-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        folder
-    }
-
-    fn growing(folder: &std::path::Path) -> Result<GrowingFile, RunFolderError> {
+    fn growing(folder: &Path) -> Result<GrowingFile, RunFolderError> {
         let mut run = RunFiles::create(Some(folder), "", b"{}")?;
         run.add_growing(EPISODES, EPISODES_FRESH)
     }
 
     #[test]
     fn pieces_are_added_and_the_whole_replaced() {
-        let folder = folder("growing");
+        let folder = Folder::new("growing");
         let file = || fs::read_to_string(folder.join(EPISODES));
         let mut growing = growing(&folder).unwrap();
         growing.append(b"one\n").unwrap();
@@ -156,14 +147,13 @@ mod tests {
         assert!(!folder.join(EPISODES_FRESH).exists());
         growing.remove();
         assert!(file().is_err());
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_piece_for_which_there_is_no_room_leaves_nothing() {
-        let folder = folder("growing-full");
+        let folder = Folder::new("growing-full");
         let name = "a_piece_for_which_there_is_no_room_leaves_nothing";
-        let Some(disk) = Disk::mount(&folder, "size=64k", name) else { return };
+        let Some(_disk) = Disk::mount(&folder, "size=64k", name) else { return };
         let mut growing = growing(&folder.join("run")).unwrap();
         let file = || fs::read(folder.join("run").join(EPISODES)).unwrap();
         growing.append(&[1; 30_000]).unwrap();
@@ -173,8 +163,6 @@ mod tests {
         growing.append(b"4").unwrap();
         assert_eq!((file().len(), file().last()), (30_001, Some(&b'4')));
         assert!(!folder.join("run").join(EPISODES_FRESH).exists());
-        drop(disk);
-        fs::remove_dir(folder).unwrap();
     }
 
     #[test]
@@ -187,12 +175,11 @@ mod tests {
         full.file = open("/dev/null").file;
         full.append(b"2").unwrap_err();
         assert!(full.is_torn());
-        let folder = folder("growing-torn");
+        let folder = Folder::new("growing-torn");
         full.file = File::create(folder.join("file")).unwrap();
         full.file.write_all(b"1").unwrap();
         full.append(b"3").unwrap();
         assert_eq!(fs::read(folder.join("file")).unwrap(), b"3");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -205,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_has_the_name_already_is_neither_followed_nor_replaced() {
-        let folder = folder("growing-taken");
+        let folder = Folder::new("growing-taken");
         for name in [EPISODES, EPISODES_FRESH] {
             symlink("elsewhere", folder.join(name)).unwrap();
             assert!(growing(&folder).is_err(), "{name}");
@@ -215,6 +202,5 @@ mod tests {
         fs::write(folder.join(EPISODES), "of another run").unwrap();
         assert!(matches!(growing(&folder), Err(RunFolderError::HoldsRun(_))));
         assert_eq!(fs::read(folder.join(EPISODES)).unwrap(), b"of another run");
-        fs::remove_dir_all(folder).unwrap();
     }
 }

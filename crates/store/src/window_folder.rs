@@ -191,18 +191,9 @@ fn file_time(name: &OsStr) -> Option<(&str, u32)> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use wakescope_testing::Disk;
+    use wakescope_testing::{Disk, Folder};
 
     use super::*;
-
-    /// A folder of the test `name`, which has none yet.
-    fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("windows-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
 
     #[track_caller]
     fn assert_files(path: &Path, want: &[(&str, &str)]) {
@@ -218,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_hour_and_each_start_has_a_file() {
-        let path = scratch("hours");
+        let path = Folder::new("hours");
         let mut watch = WindowFolder::open(&path.join("a/b"), 1_000).unwrap();
         watch.append("2026-11-21T01:00:07Z", b"1\n").unwrap();
         watch.append("2026-11-21T01:59:59Z", b"2\n").unwrap();
@@ -233,12 +224,11 @@ mod tests {
         let names = ["2026-11-21T01-00-07", "2026-11-21T02-00-01", "2026-11-21T02-00-01-2"];
         let [first, second, third] = names.map(|name| format!("{name}.jsonl"));
         assert_files(&path.join("a/b"), &[(&first, "1\n2\n"), (&second, "3\n"), (&third, "4\n")]);
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn the_oldest_files_go_and_no_others() {
-        let path = scratch("keep");
+        let path = Folder::new("keep");
         fs::write(path.join("notes.jsonl"), "of the user").unwrap();
         symlink("notes.jsonl", path.join("2026-11-20T00-00-00.jsonl")).unwrap();
         let mut watch = WindowFolder::open(&path, 20).unwrap();
@@ -256,27 +246,24 @@ mod tests {
         let link = ("2026-11-20T00-00-00.jsonl", "of the user");
         assert_files(&path, &[link, ("2026-11-21T03-00-00.jsonl", "1234567\n")]);
         assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_window_for_which_there_is_no_room_leaves_nothing() {
-        let path = scratch("full");
+        let path = Folder::new("full");
         let name = "a_window_for_which_there_is_no_room_leaves_nothing";
-        let Some(disk) = Disk::mount(&path, "size=64k", name) else { return };
+        let Some(_disk) = Disk::mount(&path, "size=64k", name) else { return };
         let mut watch = WindowFolder::open(&path.join("w"), 1_000_000).unwrap();
         watch.append("2026-11-21T01:00:00Z", &[b'1'; 30_000]).unwrap();
         watch.append("2026-11-21T01:10:00Z", &[b'2'; 60_000]).unwrap_err();
         watch.append("2026-11-21T01:10:00Z", b"3\n").unwrap();
         let file = fs::read(path.join("w/2026-11-21T01-00-00.jsonl")).unwrap();
         assert_eq!((file.len(), &file[29_999..]), (30_002, &b"13\n"[..]));
-        drop((watch, disk));
-        fs::remove_dir(path).unwrap();
     }
 
     #[test]
     fn behind_a_window_that_could_not_be_written_or_removed_another_file_begins() {
-        let path = scratch("torn");
+        let path = Folder::new("torn");
         let mut watch = WindowFolder::open(&path, 1_000).unwrap();
         let started = "2026-11-21T01:00:00Z";
         // The one takes nothing; the other takes all, and cannot say when the disk has it.
@@ -290,12 +277,11 @@ mod tests {
         let names = ["", "-2", "-3"].map(|number| format!("2026-11-21T01-00-00{number}.jsonl"));
         let files: Vec<_> = names.iter().map(String::as_str).zip(["1\n", "1\n", "3\n"]).collect();
         assert_files(&path, &files);
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_folder_that_is_not_safe_or_holds_a_run_is_refused() {
-        let path = scratch("refused");
+        let path = Folder::new("refused");
         fs::write(path.join("run.json"), "{}").unwrap();
         assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::HoldsRun(_))));
         fs::remove_file(path.join("run.json")).unwrap();
@@ -304,7 +290,6 @@ mod tests {
         assert!(!path.join("elsewhere").exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::Folder(..))));
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

@@ -165,13 +165,15 @@ pub fn effective_user() -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::Folder;
+
     use super::*;
 
     #[test]
     fn kept_room_is_on_the_disk_and_can_be_given_back() {
         use std::os::unix::fs::MetadataExt;
-        let path = std::env::temp_dir().join(format!("wakescope-room-{}", std::process::id()));
-        std::fs::write(&path, "four").unwrap();
+        let folder = Folder::new("room");
+        let path = folder.write("file", "four");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         let found = || file.metadata().map(|m| (m.len(), m.blocks() * 512)).unwrap();
         let before = found();
@@ -188,18 +190,17 @@ mod tests {
                 wakescope_testing::skip(name, &why.to_string());
             }
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn a_lock_is_exclusive_and_ends_with_its_file() {
-        let path = std::env::temp_dir().join(format!("wakescope-lock-{}", std::process::id()));
+        let folder = Folder::new("lock");
+        let path = folder.join("file");
         let (a, b) = (File::create(&path).unwrap(), File::create(&path).unwrap());
         assert!(try_lock(&a).unwrap());
         assert!(!try_lock(&b).unwrap());
         drop(a);
         assert!(try_lock(&b).unwrap());
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -310,11 +310,9 @@ mod tests {
 
     use super::*;
 
-    /// A folder of the test's own, and its path.
-    fn place(test: &str) -> (Folder, PathBuf) {
-        let path = std::env::temp_dir().join(format!("folder-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
+    /// A folder of the test's own, and where it is.
+    fn place(test: &str) -> (Folder, wakescope_testing::Folder) {
+        let path = wakescope_testing::Folder::new(test);
         (Folder::open(&path).unwrap(), path)
     }
 
@@ -339,7 +337,6 @@ mod tests {
         }
         assert!(folder.subfolder(name("here")).is_err());
         assert!(!path.join("nowhere").exists());
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
@@ -353,7 +350,6 @@ mod tests {
         passed.pass(name("b")).unwrap().make(name("c"), 0o700).unwrap();
         assert!(path.join("a/b/c").is_dir());
         assert!(folder.pass(name("link")).is_err());
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
@@ -364,7 +360,6 @@ mod tests {
         folder.rename(name("old"), name("new"), Rename::New).unwrap();
         inner.create(name("file"), 0o600).unwrap();
         assert!(path.join("new/file").exists());
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
@@ -380,7 +375,6 @@ mod tests {
         folder.remove_folder(name("in")).unwrap();
         assert_eq!(folder.names().unwrap(), ["treasure"]);
         assert_eq!(folder.names().unwrap(), ["treasure"], "it can be read only once");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
@@ -395,16 +389,14 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "of b");
         folder.rename(name("a"), name("b"), Rename::Over).unwrap();
         assert_eq!(fs::read_to_string(path.join("b")).unwrap(), "of b");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_path_is_no_name() {
-        let (folder, path) = place("names");
+        let (folder, _path) = place("names");
         for wrong in ["", "a/b", "/", "a\0b"] {
             let refused = folder.create(name(wrong), 0o600).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{wrong:?}");
         }
-        fs::remove_dir_all(path).unwrap();
     }
 }

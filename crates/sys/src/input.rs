@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn only_regular_files_of_ordinary_file_systems_are_opened() {
-        let fifo = std::env::temp_dir().join(format!("wakescope-input-{}", std::process::id()));
+        let folder = wakescope_testing::Folder::new("input");
+        let fifo = folder.join("fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
         assert!(made.unwrap().success());
         let fifo = fifo.to_str().unwrap();
@@ -119,7 +120,6 @@ mod tests {
             }
         }
         assert!(open_input_or_pipe(Path::new(fifo)).is_err());
-        std::fs::remove_file(fifo).unwrap();
         assert!(open_input(&std::env::current_exe().unwrap()).is_ok());
         // A link of the kernel to an ordinary file leads there.
         assert!(open_input(Path::new("/proc/self/exe")).is_ok());

@@ -179,19 +179,20 @@ extern "C" fn put_zeros(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mu
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::Folder;
+
     use super::*;
 
     #[test]
     fn a_mapped_file_is_its_bytes() {
-        let path = std::env::temp_dir().join(format!("wakescope-mapped-{}", std::process::id()));
-        std::fs::write(&path, "wake\n").unwrap();
+        let folder = Folder::new("mapped");
+        let path = folder.write("file", "wake\n");
         let mapped = MappedFile::of(&File::open(&path).unwrap()).unwrap();
         assert_eq!(&*mapped, b"wake\n");
         assert!(!mapped.is_cut());
         std::fs::write(&path, "").unwrap();
         let empty = MappedFile::of(&File::open(&path).unwrap());
         assert_eq!(empty.err().unwrap().to_string(), "it is empty");
-        std::fs::remove_file(path).unwrap();
         let folder = MappedFile::of(&File::open("/").unwrap());
         assert_eq!(folder.err().unwrap().to_string(), "it is not a regular file");
     }
@@ -199,7 +200,8 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_short_ends_in_zeros_and_is_known() {
         const LENGTH: usize = 1_000_000;
-        let path = std::env::temp_dir().join(format!("wakescope-cut-{}", std::process::id()));
+        let folder = Folder::new("cut");
+        let path = folder.join("file");
         for kept in [0, 1, 300_000, LENGTH] {
             std::fs::write(&path, vec![b'x'; LENGTH]).unwrap();
             let file = File::options().read(true).write(true).open(&path).unwrap();
@@ -215,6 +217,5 @@ mod tests {
             assert!(zeros >= LENGTH - kept, "{zeros} of {kept}");
             drop(mapped);
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

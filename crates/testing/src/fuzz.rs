@@ -88,16 +88,21 @@ mod tests {
 
     #[track_caller]
     fn failure(
+        test: &str,
         read: impl Fn(&[u8]) + std::panic::UnwindSafe + std::panic::RefUnwindSafe,
     ) -> String {
         let seeds = [b"count: 17\nmax: 23\n".to_vec()];
-        let run = || fuzz("itself", &seeds, read);
-        *catch_unwind(AssertUnwindSafe(run)).unwrap_err().downcast::<String>().unwrap()
+        let run = || fuzz(test, &seeds, read);
+        let why = *catch_unwind(AssertUnwindSafe(run)).unwrap_err().downcast::<String>().unwrap();
+        let (_, file) = why.rsplit_once("the file: ").unwrap();
+        fs::remove_file(file.strip_suffix(" (stored)").unwrap()).unwrap();
+        why
     }
 
     #[test]
     fn a_reader_that_panics_fails() {
-        let why = failure(|bytes| assert!(!bytes.windows(7).any(|part| part == b"1000000")));
+        let why =
+            failure("panics", |bytes| assert!(!bytes.windows(7).any(|part| part == b"1000000")));
         assert!(why.contains("assertion failed") && why.contains("FUZZ_SEED=1"), "{why}");
     }
 
@@ -108,7 +113,7 @@ mod tests {
                 std::hint::black_box(Vec::<u8>::with_capacity(1 << 30));
             }
         };
-        let why = failure(hungry);
+        let why = failure("hungry", hungry);
         assert!(why.contains("took 1073741824 bytes"), "{why}");
     }
 }

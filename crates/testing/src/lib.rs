@@ -2,6 +2,7 @@
 
 mod blocks;
 mod damage;
+mod folder;
 mod fuzz;
 mod program;
 mod rerun;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use blocks::in_blocks;
+pub use folder::Folder;
 pub use fuzz::{fuzz, fuzz_fewer};
 pub use program::{copy_program, write_program};
 pub use rerun::{change, failing_with};

@@ -34,7 +34,7 @@ pub fn copy_program(from: &Path, to: &Path) {
 fn no_process_that_another_thread_starts_can_inherit_a_program_that_is_written() {
     use std::fs;
     use std::sync::atomic::{AtomicBool, Ordering};
-    let dir = std::env::temp_dir().join(format!("wakescope-test-program-{}", std::process::id()));
+    let dir = crate::Folder::new("program");
     let [ends, is_open] = [AtomicBool::new(false), AtomicBool::new(false)];
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -61,5 +61,4 @@ fn no_process_that_another_thread_starts_can_inherit_a_program_that_is_written()
         ends.store(true, Ordering::Relaxed);
     });
     assert!(!is_open.into_inner(), "a program was open for writing here");
-    fs::remove_dir_all(dir).unwrap();
 }

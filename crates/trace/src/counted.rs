@@ -111,16 +111,15 @@ pub(crate) fn distribution(words: &Words, at: usize) -> Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, File};
+    use std::fs::File;
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
     /// Words of a file, of which these are not 0.
     fn words(places: usize, set: &[(usize, u64)]) -> Words {
-        let name = format!("wakescope-counted-{}-{:?}", std::process::id(), set.as_ptr());
-        let path = std::env::temp_dir().join(name);
-        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        fs::remove_file(path).unwrap();
+        let folder = wakescope_testing::Folder::new("counted");
+        let path = folder.join("words");
+        let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         let count = places * COMPONENTS * FIGURES_WORDS;
         file.set_len((count * size_of::<u64>()) as u64).unwrap();
         for &(at, value) in set {

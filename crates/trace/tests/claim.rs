@@ -10,7 +10,7 @@ use aya::programs::{ProgramFd, RawTracePoint};
 use aya::{Ebpf, EbpfLoader};
 use wakescope_sys::bpf::run_once;
 use wakescope_sys::shared::Words;
-use wakescope_testing::skip;
+use wakescope_testing::{Folder, skip};
 
 /// Words in the program.
 const WORDS: usize = 1024;
@@ -21,16 +21,15 @@ const ROUNDS: u64 = 300;
 
 fn object() -> Vec<u8> {
     let crate_dir = env!("CARGO_MANIFEST_DIR");
-    let object = env::temp_dir().join(format!("wakescope-claim-{}.o", std::process::id()));
+    let folder = Folder::new("claim");
+    let object = folder.join("claim.o");
     let clang = env::var_os("CLANG").unwrap_or("clang".into());
     let mut compile = Command::new(clang);
     compile.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-I"]);
     compile.arg(format!("{crate_dir}/bpf")).arg("-c").arg(format!("{crate_dir}/tests/claim.bpf.c"));
     let compiled = compile.arg("-o").arg(&object).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let bytes = fs::read(&object).unwrap();
-    fs::remove_file(object).unwrap();
-    bytes
+    fs::read(object).unwrap()
 }
 
 fn program(programs: &mut Ebpf, name: &str) -> Result<ProgramFd, String> {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wakescope_sys::bpf::run_once;
 use wakescope_sys::shared::Words;
-use wakescope_testing::skip;
+use wakescope_testing::{Folder, skip};
 
 /// Events that there is room for before a wakeup, and how many of them are looked at.
 const BEFORE: usize = 12;
@@ -19,16 +19,15 @@ const LOOK_BACK: usize = 8;
 
 fn object(test: &str) -> Vec<u8> {
     let crate_dir = env!("CARGO_MANIFEST_DIR");
-    let object = env::temp_dir().join(format!("wakescope-{test}-{}.o", std::process::id()));
+    let folder = Folder::new(test);
+    let object = folder.join("steal.o");
     let clang = env::var_os("CLANG").unwrap_or("clang".into());
     let mut compile = Command::new(clang);
     compile.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wno-unused-function", "-I"]);
     compile.arg(format!("{crate_dir}/bpf")).arg("-c").arg(format!("{crate_dir}/tests/steal.bpf.c"));
     let compiled = compile.arg("-o").arg(&object).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let bytes = fs::read(&object).unwrap();
-    fs::remove_file(object).unwrap();
-    bytes
+    fs::read(object).unwrap()
 }
 
 struct Follower {

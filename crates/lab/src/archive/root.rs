@@ -231,7 +231,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn sources_bear_the_keys() {

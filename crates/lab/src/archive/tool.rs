@@ -185,8 +185,8 @@ pub(crate) fn text(limit: u64) -> impl FnOnce(File) -> String + Send {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
     use crate::watch::{Step, Unwatched};
+    use wakescope_testing::Folder;
 
     fn shell(script: &str) -> Tool {
         Tool::new("/bin/sh").args(["-c", script])

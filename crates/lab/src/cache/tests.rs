@@ -2,7 +2,7 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::testing::Folder;
+use wakescope_testing::Folder;
 
 #[test]
 fn the_folder_is_found() {

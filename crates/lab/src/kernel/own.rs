@@ -161,7 +161,8 @@ fn modules_in(dir: &Path, release: &str) -> Result<PathBuf, OwnError> {
 mod tests {
     use super::*;
     use crate::cache::Cache;
-    use crate::testing::{Folder, bzimage};
+    use crate::testing::bzimage;
+    use wakescope_testing::Folder;
 
     fn kernel(folder: &Folder, change: impl FnOnce(&mut Files)) -> Result<Kernel, OwnError> {
         let path = |name: &str| folder.path().join(name);

@@ -201,7 +201,7 @@ fn named(path: &Path) -> impl Fn(io::Error) -> io::Error + use<'_> {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn files_are_named_by_their_descriptors() {

@@ -208,7 +208,7 @@ fn link(target: &str, place: &Path) -> Result<(), CacheError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn of_the_packages_only_what_builds_is_kept() {

@@ -252,7 +252,7 @@ fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn only_the_series_that_was_tried_is_taken() {

@@ -2,8 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::testing::Folder;
-use wakescope_testing::write_program;
+use wakescope_testing::{Folder, write_program};
 
 /// A program that says it is QEMU.
 fn fake(folder: &Folder, name: &str, version: &str) -> PathBuf {

@@ -151,7 +151,7 @@ mod tests {
     use wakescope_decode::scope::{KERNEL_HEAD, Kernel, ScopeError, decode};
 
     use super::*;
-    use crate::testing::Folder;
+    use wakescope_testing::Folder;
 
     #[test]
     fn every_file_of_the_plugin_is_part_of_the_program() {

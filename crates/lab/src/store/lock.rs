@@ -73,12 +73,13 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
+    use wakescope_testing::Folder;
+
     use super::*;
 
     #[test]
     fn a_name_is_locked_once_and_no_file_stays() {
-        let folder = Scratch::for_test("name-lock");
+        let folder = Folder::new("name-lock");
         let first = NameLock::take(folder.path(), "a").unwrap().unwrap();
         assert!(NameLock::take(folder.path(), "a").unwrap().is_none());
         assert!(NameLock::take(folder.path(), "b").unwrap().is_some());
@@ -90,7 +91,7 @@ mod tests {
     /// Each removes the file that others are about to open.
     #[test]
     fn who_finds_a_lock_while_it_ends_takes_it_or_finds_it_busy() {
-        let folder = Scratch::for_test("name-lock-shared");
+        let folder = Folder::new("name-lock-shared");
         let take = || {
             let attempts = (0..5_000).map(|_| NameLock::take(folder.path(), "a").unwrap());
             attempts.flatten().count()
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_lock_on_a_removed_file_is_none() {
-        let folder = Scratch::for_test("name-lock-removed");
+        let folder = Folder::new("name-lock-removed");
         let path = folder.path().join("a.lock");
         let first = NameLock::take(folder.path(), "a").unwrap().unwrap();
         let slow = || File::options().write(true).open(&path).unwrap();

@@ -10,26 +10,17 @@ use super::lock::NameLock;
 pub struct Scratch {
     path: PathBuf,
     /// Dropped after the folder is gone.
-    _lock: Option<NameLock>,
+    _lock: NameLock,
 }
 
 impl Scratch {
-    pub(super) fn new(path: PathBuf, lock: Option<NameLock>) -> Self {
+    pub(super) fn new(path: PathBuf, lock: NameLock) -> Self {
         Self { path, _lock: lock }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    #[cfg(test)]
-    pub(crate) fn for_test(name: &str) -> Self {
-        let name = format!("wakescope-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self { path, _lock: None }
     }
 }
 

@@ -1,6 +1,8 @@
 use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
+use wakescope_testing::Folder;
+
 use super::cell::{ENDING, RECIPE};
 use super::removal::MARKER;
 use super::sums::{META, SUMS};
@@ -45,7 +47,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn what_is_committed_is_found_and_nothing_else_stays() {
-    let folder = Scratch::for_test("store-commit");
+    let folder = Folder::new("store-commit");
     let store = CellStore::open(folder.path()).unwrap();
     assert_eq!(store.lookup(&recipe(1).key()), Lookup::Absent);
     let cell = fill(&store, 1);
@@ -63,7 +65,7 @@ fn what_is_committed_is_found_and_nothing_else_stays() {
 
 #[test]
 fn what_is_not_committed_leaves_nothing() {
-    let folder = Scratch::for_test("store-drop");
+    let folder = Folder::new("store-drop");
     let store = CellStore::open(folder.path()).unwrap();
     let slot = slot(&store, &recipe(1));
     fs::write(slot.folder().join("run.json"), "half").unwrap();
@@ -79,7 +81,7 @@ fn what_is_not_committed_leaves_nothing() {
 
 #[test]
 fn a_cell_committed_before_the_lock_was_had_is_not_run_again() {
-    let folder = Scratch::for_test("store-late");
+    let folder = Folder::new("store-late");
     let store = CellStore::open(folder.path()).unwrap();
     let cell = fill(&store, 1);
     let lock = store.lock(cell.key.as_str()).unwrap().unwrap();
@@ -90,7 +92,7 @@ fn a_cell_committed_before_the_lock_was_had_is_not_run_again() {
 
 #[test]
 fn leftovers_of_the_dead_are_removed() {
-    let folder = Scratch::for_test("store-leftovers");
+    let folder = Folder::new("store-leftovers");
     let key = recipe(1).key();
     for name in [format!("{key}.new"), format!("{key}.old"), "scratch-1.new".into()] {
         fs::create_dir(folder.path().join(&name)).unwrap();
@@ -107,9 +109,9 @@ fn leftovers_of_the_dead_are_removed() {
 
 #[test]
 fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
-    let folder = Scratch::for_test("store-foreign");
+    let folder = Folder::new("store-foreign");
     let (one, two, three) = (recipe(1).key(), recipe(2).key(), recipe(3).key());
-    let elsewhere = Scratch::for_test("store-elsewhere");
+    let elsewhere = Folder::new("store-elsewhere");
     fs::write(elsewhere.path().join("treasure"), "x").unwrap();
     mark(elsewhere.path()).unwrap();
     let by_name = ["thesis.old", "thesis.new", "scratch-mine.new", "1.old"].map(String::from);
@@ -140,8 +142,8 @@ fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
 }
 
 #[track_caller]
-fn check_damage(name: &str, damage: fn(&Path), want: &str) -> Scratch {
-    let folder = Scratch::for_test(&format!("store-damage-{name}"));
+fn check_damage(name: &str, damage: fn(&Path), want: &str) -> Folder {
+    let folder = Folder::new(&format!("store-damage-{name}"));
     let store = CellStore::open(folder.path()).unwrap();
     let cell = fill(&store, 1);
     damage(&cell.folder);
@@ -192,7 +194,7 @@ fn damage_is_found_and_can_be_mended() {
 
 #[test]
 fn a_cell_under_another_name_is_not_taken_for_it() {
-    let folder = Scratch::for_test("store-renamed");
+    let folder = Folder::new("store-renamed");
     let store = CellStore::open(folder.path()).unwrap();
     let cell = fill(&store, 1);
     let other = recipe(2).key();
@@ -203,7 +205,7 @@ fn a_cell_under_another_name_is_not_taken_for_it() {
 
 #[test]
 fn a_cell_of_another_version_is_not_read_as_one_of_this() {
-    let folder = Scratch::for_test("store-version");
+    let folder = Folder::new("store-version");
     let store = CellStore::open(folder.path()).unwrap();
     let text = serde_json::to_string(&recipe(1)).unwrap();
     let other = text.replacen("wakescope.cell/1", "wakescope.cell/2", 1);
@@ -216,7 +218,7 @@ fn a_cell_of_another_version_is_not_read_as_one_of_this() {
 
 #[test]
 fn what_differs_between_repetitions_may_change_or_be_lost() {
-    let folder = Scratch::for_test("store-meta");
+    let folder = Folder::new("store-meta");
     let store = CellStore::open(folder.path()).unwrap();
     let cell = fill(&store, 1);
     fs::write(cell.folder.join(CONSOLE), "other").unwrap();
@@ -227,7 +229,7 @@ fn what_differs_between_repetitions_may_change_or_be_lost() {
 
 #[test]
 fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
-    let folder = Scratch::for_test("store-prune");
+    let folder = Folder::new("store-prune");
     let store = CellStore::open(folder.path()).unwrap();
     let cells: Vec<StoredCell> = (0..4).map(|seed| fill(&store, seed)).collect();
     // Used in the order 2, 0, 3; then 1, by a lookup.
@@ -255,7 +257,7 @@ fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
 
 #[test]
 fn scratch_folders_do_not_meet_and_are_no_cells() {
-    let folder = Scratch::for_test("store-scratch");
+    let folder = Folder::new("store-scratch");
     let store = CellStore::open(folder.path()).unwrap();
     let (a, b) = (store.scratch().unwrap(), store.scratch().unwrap());
     assert_ne!(a.path(), b.path());
@@ -268,7 +270,7 @@ fn scratch_folders_do_not_meet_and_are_no_cells() {
 
 #[test]
 fn errors_name_the_thing_and_the_cause() {
-    let folder = Scratch::for_test("store-errors");
+    let folder = Folder::new("store-errors");
     fs::write(folder.path().join("file"), "").unwrap();
     let error = CellStore::open(&folder.path().join("file/cells")).unwrap_err();
     let text = error.to_string();

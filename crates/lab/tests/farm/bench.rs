@@ -198,31 +198,9 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A folder for one test, removed when it ends.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new(test: &str) -> Self {
-        let name = format!("wakescope-farm-{test}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub(crate) fn store(&self) -> CellStore {
-        CellStore::open(&self.0.join("cells")).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// The store of what is run in this folder.
+pub(crate) fn store_in(folder: &Path) -> CellStore {
+    CellStore::open(&folder.join("cells")).unwrap()
 }
 
 #[track_caller]

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 
 use wakescope_lab::farm::{End, FarmError, Outcome};
 use wakescope_lab::store::{CellStore, FailureKind, LEAST_ROOM, StoreError};
-use wakescope_testing::Disk;
+use wakescope_testing::{Disk, Folder};
 
-use crate::bench::{Act, Fake, Folder, eventually, farm, job, jobs, names};
+use crate::bench::{Act, Fake, eventually, farm, job, jobs, names, store_in};
 
 /// Fails unless the second of three cells finds the disk full and `outcome` comes of it, the farm
 /// ends for that reason, the first is kept and the third not begun.
@@ -16,7 +16,7 @@ fn check(name: &str, act: Act, outcome: fn(&Outcome) -> bool) {
     let place = folder.path().join("cells");
     fs::create_dir(&place).unwrap();
     let Some(_disk) = Disk::mount(&place, "size=8m", name) else { return };
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let mut jobs = jobs(3);
     jobs[1].work = act;
     let harvest = farm(&jobs, 1, &store, &fake);
@@ -70,7 +70,7 @@ fn nothing_is_begun_on_a_full_disk() {
     let Some(_disk) = Disk::mount(&place, "size=8m", "nothing_is_begun_on_a_full_disk") else {
         return;
     };
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     farm(&jobs(1), 1, &store, &fake);
     let filler = vec![1; usize::try_from(8 * 1024 * 1024 - LEAST_ROOM).unwrap()];
     fs::write(place.join("filler"), filler).unwrap();

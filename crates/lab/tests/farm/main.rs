@@ -10,13 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wakescope_lab::farm::{Continue, End, Event, Outcome, Standing, run};
 use wakescope_lab::store::{CellStore, Ending, FailureKind};
+use wakescope_testing::Folder;
 
-use bench::{Act, Fake, Folder, cached, farm, job, jobs, names, results};
+use bench::{Act, Fake, cached, farm, job, jobs, names, results, store_in};
 
 #[test]
 fn what_was_run_is_not_run_again() {
     let folder = Folder::new("again");
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let jobs = jobs(5);
     let first = farm(&jobs, 2, &store, &fake);
     assert!(matches!(first.end, End::Complete), "{:?}", first.end);
@@ -36,7 +37,7 @@ fn the_number_of_workers_does_not_change_the_results() {
     for parallel in [0, 1, 2, 5, 100] {
         let folder = Folder::new(&format!("parallel-{parallel}"));
         let fake = Fake::new(folder.path());
-        let harvest = farm(&jobs, parallel, &folder.store(), &fake);
+        let harvest = farm(&jobs, parallel, &store_in(&folder), &fake);
         assert!(matches!(harvest.end, End::Complete));
         // The same cell twice in a list is run once.
         assert!(fake.runs().values().all(|&n| n == 1), "{parallel}: {:?}", fake.runs());
@@ -50,7 +51,7 @@ fn cells_run_side_by_side() {
     let folder = Folder::new("side");
     let fake = Fake::new(folder.path());
     let jobs: Vec<_> = (0..3).map(|seed| job(seed, Act::HangUntil("go"))).collect();
-    let harvest = run(&jobs, 3, &folder.store(), &fake, &mut |_, _| {
+    let harvest = run(&jobs, 3, &store_in(&folder), &fake, &mut |_, _| {
         // None would end if they ran one after the other.
         if fake.most_at_once() == 3 {
             std::fs::write(folder.path().join("go"), "").unwrap();
@@ -64,7 +65,7 @@ fn cells_run_side_by_side() {
 #[test]
 fn an_interrupted_farm_goes_on_where_it_ended() {
     let folder = Folder::new("resume");
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let mut jobs = jobs(8);
     (jobs[3].work, jobs[4].work) = (Act::HangUntil("never"), Act::HangAndMisjudge);
     let stopped = run(&jobs, 2, &store, &fake, &mut |_, standing: &Standing| match (
@@ -85,7 +86,7 @@ fn an_interrupted_farm_goes_on_where_it_ended() {
     let (there, new) = (Some(true), Some(false));
     assert_eq!(cached(&resumed.outcomes), [there, there, there, new, new, new, new, new]);
     let fresh = Folder::new("resume-fresh");
-    let whole = farm(&jobs, 1, &fresh.store(), &Fake::new(folder.path()));
+    let whole = farm(&jobs, 1, &store_in(&fresh), &Fake::new(folder.path()));
     assert_eq!(results(&resumed.outcomes), results(&whole.outcomes));
 }
 
@@ -104,7 +105,7 @@ fn failures_of_the_guest_are_kept_and_those_of_the_host_are_not() {
         (Lab, false),
     ] {
         let folder = Folder::new(&format!("failures-{kind:?}"));
-        let (store, fake) = (folder.store(), Fake::new(folder.path()));
+        let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
         for repetition in 0..2 {
             let harvest = farm(&[job(1, Act::Fail(kind))], 1, &store, &fake);
             assert!(matches!(harvest.end, End::Complete));
@@ -127,7 +128,7 @@ fn a_fault_of_the_runner_is_a_failed_cell_and_the_others_go_on() {
         (Act::Nest, "a bug in the lab: \"deep\" is not a plain file that a cell contains"),
     ] {
         let folder = Folder::new("fault");
-        let (store, fake) = (folder.store(), Fake::new(folder.path()));
+        let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
         let mut jobs = jobs(4);
         jobs[1].work = act;
         let harvest = farm(&jobs, 1, &store, &fake);
@@ -144,7 +145,7 @@ fn a_fault_of_the_runner_is_a_failed_cell_and_the_others_go_on() {
 #[test]
 fn a_damaged_cell_is_run_again_and_said_so() {
     let folder = Folder::new("damaged");
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let jobs = jobs(3);
     let first = farm(&jobs, 1, &store, &fake);
     let record = store.folder().join(jobs[1].recipe.key().as_str()).join("run.json");
@@ -164,7 +165,7 @@ fn a_damaged_cell_is_run_again_and_said_so() {
 #[test]
 fn the_watcher_sees_how_far_it_is() {
     let folder = Folder::new("watcher");
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     farm(&jobs(2), 1, &store, &fake);
     let mut jobs = jobs(4);
     jobs[3].work = Act::Fail(FailureKind::Oops);
@@ -201,7 +202,7 @@ fn the_watcher_sees_how_far_it_is() {
 #[test]
 fn a_panic_of_the_watcher_does_not_leave_guests_behind() {
     let folder = Folder::new("panic");
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let jobs = [job(1, Act::HangUntil("never")), job(2, Act::Measure)];
     let farm = || run(&jobs, 1, &store, &fake, &mut |_, _| panic!("no room on the screen"));
     assert!(catch_unwind(AssertUnwindSafe(farm)).is_err());
@@ -212,7 +213,7 @@ fn a_panic_of_the_watcher_does_not_leave_guests_behind() {
 #[test]
 fn nothing_to_do_is_done_at_once() {
     let folder = Folder::new("nothing");
-    let harvest = farm(&[], 2, &folder.store(), &Fake::new(folder.path()));
+    let harvest = farm(&[], 2, &store_in(&folder), &Fake::new(folder.path()));
     assert!(matches!(harvest.end, End::Complete));
     assert!(harvest.outcomes.is_empty());
 }
@@ -220,7 +221,7 @@ fn nothing_to_do_is_done_at_once() {
 #[test]
 fn meta_says_what_differs_between_repetitions() {
     let folder = Folder::new("meta");
-    let store = folder.store();
+    let store = store_in(&folder);
     let harvest = farm(&jobs(1), 1, &store, &Fake::new(folder.path()));
     let Outcome::Kept { cell, .. } = &harvest.outcomes[0] else { panic!("{harvest:?}") };
     assert_eq!(cell.ending, Ending::Measured);

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use wakescope_lab::farm::{Continue, End, Event, Standing, run};
 use wakescope_lab::store::CellStore;
+use wakescope_testing::Folder;
 
-use crate::bench::{Act, Fake, Folder, cached, eventually, farm, job, jobs, names, results};
+use crate::bench::{Act, Fake, cached, eventually, farm, job, jobs, names, results, store_in};
 
 /// Tells this program, started as a test's child, in which folder to be another lab.
 const CHILD: &str = "WAKESCOPE_LAB_CHILD";
@@ -68,7 +69,7 @@ fn two_processes_run_each_cell_once() {
     let half = half_a_cell(folder.path(), 0);
     eventually("the other lab runs the first cell", || half.exists());
 
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let mut order = Vec::new();
     let harvest = run(&shared_jobs(), 1, &store, &fake, &mut |event, standing: &Standing| {
         match event {
@@ -103,8 +104,8 @@ fn two_farms_of_a_process_run_each_cell_once() {
     let forwards = jobs(40);
     let backwards: Vec<_> = forwards.iter().rev().cloned().collect();
     let (one, other) = std::thread::scope(|scope| {
-        let one = scope.spawn(|| farm(&forwards, 2, &folder.store(), &fake));
-        let other = scope.spawn(|| farm(&backwards, 2, &folder.store(), &fake));
+        let one = scope.spawn(|| farm(&forwards, 2, &store_in(&folder), &fake));
+        let other = scope.spawn(|| farm(&backwards, 2, &store_in(&folder), &fake));
         (one.join().unwrap(), other.join().unwrap())
     });
     let times: BTreeMap<_, _> = fake.runs();
@@ -123,7 +124,7 @@ fn a_lab_killed_in_mid_cell_leaves_nothing_that_the_next_does_not_clean() {
     other.kill();
     assert!(half.exists(), "it was killed too late to leave anything");
 
-    let store = folder.store();
+    let store = store_in(&folder);
     assert_eq!(names(store.folder()), [""; 0]);
     let harvest = farm(&[job(0, Act::Measure)], 1, &store, &Fake::new(folder.path()));
     assert_eq!(cached(&harvest.outcomes), [Some(false)]);
@@ -135,7 +136,7 @@ fn a_lab_goes_on_with_the_cell_of_one_that_is_killed() {
     let mut other = OtherLab::start(folder.path());
     let half = half_a_cell(folder.path(), 0);
     eventually("the other lab runs the first cell", || half.exists());
-    let (store, fake) = (folder.store(), Fake::new(folder.path()));
+    let (store, fake) = (store_in(&folder), Fake::new(folder.path()));
     let harvest = run(&jobs(1), 1, &store, &fake, &mut |event, _| {
         if let Event::Waits { .. } = event {
             other.kill();

@@ -8,8 +8,9 @@ use wakescope_lab::farm::{Continue, End, Event, Job, Repeated, Runner, verify};
 use wakescope_lab::store::{
     CONSOLE, CellStore, Ending, Failed, FailureKind, Ingredients, Key, Label, Recipe, StoredCell,
 };
+use wakescope_testing::Folder;
 
-use crate::bench::{Folder, eventually, names};
+use crate::bench::{eventually, names, store_in};
 
 /// What a guest gives on this host, which may not be what it gave before.
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ fn failed(kind: FailureKind, reason: &str) -> Gives {
 #[track_caller]
 fn check(before: Gives, now: &Result<Gives, String>, want: &str) {
     let folder = Folder::new("verify");
-    let store = folder.store();
+    let store = store_in(&folder);
     let first = job(1, before);
     run(&store, std::slice::from_ref(&first));
     let prepare = |cell: &StoredCell| {
@@ -134,7 +135,7 @@ fn each_way_in_which_a_repetition_can_come_out() {
 #[test]
 fn damaged_and_unknown_cells_and_other_recipes_are_said() {
     let folder = Folder::new("verify-odd");
-    let store = folder.store();
+    let store = store_in(&folder);
     let jobs: Vec<_> = (0..3).map(|seed| job(seed, Gives::default())).collect();
     run(&store, &jobs);
     let mut keys: Vec<Key> = jobs.iter().map(|job| job.recipe.key()).collect();
@@ -169,7 +170,7 @@ fn damaged_and_unknown_cells_and_other_recipes_are_said() {
 #[test]
 fn a_key_that_is_given_more_than_once_is_run_once() {
     let folder = Folder::new("verify-more-than-once");
-    let store = folder.store();
+    let store = store_in(&folder);
     let jobs: Vec<_> = (0..2).map(|seed| job(seed, Gives::default())).collect();
     run(&store, &jobs);
     let [one, other] = [0, 1].map(|at: usize| jobs[at].recipe.key());
@@ -194,7 +195,7 @@ fn a_key_that_is_given_more_than_once_is_run_once() {
 #[test]
 fn a_verification_can_be_ended() {
     let folder = Folder::new("verify-end");
-    let store = folder.store();
+    let store = store_in(&folder);
     let jobs: Vec<_> = (0..3).map(|seed| job(seed, Gives::default())).collect();
     run(&store, &jobs);
     let keys = store.keys().unwrap();

@@ -1,26 +1,19 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use wakescope_core::preemption::Model;
+use wakescope_testing::Folder;
 
 use super::*;
 
 /// A made-up machine in a folder, which goes with it.
-struct Machine(PathBuf);
+struct Machine(Folder);
 
 impl Machine {
     /// Each file with its content; `/` at the end makes a folder.
     fn of(files: &[(&str, &str)]) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "wakescope-host-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let machine = Self(std::env::temp_dir().join(name));
-        fs::create_dir_all(&machine.0).unwrap();
+        let machine = Self(Folder::new("host"));
         for (path, text) in files {
             machine.write(path, text.as_bytes());
         }
@@ -28,27 +21,20 @@ impl Machine {
     }
 
     fn write(&self, path: &str, bytes: &[u8]) {
-        let at = self.0.join(path.trim_start_matches('/'));
+        let at = path.trim_start_matches('/');
         if path.ends_with('/') {
-            fs::create_dir_all(at).unwrap();
+            fs::create_dir_all(self.0.join(at)).unwrap();
         } else {
-            fs::create_dir_all(at.parent().unwrap()).unwrap();
-            fs::write(at, bytes).unwrap();
+            self.0.write(at, bytes);
         }
     }
 
     fn read(&self) -> Host {
-        read_from(&Files::under(&self.0), &[1])
+        read_from(&Files::under(self.0.path()), &[1])
     }
 
     fn examine(&self) -> (Host, Vec<Instrument>) {
-        examine(&Files::under(&self.0), &[1])
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        examine(&Files::under(self.0.path()), &[1])
     }
 }
 

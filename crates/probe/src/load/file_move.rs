@@ -120,9 +120,7 @@ mod tests {
 
     #[test]
     fn copies_are_whole_and_counted() {
-        let dir = std::env::temp_dir().join(format!("file-move-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
+        let dir = wakescope_testing::Folder::new("file-move");
         let desk = test_desk();
         let mut buffer = vec![0; BUFFER];
         let mut random = Random::new(1);
@@ -136,6 +134,5 @@ mod tests {
             assert!(fs::read(&target).unwrap() == fs::read(source).unwrap(), "not a copy");
         }
         assert_eq!(desk.work(), 9 * SMALLEST_PART);
-        fs::remove_dir_all(dir).unwrap();
     }
 }

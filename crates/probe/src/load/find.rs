@@ -128,8 +128,7 @@ mod tests {
 
     #[test]
     fn the_tree_has_its_size_and_a_walk_sees_all_of_it() {
-        let base = std::env::temp_dir().join(format!("find-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&base);
+        let base = wakescope_testing::Folder::new("find");
         let mut trees = Vec::new();
         for (name, entries, seed) in [("a", 3_000, 1), ("b", 3_000, 1), ("c", 300, 2)] {
             let root = base.join(name);
@@ -145,7 +144,6 @@ mod tests {
         }
         assert_eq!(trees[0], trees[1], "the same seed makes another tree");
         assert!(trees[0].iter().any(|p| p.components().count() > 3), "not nested");
-        fs::remove_dir_all(base).unwrap();
     }
 
     #[test]

@@ -304,9 +304,7 @@ mod tests {
 
     #[test]
     fn a_program_is_asked_to_end_and_may_clean_up() {
-        let dir = std::env::temp_dir().join(format!("foreign-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
+        let dir = wakescope_testing::Folder::new("foreign");
         let mark = dir.join("cleaned");
         let script = format!("trap 'echo > {}; exit' TERM; echo up; read x", mark.display());
         let mut child = std::process::Command::new("/bin/sh")
@@ -320,7 +318,6 @@ mod tests {
         terminate_child(i32::try_from(child.id()).unwrap()).unwrap();
         child.wait().unwrap();
         assert!(mark.exists());
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

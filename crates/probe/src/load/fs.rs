@@ -122,9 +122,7 @@ mod tests {
 
     #[test]
     fn files_have_holes_and_take_up_no_more_than_they_may() {
-        let dir = std::env::temp_dir().join(format!("fs-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
+        let dir = wakescope_testing::Folder::new("fs");
         const MOST_BLOCKS: u64 = 20;
         let mut file = Sparse { path: dir.join("file"), ..Sparse::new(0, MOST_BLOCKS) };
         let (mut random, desk) = (Random::new(1), test_desk());
@@ -139,6 +137,5 @@ mod tests {
         }
         assert!(longest > LONGEST / 2 && longest <= LONGEST, "{longest}");
         assert!(desk.work() >= 300 * 9);
-        fs::remove_dir_all(dir).unwrap();
     }
 }

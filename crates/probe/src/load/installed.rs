@@ -78,12 +78,8 @@ mod tests {
 
     #[test]
     fn only_programs_that_nobody_else_can_change_are_found() {
-        let dir = env::temp_dir().join(format!("installed-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        let dir = {
-            fs::create_dir(&dir).unwrap();
-            fs::canonicalize(dir).unwrap()
-        };
+        let folder = wakescope_testing::Folder::new("installed");
+        let dir = fs::canonicalize(&folder).unwrap();
         let make = |folder: &str, mode: u32, folder_mode: u32| {
             let folder = dir.join(folder);
             fs::create_dir_all(&folder).unwrap();
@@ -117,6 +113,5 @@ mod tests {
         }
         // Wherever the user is.
         assert_eq!(find_in(&OsString::from(":.:good"), "sh", effective_user()), Found::Nothing);
-        fs::remove_dir_all(dir).unwrap();
     }
 }

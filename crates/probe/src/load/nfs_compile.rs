@@ -162,20 +162,10 @@ mod tests {
 
     #[test]
     fn a_compiler_that_fails_is_quoted() {
-        let root = std::env::temp_dir().join(format!("nfs-compile-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        fs::create_dir(&root).unwrap();
+        let root = wakescope_testing::Folder::new("nfs-compile");
         let write = |script: &str| {
-            use std::os::unix::fs::PermissionsExt;
             let path = root.join("cc");
-            let _ = fs::remove_file(&path);
-            // Written by another process: a file that is open here is busy in a child of another test.
-            let made = std::process::Command::new("/bin/sh")
-                .args(["-c", "printf '%s' \"$1\" >\"$0\""])
-                .args([path.as_os_str(), script.as_ref()])
-                .status();
-            assert!(made.unwrap().success());
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            wakescope_testing::write_program(&path, script.as_bytes());
             path
         };
         for (script, want) in [
@@ -194,7 +184,6 @@ mod tests {
                 Err(want) => assert!(got.clone().unwrap_err().ends_with(want), "{got:?} {want}"),
             }
         }
-        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -95,16 +95,14 @@ mod tests {
 
     #[test]
     fn a_log_that_drops_lines_is_refused() {
-        let dir = std::env::temp_dir().join(format!("printk-{}", std::process::id()));
+        let dir = wakescope_testing::Folder::new("printk");
         let setting = dir.join("setting");
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
         for (text, works) in [("on\n", true), ("ratelimit\n", false), ("off\n", false), ("", false)]
         {
             fs::write(&setting, text).unwrap();
             assert_eq!(expect_permission(&setting, &test_desk()).is_ok(), works, "{text}");
         }
-        fs::remove_dir_all(&dir).unwrap();
+        fs::remove_file(&setting).unwrap();
         assert!(expect_permission(&setting, &test_desk()).is_err());
     }
 }

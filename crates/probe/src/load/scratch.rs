@@ -210,15 +210,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use super::*;
+    use wakescope_testing::Folder;
 
-    /// An empty directory of the test's own.
-    fn place(test: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("scratch-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).unwrap();
-        dir
-    }
+    use super::*;
 
     /// A name as this file gives them.
     fn own_name(number: u64) -> String {
@@ -240,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_directory_in_use_is_left_alone_and_goes_with_its_user() {
-        let dir = place("in-use");
+        let dir = Folder::new("in-use");
         let scratch = Scratch::create(&dir).unwrap();
         let path = scratch.path().to_owned();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -251,12 +245,12 @@ mod tests {
         assert!(path.join("files/file").exists());
         drop(scratch);
         assert!(!path.exists());
-        fs::remove_dir(dir).unwrap();
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     }
 
     #[test]
     fn leftovers_go_and_nothing_else() {
-        let dir = place("leftovers");
+        let dir = Folder::new("leftovers");
         leftover(&dir, &own_name(1));
         leftover(&dir, &own_name(2));
         fs::create_dir(dir.join(own_name(3))).unwrap();
@@ -290,12 +284,11 @@ mod tests {
         ] {
             assert!(fs::symlink_metadata(&kept).is_ok(), "{} is gone", kept.display());
         }
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
     fn a_link_inside_a_leftover_is_not_followed() {
-        let dir = place("inside");
+        let dir = Folder::new("inside");
         let target = dir.join("somebody's");
         fs::create_dir(&target).unwrap();
         fs::write(target.join("treasure"), "x").unwrap();
@@ -305,12 +298,11 @@ mod tests {
         symlink(&target, &files).unwrap();
         assert_eq!(clean_up_leftovers(&dir), 1);
         assert!(target.join("treasure").exists());
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
     fn what_takes_a_directorys_name_is_not_touched() {
-        let dir = place("taken");
+        let dir = Folder::new("taken");
         let scratch = Scratch::create(&dir).unwrap();
         let (path, away) = (scratch.path().to_owned(), dir.join("away"));
         fs::write(path.join("files/file"), "x").unwrap();
@@ -321,7 +313,6 @@ mod tests {
         drop(scratch);
         assert!(path.join("files/treasure").exists());
         assert_eq!(fs::read_dir(away).unwrap().count(), 0, "its own files are left");
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -66,14 +66,13 @@ mod tests {
 
     #[test]
     fn each_wait_counts_and_the_file_has_its_size() {
-        let path = std::env::temp_dir().join(format!("sync-{}", std::process::id()));
-        let file = File::create(&path).unwrap();
+        let folder = wakescope_testing::Folder::new("sync");
+        let file = File::create(folder.join("file")).unwrap();
         let (mut random, desk) = (Random::new(1), test_desk());
         for round in 1..=2 {
             grow_and_sync(&file, &mut random, &desk).unwrap();
             assert_eq!(desk.work(), round * 2 * BLOCKS);
             assert_eq!(file.metadata().unwrap().len(), BLOCKS * BLOCK as u64);
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -74,12 +74,11 @@ mod tests {
 
     #[test]
     fn each_change_of_the_length_counts() {
-        let path = std::env::temp_dir().join(format!("truncate-{}", std::process::id()));
-        let file = File::create(&path).unwrap();
+        let folder = wakescope_testing::Folder::new("truncate");
+        let file = File::create(folder.join("file")).unwrap();
         let desk = test_desk();
         // 4,096, 2,048, …, 1 and 0.
         grow_and_cut(&file, &[1; 4096], 2, &desk).unwrap();
         assert_eq!((desk.work(), file.metadata().unwrap().len()), (14 + 2, 0));
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,29 +1,15 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+use wakescope_testing::Folder;
+
 use super::*;
 
-/// A folder of one test, removed when it ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("own-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("cache/kernels")).unwrap();
-        fs::write(path.join("cache/kernels/image"), "image").unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A folder of one test, with a cache in it.
+fn with_cache(test: &str) -> Folder {
+    let scratch = Folder::new(test);
+    scratch.write("cache/kernels/image", "image");
+    scratch
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -86,13 +72,13 @@ fn above_a_cache_others_may_share_folders_with_a_sticky_bit_only() {
 }
 
 /// The path that is refused, below the scratch folder, and why; empty if none is.
-fn refused_in(scratch: &Scratch) -> String {
-    let cache = scratch.path("cache");
+fn refused_in(scratch: &Path) -> String {
+    let cache = scratch.join("cache");
     let opened = open_own_folder(&cache).map(drop);
     match opened.and_then(|()| check_own(&cache, &|name| name == "unused")) {
         Ok(()) => String::new(),
         Err(OwnError::Refused { path, why }) => {
-            let below = path.strip_prefix(&scratch.0).unwrap_or(&path);
+            let below = path.strip_prefix(scratch).unwrap_or(&path);
             format!("{}: {why}", below.display())
         }
         Err(e) => panic!("{e}"),
@@ -164,8 +150,8 @@ fn folders_and_files_of_every_mode_and_kind() {
         ),
     ];
     for (name, change, want) in cases {
-        let scratch = Scratch::new("modes");
-        change(&scratch.0);
+        let scratch = with_cache("modes");
+        change(&scratch);
         let got = refused_in(&scratch);
         assert_eq!(got.is_empty(), want.is_empty(), "{name}: {got}");
         assert!(got.starts_with(want), "{name}: {got}");
@@ -181,15 +167,15 @@ fn what_belongs_to_another_user_is_refused_wherever_it_is() {
         );
     }
     for name in ["", "cache", "cache/kernels", "cache/kernels/image"] {
-        let scratch = Scratch::new("owners");
-        chown(scratch.path(name), Some(1001), Some(1001)).unwrap();
+        let scratch = with_cache("owners");
+        chown(scratch.join(name), Some(1001), Some(1001)).unwrap();
         let got = refused_in(&scratch);
         assert!(got.contains("belongs to user 1001"), "{name}: {got}");
         assert!(got.starts_with(name), "{name}: {got}");
-        assert_eq!(make_own_folder(&scratch.path("cache/new")).is_ok(), name.contains('/'));
+        assert_eq!(make_own_folder(&scratch.join("cache/new")).is_ok(), name.contains('/'));
     }
-    let scratch = Scratch::new("owners");
-    let link = scratch.path("cache/qemu");
+    let scratch = with_cache("owners");
+    let link = scratch.join("cache/qemu");
     symlink("kernels", &link).unwrap();
     std::os::unix::fs::lchown(&link, Some(1001), None).unwrap();
     let got = refused_in(&scratch);
@@ -198,8 +184,8 @@ fn what_belongs_to_another_user_is_refused_wherever_it_is() {
 
 #[test]
 fn folders_are_made_for_their_owner_to_write_only() {
-    let scratch = Scratch::new("made");
-    let deep = scratch.path("cache/a/b");
+    let scratch = with_cache("made");
+    let deep = scratch.join("cache/a/b");
     assert!(open_own_folder(&deep).unwrap().is_none());
     make_own_folder(&deep).unwrap();
     make_own_folder(&deep).unwrap();
@@ -209,7 +195,7 @@ fn folders_are_made_for_their_owner_to_write_only() {
         ("cache/kernels/image", "it is a file, not a folder"),
         ("cache/kernels/image/below", "it is a file, not a folder"),
     ] {
-        let got = make_own_folder(&scratch.path(path)).unwrap_err().to_string();
+        let got = make_own_folder(&scratch.join(path)).unwrap_err().to_string();
         assert!(got.contains(why), "{path}: {got}");
     }
     assert!(make_own_folder(Path::new("relative")).is_err());
@@ -217,9 +203,9 @@ fn folders_are_made_for_their_owner_to_write_only() {
 
 #[test]
 fn several_that_make_one_folder_at_once_all_get_it() {
-    let scratch = Scratch::new("at-once");
+    let scratch = with_cache("at-once");
     for round in 0..50 {
-        let deep = scratch.path(&format!("cache/{round}/a/b/c"));
+        let deep = scratch.join(format!("cache/{round}/a/b/c"));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| make_own_folder(&deep).unwrap());

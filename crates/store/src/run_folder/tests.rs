@@ -2,7 +2,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::sync::Barrier;
 
 use wakescope_sys::file::effective_user;
-use wakescope_testing::Disk;
+use wakescope_testing::{Disk, Folder};
 
 use super::*;
 
@@ -12,29 +12,6 @@ const SOMEBODY: u32 = 65_533;
 /// A record, as far as this module knows any.
 fn record_of(text: &str) -> Vec<u8> {
     format!("{{\"schema\": {MARKER}2\", \"id\": \"{text}\"}}").into_bytes()
-}
-
-/// A folder for one test, removed when it ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("run-folder-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn read(folder: &Path) -> String {
@@ -47,17 +24,17 @@ fn create(path: &Path) -> Result<RunFiles, RunFolderError> {
 
 #[test]
 fn a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length() {
-    let scratch = Scratch::new("room");
+    let scratch = Folder::new("room");
     let name = "a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length";
-    let Some(_disk) = Disk::mount(&scratch.0, "size=16m", name) else { return };
-    let folder = scratch.path("run");
+    let Some(_disk) = Disk::mount(&scratch, "size=16m", name) else { return };
+    let folder = scratch.join("run");
     let mut files = create(&folder).unwrap();
     let mut length = 256 << 10;
     for _ in 0..3 {
         files.write(&vec![b'1'; length]).unwrap();
         length *= 2;
     }
-    let mut filler = File::create(scratch.path("filler")).unwrap();
+    let mut filler = File::create(scratch.join("filler")).unwrap();
     while filler.write_all(&[1; 4096]).is_ok() {}
     // In turn into the one file and the other.
     files.write(&vec![b'2'; length]).unwrap();
@@ -75,36 +52,36 @@ fn a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length() {
 #[test]
 fn each_version_replaces_the_last_whole() {
     for exchanges in [true, false] {
-        let scratch = Scratch::new("versions");
-        let mut files = create(&scratch.0).unwrap();
+        let scratch = Folder::new("versions");
+        let mut files = create(&scratch).unwrap();
         files.exchanges = exchanges;
         for version in ["a longer second", "3rd", "the fourth one"] {
             files.write(version.as_bytes()).unwrap();
-            assert_eq!(read(&scratch.0), version);
+            assert_eq!(read(&scratch), version);
         }
         files.finish(b"end").unwrap();
-        assert_eq!(read(&scratch.0), "end");
-        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1, "only the record is left");
+        assert_eq!(read(&scratch), "end");
+        assert_eq!(fs::read_dir(&scratch).unwrap().count(), 1, "only the record is left");
     }
 }
 
 #[test]
 fn a_run_is_not_overwritten() {
-    let scratch = Scratch::new("overwrite");
-    let first = create(&scratch.0).unwrap();
+    let scratch = Folder::new("overwrite");
+    let first = create(&scratch).unwrap();
     let taken = |path: &Path| matches!(create(path), Err(RunFolderError::HoldsRun(_)));
-    assert!(taken(&scratch.0), "a run is written there");
+    assert!(taken(&scratch), "a run is written there");
     first.finish(b"end").unwrap();
-    assert!(taken(&scratch.0));
-    assert_eq!(read(&scratch.0), "end");
+    assert!(taken(&scratch));
+    assert_eq!(read(&scratch), "end");
 }
 
 #[test]
 fn of_many_that_are_told_a_new_folder_one_gets_it() {
     const RUNS: usize = 8;
     for round in 0..50 {
-        let scratch = Scratch::new(&format!("race-{round}"));
-        let folder = scratch.path("a/b");
+        let scratch = Folder::new(&format!("race-{round}"));
+        let folder = scratch.join("a/b");
         let barrier = Barrier::new(RUNS);
         let run = |number: usize| {
             let own = format!("run {number}");
@@ -125,12 +102,12 @@ fn of_many_that_are_told_a_new_folder_one_gets_it() {
 
 #[test]
 fn a_run_that_does_not_begin_leaves_nothing_that_it_made() {
-    let scratch = Scratch::new("discard");
+    let scratch = Folder::new("discard");
     for out in ["", "a", "a/b/c", "a/../b"] {
-        let mut files = create(&scratch.path(out)).unwrap();
+        let mut files = create(&scratch.join(out)).unwrap();
         files.add(SAMPLES).unwrap();
         files.discard();
-        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0, "{out}");
+        assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "{out}");
     }
 }
 
@@ -157,16 +134,16 @@ const KINDS: [(&str, Put); 6] = [
 fn whatever_has_the_name_of_a_file_stays_as_it_is() {
     for name in [RECORD, NEXT, FRESH, SAMPLES] {
         for (kind, put) in KINDS {
-            let scratch = Scratch::new("names");
-            fs::write(scratch.path("treasure"), "treasure").unwrap();
-            let folder = scratch.path("run");
+            let scratch = Folder::new("names");
+            fs::write(scratch.join("treasure"), "treasure").unwrap();
+            let folder = scratch.join("run");
             fs::create_dir(&folder).unwrap();
             put(&folder.join(name));
             let refused = create(&folder).unwrap_err();
             let what = format!("{name} as {kind}: {refused:?}");
             assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "{what}");
-            assert_eq!(fs::read_to_string(scratch.path("treasure")).unwrap(), "treasure", "{what}");
-            assert!(!scratch.path("nowhere").exists(), "{what}");
+            assert_eq!(fs::read_to_string(scratch.join("treasure")).unwrap(), "treasure", "{what}");
+            assert!(!scratch.join("nowhere").exists(), "{what}");
             match refused {
                 RunFolderError::HoldsRun(_) => assert!([RECORD, SAMPLES].contains(&name), "{what}"),
                 RunFolderError::InUse(_) => assert_eq!(name, NEXT, "{what}"),
@@ -183,8 +160,8 @@ fn whatever_has_the_name_of_a_file_stays_as_it_is() {
 #[test]
 fn a_folder_in_which_others_can_exchange_files_is_refused() {
     for (mode, is_safe) in [(0o755, true), (0o1777, true), (0o777, false), (0o757, false)] {
-        let scratch = Scratch::new("modes");
-        let folder = scratch.path("run");
+        let scratch = Folder::new("modes");
+        let folder = scratch.join("run");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
         match create(&folder) {
@@ -201,8 +178,8 @@ fn a_folder_in_which_others_can_exchange_files_is_refused() {
 
 #[test]
 fn a_folder_or_link_of_another_user_is_refused() {
-    let scratch = Scratch::new("owners");
-    let (own, link) = (scratch.path("own"), scratch.path("link"));
+    let scratch = Folder::new("owners");
+    let (own, link) = (scratch.join("own"), scratch.join("link"));
     fs::create_dir(&own).unwrap();
     symlink("own", &link).unwrap();
     create(&link).unwrap().discard();
@@ -224,11 +201,11 @@ fn a_folder_or_link_of_another_user_is_refused() {
 
 #[test]
 fn spare_files_of_the_dead_are_removed_and_of_the_living_kept() {
-    let scratch = Scratch::new("spare");
-    let runs = Folder::open(&scratch.0).unwrap();
+    let scratch = Folder::new("spare");
+    let runs = wakescope_sys::folder::Folder::open(&scratch).unwrap();
     let record = record_of("a");
-    let alive = RunFiles::create(Some(&scratch.path("alive")), "", &record).unwrap();
-    let dead = scratch.path("dead");
+    let alive = RunFiles::create(Some(&scratch.join("alive")), "", &record).unwrap();
+    let dead = scratch.join("dead");
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join(NEXT), "half").unwrap();
     clean_up(&runs);
@@ -241,10 +218,10 @@ fn spare_files_of_the_dead_are_removed_and_of_the_living_kept() {
 
 #[test]
 fn what_only_looks_like_a_dead_run_is_kept() {
-    let scratch = Scratch::new("looks");
+    let scratch = Folder::new("looks");
     let record = record_of("a");
     let put = |folder: &str, record: &[u8]| {
-        let folder = scratch.path(folder);
+        let folder = scratch.join(folder);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(RECORD), record).unwrap();
         fs::write(folder.join(NEXT), "treasure").unwrap();
@@ -252,13 +229,13 @@ fn what_only_looks_like_a_dead_run_is_kept() {
     };
     let no_marker = put("runs/no-marker", b"{\"schema\": \"other/1\"}");
     let elsewhere = put("elsewhere", &record);
-    symlink("../elsewhere", scratch.path("runs/link")).unwrap();
+    symlink("../elsewhere", scratch.join("runs/link")).unwrap();
     let open = put("runs/open", &record);
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let linked = put("runs/linked", &record);
     fs::remove_file(linked.join(NEXT)).unwrap();
     symlink("../../elsewhere/run.json.next", linked.join(NEXT)).unwrap();
-    clean_up(&Folder::open(&scratch.path("runs")).unwrap());
+    clean_up(&wakescope_sys::folder::Folder::open(&scratch.join("runs")).unwrap());
     for kept in [no_marker, elsewhere, open, linked] {
         assert!(fs::symlink_metadata(kept.join(NEXT)).is_ok(), "{}", kept.display());
     }

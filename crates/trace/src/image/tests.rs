@@ -1,14 +1,13 @@
 //! Against a small image that a compiler makes, with known sources.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use proptest::prelude::*;
 
 use object::ObjectSegment;
 use wakescope_core::explain::{Frame, SourceLine};
-use wakescope_testing::fuzz_fewer;
+use wakescope_testing::{Folder, fuzz_fewer};
 
 use super::*;
 
@@ -56,35 +55,23 @@ int removed(int x)
 
 const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A folder that goes when it is not needed any more.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The image as `options` make it, for `test`.
 fn built(test: &str, options: &[&str]) -> Vec<u8> {
-    let name = format!("wakescope-image-{}-{test}", std::process::id());
-    let dir = Folder(std::env::temp_dir().join(name));
-    fs::create_dir_all(dir.0.join("init")).unwrap();
-    fs::create_dir_all(dir.0.join("mm")).unwrap();
-    fs::write(dir.0.join("init/main.c"), MAIN).unwrap();
-    fs::write(dir.0.join("mm/shmem.c"), SHMEM).unwrap();
+    let dir = Folder::new(test);
+    dir.write("init/main.c", MAIN);
+    dir.write("mm/shmem.c", SHMEM);
     let ended = Command::new("cc")
         .args(["-O1", "-fno-omit-frame-pointer", "-ffreestanding", "-nostdlib", "-static"])
         .args(["-Wl,-e,start_kernel", &format!("-Wl,--build-id=0x{BUILD_ID}")])
         .args(options)
         .args(["-o", "vmlinux"])
         // As absolute paths, for a kernel's are such too.
-        .args([dir.0.join("init/main.c"), dir.0.join("mm/../mm/shmem.c")])
-        .current_dir(&dir.0)
+        .args([dir.join("init/main.c"), dir.join("mm/../mm/shmem.c")])
+        .current_dir(&dir)
         .output()
         .expect("cc, which links this test, too");
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    fs::read(dir.0.join("vmlinux")).unwrap()
+    fs::read(dir.join("vmlinux")).unwrap()
 }
 
 /// The frames of the kernel itself at these places, `function+0x10`; of an empty one nothing is known.
@@ -281,7 +268,8 @@ fn damage(whole: &[u8], packed: &[u8], use_it: impl Fn(&[u8])) {
 #[test]
 fn an_image_that_is_cut_short_while_it_is_read_is_told_as_such() {
     let whole = built("cut", &["-g"]);
-    let path = std::env::temp_dir().join(format!("wakescope-cut-image-{}", std::process::id()));
+    let folder = Folder::new("cut-image");
+    let path = folder.join("image");
     let stack = stack_of(["twice+0x4"]);
     for (when, kept) in [("parsed", 100), ("asked", 100), ("never", whole.len() as u64)] {
         fs::write(&path, &whole).unwrap();
@@ -300,5 +288,4 @@ fn an_image_that_is_cut_short_while_it_is_read_is_told_as_such() {
         let found = image.lines(&[&stack], None, None);
         assert_eq!(matches!(found, Err(NoImage::Cut)), when == "asked", "{when}");
     }
-    fs::remove_file(path).unwrap();
 }

@@ -1,3 +1,5 @@
+use wakescope_testing::Folder;
+
 use super::*;
 
 const MOUNTS: &str = "\
@@ -10,17 +12,15 @@ garbage
  - 
 ";
 
-/// A folder with files, which is removed in the end.
-struct Tree(PathBuf);
+/// A folder with files of a kernel.
+struct Tree(Folder);
 
 impl Tree {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let root = std::env::temp_dir().join(format!("wakescope-{name}-{}", std::process::id()));
+        let root = Folder::new(name);
         let mounts = MOUNTS.replace("{root}", root.to_str().unwrap());
         for (path, text) in files.iter().copied().chain([("proc/self/mountinfo", &*mounts)]) {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            root.write(path, text);
         }
         Self(root)
     }
@@ -28,12 +28,6 @@ impl Tree {
     fn quota(&self, threads: &[u32]) -> Option<(String, u64, u64)> {
         let found = of_threads(&self.0.join("proc"), threads.iter().copied());
         found.map(|quota| (quota.cgroup, quota.quota_ns, quota.period_ns))
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -314,15 +314,14 @@ fn layouts_are_those_of_the_programs() {
     }
     values().into_iter().for_each(|(c, rust)| same(c, rust));
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
-    let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));
-    std::fs::write(&file, &source).unwrap();
+    let folder = wakescope_testing::Folder::new("layouts");
+    let file = folder.write("layouts.c", &source);
     let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
     let ended = Command::new(clang)
         .args(["-target", "bpf", "-fsyntax-only", "-I", dir])
         .arg(&file)
-        .output();
-    std::fs::remove_file(&file).unwrap();
-    let ended = ended.unwrap();
+        .output()
+        .unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 

@@ -129,8 +129,7 @@ proptest! {
 /// it is, and what a switch that they are not shown hides from them, the kernel's own count tells.
 #[test]
 fn programs_count_waits_as_they_are() {
-    let dir = std::env::temp_dir().join(format!("wakescope-books-{}", std::process::id()));
-    fs::create_dir(&dir).unwrap();
+    let dir = wakescope_testing::Folder::new("books");
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let of_programs = ["bpf/waits.h", "bpf/quota.h", "bpf/shared.h"];
     for file in of_programs.into_iter().chain(["src/waits/host/bpf.h", "src/waits/host/books.c"]) {
@@ -156,5 +155,4 @@ fn programs_count_waits_as_they_are() {
             }
         }
     }
-    fs::remove_dir_all(dir).unwrap();
 }

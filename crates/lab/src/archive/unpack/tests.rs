@@ -1,7 +1,8 @@
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::testing::{self, tar as archive};
+use crate::testing::tar as archive;
+use wakescope_testing::Folder;
 
 /// What is below a folder, with modes; a link or device would be shown by its kind.
 fn below(folder: &Path) -> Vec<String> {
@@ -36,7 +37,7 @@ fn unpack_within(folder: &Path, packages: &[Entries], limits: Limits) -> Result<
 
 /// What there is in the tree and beside it, after packages were taken apart; or why they were not.
 fn unpack(packages: &[Entries]) -> Result<Vec<String>, String> {
-    let folder = testing::Folder::new("unpack");
+    let folder = Folder::new("unpack");
     fs::write(folder.path().join("treasure"), "treasure").unwrap();
     let done = unpack_within(folder.path(), packages, LIMITS);
     let found = below(folder.path());
@@ -168,7 +169,7 @@ fn packages_are_bounded_all_together() {
         (Limits { entries: 3, bytes: 20 }, Some("files")),
         (Limits { entries: 4, bytes: 19 }, Some("bytes")),
     ] {
-        let folder = testing::Folder::new("bounded");
+        let folder = Folder::new("bounded");
         let got = unpack_within(folder.path(), &[entries, entries], limits);
         assert_eq!(got.err().map(|e| e.to_string().contains(what.unwrap())), what.map(|_| true));
     }

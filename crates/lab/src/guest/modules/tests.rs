@@ -5,22 +5,15 @@ use std::io::Write;
 use super::info::tests::module;
 use super::*;
 use crate::archive::tool;
-use crate::testing::Folder;
+use wakescope_testing::Folder;
 
 /// A folder of modules: paths below it, and what each needs.
 fn tree(modules: &[(&str, &str)]) -> Folder {
     let folder = Folder::new("modules");
     for (path, needs) in modules {
-        put(&folder, path, &module(&format!("license=GPL\0depends={needs}\0")));
+        folder.write(path, module(&format!("license=GPL\0depends={needs}\0")));
     }
     folder
-}
-
-fn put(folder: &Folder, path: &str, bytes: &[u8]) -> PathBuf {
-    let path = folder.path().join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, bytes).unwrap();
-    path
 }
 
 fn names(folder: &Folder, wanted: &[&str]) -> Result<String, ModulesError> {
@@ -63,7 +56,7 @@ fn what_is_needed_comes_first_and_once() {
 fn what_is_built_in_is_not_loaded() {
     let folder = tree(&[("kernel/a.ko", "crc-t10dif")]);
     refuse(&folder, &["a"], "no module `crc_t10dif`", "modules_install");
-    put(&folder, "modules.builtin", b"kernel/lib/crc-t10dif.ko\nkernel/drivers/block/loop.ko\n");
+    folder.write("modules.builtin", b"kernel/lib/crc-t10dif.ko\nkernel/drivers/block/loop.ko\n");
     check(&folder, &["a", "loop"], "a");
 }
 
@@ -76,7 +69,7 @@ fn what_cannot_be_loaded_is_said_with_what_to_do() {
         ("kernel/self.ko", "self"),
         ("kernel/lost.ko", "gone"),
     ]);
-    put(&folder, "kernel/text.ko", b"#!/bin/sh\n");
+    folder.write("kernel/text.ko", b"#!/bin/sh\n");
     refuse(&folder, &["a"], "circular dependency of modules: b → c → b", "reinstall");
     refuse(&folder, &["self"], "circular dependency of modules: self → self", "reinstall");
     refuse(&folder, &["lost"], "no module `gone`", "modules_install");
@@ -99,7 +92,7 @@ fn no_folder_is_without_end() {
     let folder = tree(&[("kernel/a.ko", "")]);
     std::os::unix::fs::symlink(folder.path(), folder.path().join("kernel/build")).unwrap();
     check(&folder, &["a"], "a");
-    put(&folder, &format!("kernel/{}a.ko", "x/".repeat(25)), b"");
+    folder.write(format!("kernel/{}a.ko", "x/".repeat(25)), b"");
     refuse(&folder, &["a"], "it has no end", "");
 
     let many: Vec<String> = (0..=MODULES_MOST).map(|i| format!("m{i}")).collect();
@@ -107,7 +100,7 @@ fn no_folder_is_without_end() {
     for (i, name) in many.iter().enumerate() {
         let info = format!("depends=m{}\0", i + 1);
         let info = if i == MODULES_MOST { "" } else { &info };
-        put(&folder, &format!("kernel/{name}.ko"), &module(info));
+        folder.write(format!("kernel/{name}.ko"), module(info));
     }
     refuse(&folder, &["m0"], "exceed the limit of 256", "fewer");
     assert_eq!(names(&folder, &["m1"]).unwrap().split(' ').count(), MODULES_MOST);
@@ -131,8 +124,8 @@ fn modules_are_unpacked() {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(&bytes).unwrap();
     let packed = packer.finish().unwrap();
-    put(&folder, "kernel/gz.ko.gz", &packed);
-    put(&folder, "kernel/short.ko.gz", &packed[..packed.len() / 2]);
+    folder.write("kernel/gz.ko.gz", &packed);
+    folder.write("kernel/short.ko.gz", &packed[..packed.len() / 2]);
     assert_eq!(resolve(folder.path(), &["gz".into()]).unwrap()[0].bytes, bytes);
     refuse(&folder, &["short"], "cannot decompress", "reinstall");
     for (program, suffix) in [("xz", "xz"), ("zstd", "zst")] {
@@ -146,7 +139,7 @@ fn modules_are_unpacked() {
         assert!(packed.success());
         let _ = fs::remove_file(&path);
         assert_eq!(resolve(folder.path(), &[program.into()]).unwrap()[0].bytes, bytes);
-        put(&folder, &format!("kernel/no-{program}.ko.{suffix}"), b"what is this");
+        folder.write(format!("kernel/no-{program}.ko.{suffix}"), b"what is this");
         refuse(&folder, &[&format!("no_{program}")], "cannot decompress", "reinstall");
     }
 }
@@ -156,7 +149,7 @@ fn what_unpacks_without_end_is_cut() {
     let folder = Folder::new("modules");
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 65 << 20), &mut packer).unwrap();
-    put(&folder, "kernel/zeros.ko.gz", &packer.finish().unwrap());
+    folder.write("kernel/zeros.ko.gz", packer.finish().unwrap());
     refuse(&folder, &["zeros"], "it is too large", "reinstall");
 }
 

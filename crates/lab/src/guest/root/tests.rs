@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Folder;
+use wakescope_testing::Folder;
 
 fn put(path: &Path, content: &str, mode: u32) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -2,8 +2,9 @@ use std::process::Command;
 
 use super::*;
 use crate::archive::tool;
-use crate::testing::{self, Folder, bzimage};
+use crate::testing::{self, bzimage};
 use crate::watch::Unwatched;
+use wakescope_testing::Folder;
 
 /// An archive with signed lists, as small as one can be, and a cache.
 struct Mirror {

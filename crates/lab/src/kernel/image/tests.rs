@@ -3,10 +3,9 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use wakescope_testing::fuzz;
+use wakescope_testing::{Folder, fuzz};
 
 use super::*;
-use crate::testing::Folder;
 
 fn bzimage() -> Vec<u8> {
     crate::testing::bzimage("6.1.0-56-cloud-amd64")

@@ -96,19 +96,9 @@ fn remove_leftovers(place: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use wakescope_testing::Folder;
 
-    /// Directories that look like cgroups, as far as these functions look.
-    fn tree(name: &str, files: &[(&str, &str)]) -> PathBuf {
-        let root = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        for (path, text) in files {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
+    use super::*;
 
     #[test]
     fn no_limit_is_evaded_and_no_other_cgroup_changed() {
@@ -128,25 +118,26 @@ mod tests {
             // What is above the hierarchy is no cgroup.
             (vec![memory("../")], "", Err("no cgroup of version 2")),
         ] {
-            let outer = tree("own-cgroup", &[("root/x", "")]);
+            // Directories that look like cgroups, as far as these functions look.
+            let outer = Folder::new("own-cgroup");
             let root = outer.join("root");
+            fs::create_dir(&root).unwrap();
             for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
+                outer.write(root.join(path), text);
             }
             match (place(&root, own), want) {
                 (Ok(got), Ok(want)) => assert_eq!(got, root.join(want), "{own}"),
                 (Err(got), Err(want)) => assert!(got.contains(want), "{own}: {got}"),
                 (got, want) => panic!("{own}: {got:?}, not {want:?}"),
             }
-            fs::remove_dir_all(outer).unwrap();
         }
     }
 
     #[test]
     fn what_was_made_is_removed_also_where_it_cannot_be_entered() {
-        let root = tree("own-cgroup-made", &[("wakescope-load-1/x", ""), ("other/x", "")]);
+        let root = Folder::new("own-cgroup");
+        root.write("wakescope-load-1/x", "");
+        root.write("other/x", "");
         fs::create_dir(root.join("wakescope-load-2")).unwrap();
         // In a directory that is none of the kernel's, the files are made.
         let group = OwnCgroup::enter_below(&root, root.join("other"), 5).unwrap();
@@ -164,6 +155,5 @@ mod tests {
         assert_eq!(back, std::process::id().to_string());
         let missing = root.join("missing");
         assert!(OwnCgroup::enter_below(&missing, root.join("other"), 5).is_err());
-        fs::remove_dir_all(root).unwrap();
     }
 }

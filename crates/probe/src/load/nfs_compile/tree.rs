@@ -129,17 +129,15 @@ fn statement(text: &mut String, folder: u64, random: &mut Random) {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::Folder;
+
     use super::*;
 
     fn text_of(seed: u64) -> String {
-        let root = std::env::temp_dir().join(format!("c-tree-{}-{seed}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
+        let root = Folder::new("c-tree");
         let sources = make_in(&root, seed).unwrap();
         assert_eq!(sources.len() as u64, FOLDERS * FILES);
-        let text =
-            sources.iter().map(|path| fs::read_to_string(root.join(path)).unwrap()).collect();
-        fs::remove_dir_all(&root).unwrap();
-        text
+        sources.iter().map(|path| fs::read_to_string(root.join(path)).unwrap()).collect()
     }
 
     #[test]
@@ -156,8 +154,7 @@ mod tests {
         let Some(compiler) = compiler.filter(|_| Path::new("/usr/include/stdio.h").exists()) else {
             return wakescope_testing::skip(name, "there is no C compiler with a C library");
         };
-        let root = std::env::temp_dir().join(format!("c-tree-all-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
+        let root = Folder::new("c-tree");
         let sources = make_in(&root, 7).unwrap();
         let ended = std::process::Command::new(compiler)
             .current_dir(&root)
@@ -165,7 +162,6 @@ mod tests {
             .args(&sources)
             .output()
             .unwrap();
-        fs::remove_dir_all(&root).unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     }
 }

@@ -141,8 +141,8 @@ fn rules_forbid_what_they_do_not_allow() {
             rules.allow(&folder, landlock::READ_FILE).unwrap();
         }
     }
-    let place = std::env::temp_dir().join(format!("wakescope-rules-{}", std::process::id()));
-    std::fs::write(&place, "treasure").unwrap();
+    let folder = wakescope_testing::Folder::new("rules");
+    let place = folder.write("place", "treasure");
     let path = place.display();
     let case = Case { rules: Some(rules), ..PLAIN };
     let script = format!(
@@ -154,6 +154,5 @@ fn rules_forbid_what_they_do_not_allow() {
     assert!(text.contains("Name:\t") && !text.contains("treasure"), "{text}");
     assert!(text.matches("Permission denied").count() >= 3, "{text}");
     assert_eq!(std::fs::read_to_string(&place).unwrap(), "treasure");
-    assert!(!place.with_extension("-new").exists());
-    std::fs::remove_file(place).unwrap();
+    assert!(!folder.join("place-new").exists());
 }

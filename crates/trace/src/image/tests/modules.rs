@@ -48,25 +48,20 @@ int drained(int x)
 /// The module that the compiler `cc` makes with `options`, for `test`; `None` if there is no such
 /// compiler.
 fn module_by(cc: &str, test: &str, options: &[&str]) -> Option<Vec<u8>> {
-    let name = format!("wakescope-module-{}-{test}", std::process::id());
-    let dir = Folder(std::env::temp_dir().join(name));
-    fs::create_dir_all(dir.0.join("drivers")).unwrap();
-    let sources = [("queue.c", QUEUE), ("drained.c", DRAINED)].map(|(name, text)| {
-        let path = dir.0.join("drivers").join(name);
-        fs::write(&path, text).unwrap();
-        path
-    });
+    let dir = Folder::new(test);
+    let sources = [("drivers/queue.c", QUEUE), ("drivers/drained.c", DRAINED)]
+        .map(|(path, text)| dir.write(path, text));
     let ended = Command::new(cc)
         .args(["-O1", "-fno-pic", "-fno-pie", "-ffreestanding", "-nostdlib", "-r"])
         .args(["-fno-optimize-sibling-calls", &format!("-Wl,--build-id=0x{BUILD_ID}")])
         .args(options)
         .args(["-o", "queue.ko"])
         .args(sources)
-        .current_dir(&dir.0)
+        .current_dir(&dir)
         .output()
         .ok()?;
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    Some(fs::read(dir.0.join("queue.ko")).unwrap())
+    Some(fs::read(dir.join("queue.ko")).unwrap())
 }
 
 fn module(test: &str, options: &[&str]) -> Vec<u8> {
