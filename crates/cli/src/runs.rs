@@ -317,12 +317,10 @@ mod tests {
     fn most_at_once(text: usize) -> usize {
         let mut run = Run { schema: wakescope_core::run::SCHEMA.into(), ..Run::default() };
         run.host.cmdline = "x".repeat(text);
-        let name = format!("wakescope-runs-{}-{text}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = wakescope_testing::Folder::new("runs");
         let paths: Vec<PathBuf> = (0..24).map(|i| folder.join(i.to_string())).collect();
         for path in &paths {
-            fs::create_dir_all(path).unwrap();
-            fs::write(path.join(RECORD), run.to_json()).unwrap();
+            folder.write(path.join(RECORD), run.to_json());
         }
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let read = read_all(&paths, &UnitArgs::default(), |_| {
@@ -331,7 +329,6 @@ mod tests {
             now.fetch_sub(1, Ordering::SeqCst);
         });
         assert_eq!(read.unwrap().len(), paths.len());
-        fs::remove_dir_all(folder).unwrap();
         most.into_inner()
     }
 

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn every_sample_is_in_the_file_or_counted() {
-        let path = std::env::temp_dir().join(format!("wakescope-samples-{}", std::process::id()));
+        let folder = wakescope_testing::Folder::new("samples");
+        let path = folder.join("samples.csv");
         let mut samples =
             SampleFile::begin(File::create(&path).unwrap(), Quantity::WakeupLatency).unwrap();
         for i in 0..10_000 {
@@ -122,7 +123,6 @@ mod tests {
         }
         let unsaved = samples.close();
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         assert_eq!(text.lines().count(), 10_001);
         assert_eq!(text.lines().last(), Some("0,9999,7"));
         assert!(unsaved.cause.is_none() && unsaved.lost.is_empty());

@@ -190,14 +190,10 @@ fn too_many(all: &[Observed], most: usize) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
     fn what_many_watches_take_is_bounded() {
-        let path = std::env::temp_dir().join(format!("compare-bounded-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
         let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"min_ns":5,
             "min_is_exact":true,"histogram":"@0 1"}"#;
         let series: Vec<String> = (0..10)
@@ -213,14 +209,14 @@ mod tests {
             series.join(",")
         );
         let line = line.replace('\n', "") + "\n";
-        fs::write(path.join("2026-11-21T01-00-00.jsonl"), line).unwrap();
-        let read = |by, most| read_all(std::slice::from_ref(&path), by, most);
+        let folder = wakescope_testing::Folder::new("watches");
+        folder.write("2026-11-21T01-00-00.jsonl", line);
+        let read = |by, most| read_all(&[folder.to_path_buf()], by, most);
         let needed = 10 * (GROUP + size_of::<Bucket>());
         assert_eq!(read(Grouping::Series, needed).unwrap()[0].groups.len(), 10);
         let refused = read(Grouping::Series, needed - 1).unwrap_err().to_string();
         assert!(refused.contains("those of 1 watch are 10, and take more than"), "{refused}");
         assert!(refused.contains("--by cgroup"), "{refused}");
         assert_eq!(read(Grouping::Cgroup, needed - 1).unwrap()[0].groups.len(), 1);
-        fs::remove_dir_all(path).unwrap();
     }
 }

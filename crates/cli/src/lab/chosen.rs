@@ -80,16 +80,9 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
+    use wakescope_testing::Folder;
+
     use super::*;
-
-    /// A folder that is removed at the end.
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn key(begin: &str) -> Key {
         format!("{begin:0<64}").parse().unwrap()
@@ -103,19 +96,18 @@ mod tests {
 
     #[test]
     fn an_argument_means_a_cell_or_is_refused_with_a_reason_and_a_remedy() {
-        let name = format!("wakescope-chosen-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        let (cells, others) = (folder.0.join("cells"), folder.0.join("others"));
+        let folder = Folder::new("chosen");
+        let (cells, others) = (folder.join("cells"), folder.join("others"));
         let (first, second, third) = (key("3f6e"), key("3f7a"), key("abc"));
         for key in [&first, &second] {
             cell(&cells, key);
         }
         cell(&others, &third);
         // It is called like the first digits of a cell, but is none.
-        fs::create_dir_all(folder.0.join("3f6")).unwrap();
-        std::os::unix::fs::symlink(cells.join(first.as_str()), folder.0.join("link")).unwrap();
+        fs::create_dir_all(folder.join("3f6")).unwrap();
+        std::os::unix::fs::symlink(cells.join(first.as_str()), folder.join("link")).unwrap();
         let keys = [first.clone(), second.clone()];
-        let at = |path: &str| folder.0.join(path);
+        let at = |path: &str| folder.join(path);
         let in_cells = |key: &Key| cells.join(key.as_str());
 
         for meant in [

@@ -140,9 +140,8 @@ impl Storage {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use wakescope_core::watch::{OwnCost, SCHEMA, Series, Waits};
+    use wakescope_testing::Folder;
 
     use super::*;
 
@@ -165,8 +164,8 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_may_be_kept_is_told_and_the_next_window_is_stored() {
-        let path = std::env::temp_dir().join(format!("wakescope-stored-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
         let mut storage = Storage::open(&path, 4_000, SpanNs(1_000_000_000), false).unwrap();
         let [large] = &storage.add(&window(1, 100))[..] else { panic!("nothing is told") };
         assert!(
@@ -179,18 +178,16 @@ mod tests {
         assert!(files[0].ends_with("2026-11-21T01-00-03.jsonl"), "{files:?}");
         let failure = storage.finish().unwrap_err().to_string();
         assert!(failure.contains("2.00 s are not stored"), "{failure}");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn the_first_file_that_goes_is_told() {
-        let path = std::env::temp_dir().join(format!("wakescope-removed-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
         let mut storage = Storage::open(&path, 2_500, SpanNs(1_000_000_000), false).unwrap();
         let notes: Vec<_> = (1..20).flat_map(|second| storage.add(&window(second, 1))).collect();
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].ends_with("from now on the oldest files go"), "{notes:?}");
         storage.finish().unwrap();
-        fs::remove_dir_all(path).unwrap();
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use wakescope_sys::clock;
 use wakescope_sys::signal::end_by_default;
 #[allow(unused_imports)] // Each test takes what it needs.
 pub(crate) use wakescope_testing::{Disk, skip};
-use wakescope_testing::{copy_program, write_program};
+use wakescope_testing::{Folder, copy_program, write_program};
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
@@ -32,8 +31,7 @@ const MARK: &str = "WAKESCOPE_TEST";
 /// A test with a directory of its own and a mark on every process that stems from it.
 pub(crate) struct Test {
     mark: String,
-    /// Removed at the end.
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Folder,
     /// Where loads work. In memory if possible: dozens of trees of 12,000 files are no good to a
     /// disk.
     pub(crate) loads: PathBuf,
@@ -45,22 +43,19 @@ pub(crate) struct Test {
 
 impl Test {
     pub(crate) fn new(name: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("wakescope-test-{name}-{}-{number}", std::process::id());
-        let dir = std::env::temp_dir().join(&mark);
-        fs::create_dir(&dir).unwrap();
+        let dir = Folder::new(name);
+        let mark = dir.file_name().unwrap().to_str().unwrap().to_owned();
         let memory = Path::new("/dev/shm").join(&mark);
-        let loads = if fs::create_dir(&memory).is_ok() { memory } else { dir.clone() };
+        let loads = if fs::create_dir(&memory).is_ok() { memory } else { dir.to_path_buf() };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_wakescope"));
         Self { mark, loads, dir, program, user: None }
     }
 
     /// Lets loads work where programs usually have their files.
     pub(crate) fn use_disk(&mut self) {
-        if self.loads != self.dir {
+        if self.loads != *self.dir {
             fs::remove_dir(&self.loads).unwrap();
-            self.loads = self.dir.clone();
+            self.loads = self.dir.to_path_buf();
         }
     }
 
@@ -123,7 +118,6 @@ impl Test {
     /// From here on runs what it runs as a user without privileges, who may write to the test's
     /// directories. Only root can do this.
     pub(crate) fn become_nobody(&mut self) {
-        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755)).unwrap();
         // Where it was built, others need not be able to read it.
         let program = self.dir.join("wakescope");
         copy_program(&self.program, &program);
@@ -202,7 +196,6 @@ impl Drop for Test {
         if !left.is_empty() {
             kill("KILL", &left);
         }
-        let _ = fs::remove_dir_all(&self.dir);
         let _ = fs::remove_dir_all(&self.loads);
     }
 }

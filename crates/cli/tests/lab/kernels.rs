@@ -1,33 +1,24 @@
 //! `wakescope lab kernels` and `wakescope lab fetch`, where nothing can be fetched.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use expect_test::expect;
 use serde_json::{Value, json};
-use wakescope_testing::write_program;
+use wakescope_testing::{Folder, write_program};
 
 /// Nobody answers there.
 const NOWHERE: &str = "http://127.0.0.1:9/debian";
 
-/// A cache of one's own, removed at the end.
+/// A cache of one's own.
 struct Lab {
-    dir: PathBuf,
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
-    }
+    dir: Folder,
 }
 
 impl Lab {
     fn new(name: &str) -> Self {
-        let name = format!("wakescope-test-lab-{name}-{}", std::process::id());
-        let dir = std::env::temp_dir().join(name);
-        fs::create_dir(&dir).unwrap();
-        Self { dir }
+        Self { dir: Folder::new(name) }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -81,7 +72,7 @@ fn a_machine_without_apt_gets_a_word_and_another_way() {
         (&["fetch", "qemu"], "WAKESCOPE_QEMU=PROGRAM"),
     ] {
         let text = ["`apt-get` is not installed", "→ install", other_way];
-        check(lab.command(args).env("PATH", &lab.dir), 2, &text);
+        check(lab.command(args).env("PATH", lab.dir.path()), 2, &text);
     }
 }
 
@@ -124,7 +115,7 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     fs::create_dir(lab.dir.join("cache/kernels/amd64/.new-1-0-6.1.0-7")).unwrap();
 
     let amd64 = ["--arch", "amd64"];
-    let list = check(lab.command(&["kernels"]).args(amd64).env("PATH", &lab.dir), 0, &[]);
+    let list = check(lab.command(&["kernels"]).args(amd64).env("PATH", lab.dir.path()), 0, &[]);
     expect![[r#"
         | kernel         release               cached   size  preemption
         | 6.1.0-9-cloud  6.1.0-9-cloud-amd64   yes     27 MB  none, built in
@@ -133,7 +124,8 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     "#]]
     .assert_eq(&list.lines().map(|line| format!("|{line}\n")).collect::<String>());
 
-    let list = check(lab.command(&["kernels", "--json"]).args(amd64).env("PATH", &lab.dir), 0, &[]);
+    let list =
+        check(lab.command(&["kernels", "--json"]).args(amd64).env("PATH", lab.dir.path()), 0, &[]);
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list["schema"], "wakescope.kernels/1");
     let newest = &list["kernels"][1];
@@ -148,11 +140,11 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
         "6.1-cloud: 6.1.0-56-cloud-amd64, was here already",
         "6.1.0-9-cloud: 6.1.0-9-cloud-amd64, was here already",
     ];
-    check(fetch.args(amd64).env("PATH", &lab.dir), 0, &text);
+    check(fetch.args(amd64).env("PATH", lab.dir.path()), 0, &text);
 
     // Who asks for news wants to know that there are none to be had.
     let mut command = lab.command(&["kernels", "--refresh"]);
-    check(command.args(amd64).env("PATH", &lab.dir), 2, &["`apt-get` is not installed"]);
+    check(command.args(amd64).env("PATH", lab.dir.path()), 2, &["`apt-get` is not installed"]);
 }
 
 #[test]

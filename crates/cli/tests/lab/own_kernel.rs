@@ -34,7 +34,7 @@ fn a_kernel_that_was_given_by_a_relative_path_is_found_from_another_folder() {
     let mut fake = Fake::new("own-kernel", PANICS);
     // The kernel and what precedes it.
     fake.args.truncate(fake.args.len() - 2);
-    let (here, elsewhere) = (fake.test.dir.clone(), fake.test.dir.join("elsewhere"));
+    let (here, elsewhere) = (fake.test.dir.to_path_buf(), fake.test.dir.join("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();
     lab(&fake, &here, "./kernel");
     let cells = || names(&fake.cache.join("cells"));

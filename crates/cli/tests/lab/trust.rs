@@ -78,7 +78,7 @@ impl Trap {
     /// Everything in the test's folder, with owner, mode and time of its last change.
     fn state(&self) -> BTreeMap<PathBuf, (u32, u32, i64, i64)> {
         let mut all = BTreeMap::new();
-        let mut folders = vec![self.test.dir.clone()];
+        let mut folders = vec![self.test.dir.to_path_buf()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::root;
-use wakescope_testing::{copy_program, skip, write_program};
+use wakescope_testing::{Folder, copy_program, skip, write_program};
 
 /// A checkout in a folder with blanks and a quotation mark in its name, and what it builds.
 struct Checkout {
-    dir: PathBuf,
+    dir: Folder,
 }
 
 const BLANKS: &str = "check out, it's";
@@ -23,9 +23,7 @@ impl Checkout {
             skip(test, "there is no make");
             return None;
         }
-        let dir = std::env::temp_dir().join(format!("install-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        let this = Self { dir };
+        let this = Self { dir: Folder::new(test) };
         let to = this.folder();
         fs::create_dir_all(to.join("scripts")).unwrap();
         for file in ["Makefile", "scripts/install"] {
@@ -86,12 +84,6 @@ impl Checkout {
         let to = self.dir.join("stage of it's own");
         let argument = format!("DESTDIR={}", to.display());
         (to, argument)
-    }
-}
-
-impl Drop for Checkout {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
