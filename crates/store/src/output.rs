@@ -51,7 +51,13 @@ impl Output {
     pub fn finish(mut self) -> io::Result<()> {
         self.empty()?;
         if let Fate::Renamed { folder, fresh, name, how } = &self.fate {
-            rename(folder, fresh, name, *how)?;
+            match rename(folder, fresh, name, *how) {
+                // Something is mounted there, as containers do with single files. The new one is then removed.
+                Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                    return overwrite(folder, fresh, name);
+                }
+                other => other?,
+            }
         }
         self.fate = Fate::Stays;
         Ok(())
@@ -93,6 +99,13 @@ fn rename(folder: &Folder, from: &OsStr, to: &OsStr, how: Rename) -> io::Result<
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => folder.rename(from, to, Rename::Over),
         other => other,
     }
+}
+
+/// Puts the bytes of one file in place of all that is in another. If that fails, the other one is empty.
+fn overwrite(folder: &Folder, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    let mut to = Output { file: folder.open_to_write(to)?, fate: Fate::Emptied };
+    io::copy(&mut folder.open_to_read(from)?, &mut to)?;
+    to.finish()
 }
 
 /// Fails if no result can be written to `path`, as far as that can be known before there is one. Changes nothing.
@@ -329,6 +342,28 @@ mod tests {
         symlink(path("not yet"), path("dangling")).unwrap();
         write(&path("dangling"), "made");
         assert!(fs::symlink_metadata(path("link")).unwrap().is_symlink());
+    }
+
+    /// As containers mount single files, which cannot be renamed over.
+    #[test]
+    fn a_file_that_is_mounted_is_written() {
+        let scratch = Scratch::new("mounted");
+        let path = |name: &str| scratch.0.join(name);
+        fs::write(path("outside"), "some longer text").unwrap();
+        fs::write(path("inside"), "").unwrap();
+        let mut mount = std::process::Command::new("mount");
+        let mount = mount.arg("--bind").args([path("outside"), path("inside")]).output();
+        if !mount.is_ok_and(|ended| ended.status.success()) {
+            let name = "a_file_that_is_mounted_is_written";
+            return wakescope_testing::skip(name, "mounting a file is not permitted");
+        }
+        let wrote = std::panic::catch_unwind(|| write(&path("inside"), "text"));
+        let umount = std::process::Command::new("umount").arg("-l").arg(path("inside")).status();
+        assert!(umount.unwrap().success());
+        wrote.unwrap();
+        assert_eq!(fs::read_to_string(path("outside")).unwrap(), "text");
+        assert_eq!(fs::read_to_string(path("inside")).unwrap(), "");
+        assert_eq!(names(&scratch.0), ["inside", "outside"]);
     }
 
     #[test]
