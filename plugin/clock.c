@@ -16,6 +16,8 @@ static bool has_time;
 static uint64_t clock_count;
 static uint32_t clock_how;
 static bool clock_read;
+/* The CPU was halted since the clock was last read, so it may be later than is known. */
+static bool may_be_later;
 
 /* What was skipped shows only when the clock is next read, so until then this is early. */
 uint64_t ns_at(uint64_t count)
@@ -46,8 +48,13 @@ bool are_edges_written(uint64_t count)
 {
 	uint64_t since = ns_at(count) - first_process.ns;
 
-	return plan.edges && has_begun_at(count) && since >= plan.from &&
+	return plan.edges && has_begun_at(count) && (since >= plan.from || may_be_later) &&
 	       since < plan.to + EDGES_LONGER;
+}
+
+bool may_be_early(uint64_t count)
+{
+	return ns_at(count) - first_process.ns < plan.from;
 }
 
 /* Time is behind until the clock is first read after idle time, which looks have room for. */
@@ -56,6 +63,11 @@ bool is_in_look(uint64_t begin, uint64_t end)
 	uint64_t from = ns_at(begin) - first_process.ns, to = ns_at(end) - first_process.ns;
 
 	return has_begun_at(begin) && is_looked_at(from, to);
+}
+
+void at_halt(void)
+{
+	may_be_later = true;
 }
 
 /* An instruction that reads the clock, of the kernel. */
@@ -82,6 +94,8 @@ void after_clock(unsigned int cpu, void *data)
 		put_time(TIME, words, 2);
 	}
 	has_time = true;
+	may_be_later = false;
+	settle_early_edges(may_be_early(clock_count));
 	if (is_in_look(clock_count, clock_count))
 		put_looked(READING, &now, 1);
 }

@@ -17,16 +17,39 @@ static uint64_t batch[1 + BATCH];
 static unsigned int used;
 static uint64_t last_count;
 
+/* What the CPU was at before the first edge. */
+static uint64_t start[5];
+static bool has_started, start_is_put;
+/*
+ * Whether the batch begins with edges that may be too early. The first interrupt after
+ * idle time is such until it reads the clock: a wakeup's may be the first that counts.
+ */
+static bool are_early;
+
 void put_edges(void)
 {
+	if (are_early)
+		settle_early_edges(true);
+	if (used && !start_is_put) {
+		start_is_put = true;
+		put_record(START, start, 5);
+	}
 	if (used)
 		put_record(EDGES, batch, used);
 	used = 0;
 }
 
-static bool has_started;
+void settle_early_edges(bool are_too_early)
+{
+	if (are_early && are_too_early) {
+		told.edges -= used / 2;
+		used = 0;
+		has_started = false;
+	}
+	are_early = false;
+}
 
-static void put_start(uint64_t count)
+static void note_start(uint64_t count)
 {
 	struct state now;
 
@@ -34,12 +57,11 @@ static void put_start(uint64_t count)
 		return;
 	has_started = true;
 	now = state_now();
-	{
-		const uint64_t words[] = { count, now.irqs_off, now.preempt_count, now.in_user,
-					   now.task ? number_of_task(now.task) : 0 };
-
-		put_record(START, words, 5);
-	}
+	start[0] = count;
+	start[1] = now.irqs_off;
+	start[2] = now.preempt_count;
+	start[3] = now.in_user;
+	start[4] = now.task ? number_of_task(now.task) : 0;
 }
 
 /* 0 of what is far from the kernel's image. */
@@ -62,7 +84,6 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 		told.edges_lost++;
 		return;
 	}
-	put_start(count);
 	told.edges++;
 	/* Backwards, which a reader refuses, or too far for 24 bits: the next record begins. */
 	if (!used || used + 2 > BATCH || since >> 24) {
@@ -70,6 +91,8 @@ void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_
 		batch[used++] = count;
 		since = 0;
 	}
+	note_start(count);
+	are_early = are_early || may_be_early(count);
 	last_count = count;
 	batch[used++] = edge | since << 8 | (uint64_t)value << 32;
 	batch[used++] = low_half(place->address) | low_half(caller) << 32;
@@ -97,10 +120,12 @@ void at_function(unsigned int cpu, void *data)
 		put_edge(INTERRUPT_IS, place, count, arch->return_address(), arch->argument(1));
 		break;
 	case TO_TAKE:
-		at_take(place);
+		if (!may_be_early(count))
+			at_take(place);
 		break;
 	case TO_RELEASE:
-		at_release(place);
+		if (!may_be_early(count))
+			at_release(place);
 		break;
 	case TO_ASK:
 		put_edge(ASK, place, count, arch->return_address(), 0);

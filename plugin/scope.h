@@ -207,6 +207,8 @@ struct state {
 void put_edge(enum edge edge, const struct place *place, uint64_t count, uint64_t caller,
 	      uint32_t value);
 void put_edges(void);
+/* The clock was read: whether edges that may have been too early were. */
+void settle_early_edges(bool are_too_early);
 uint32_t number_of_task(uint64_t task);
 void at_function(unsigned int cpu, void *data);
 void at_ask(unsigned int cpu, void *data);
@@ -250,8 +252,15 @@ struct first_process {
 extern struct first_process first_process;
 /* Whether a section that begins there is one of those that count. */
 bool is_in_window(uint64_t count);
-/* Whether edges are written then: a little longer, for wakeups that were due at its end. */
+/*
+ * Whether edges are written then: a little longer, for wakeups that were due at its end,
+ * and where it is not known yet that the time is too early.
+ */
 bool are_edges_written(uint64_t count);
+/* Whether it is too early for edges, as far as is known. */
+bool may_be_early(uint64_t count);
+/* The CPU is halted, for as long as its clock says when it is next read. */
+void at_halt(void);
 /* Whether everything is written of a time between these two. */
 bool is_in_look(uint64_t begin, uint64_t end);
 uint64_t ns_at(uint64_t count);

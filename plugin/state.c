@@ -96,6 +96,7 @@ void at_instruction(unsigned int cpu, void *data)
 
 			put_time(IDLE, &count, 1);
 			put_edge(HALTED, place, count, 0, 0);
+			at_halt();
 		}
 		break;
 	case CLOCK:

@@ -12,7 +12,7 @@ use wakescope_core::run::Run;
 use wakescope_core::scope::locks::{Hold, LockKind, LockRow};
 use wakescope_core::scope::{Row, Scope};
 
-use crate::common::bench::{Running, skip};
+use crate::common::bench::{Ended, Running, skip};
 use crate::common::lab::{Bench, KERNEL};
 use crate::common::measured::record;
 
@@ -37,11 +37,7 @@ pub(crate) fn made(folder: &Path) -> Vec<Section> {
 
 /// What `wakescope scope` says of the sections of this kind that are as long, in their order.
 pub(crate) fn seen(bench: &Bench, folder: &Path, kind: &str) -> Vec<Section> {
-    let args = ["scope", folder.to_str().unwrap(), "--json"];
-    let mut command = bench.test.command(&args);
-    bench.prepare(&mut command);
-    let ended = Running::start(&mut command).output();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = told(bench, &["scope", folder.to_str().unwrap(), "--json"]);
     let scope: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(scope["drift_ns"], 0);
     let number = |section: &Value, key: &str| section[key].as_u64().unwrap();
@@ -189,10 +185,7 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     let trace = bench.test.dir.join("trace.json");
     let trace = ["--trace", trace.to_str().unwrap(), "--episodes", "20"];
     let again = ["scope", cell.run.as_ref().unwrap(), "--functions", "--json"];
-    let mut command = bench.test.command(&[&again[..], &trace].concat());
-    bench.prepare(&mut command);
-    let ended = Running::start(&mut command).output();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = told(&bench, &[&again[..], &trace].concat());
     let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
     assert_eq!(*seen, CellScope::of(&scope));
     assert_time_is_in_functions(&scope);
@@ -236,15 +229,11 @@ fn loops_that_let_go_of_their_lock_are_not_proposed_to_be_broken_up() {
     let ran = bench.run(&[&what[..], &["--samples", "600", "--interval", "250us"]].concat());
     let cells = ran.lab.cells.iter().filter(|cell| cell.load == "launch");
     let cells: Vec<&str> = cells.map(|cell| cell.run.as_deref().unwrap()).collect();
-    let predict = |cells: &[&str]| {
-        let mut command = bench.test.command(&[&["predict", "--json"], cells].concat());
-        bench.prepare(&mut command);
-        Running::start(&mut command).output()
-    };
-    let ended = predict(&cells);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = told(&bench, &[&["predict", "--json"], &cells[..]].concat());
     // Its course would count twice.
-    let twice = predict(&[cells[0], cells[0]]);
+    let mut command = bench.test.command(&["predict", "--json", cells[0], cells[0]]);
+    bench.prepare(&mut command);
+    let twice = Running::start(&mut command).output();
     assert_eq!(twice.code, Some(2), "{twice:?}");
     assert!(twice.stderr.contains("it is given twice"), "{twice:?}");
     let said: Prediction = serde_json::from_str(&ended.stdout).unwrap();
@@ -276,11 +265,7 @@ fn a_preempt_count_that_is_written_by_a_register_is_followed() {
     let ran = bench.run(&[&what[..], &["--samples", "300"]].concat());
     let cell = ran.lab.cells.iter().find(|cell| cell.load == "find").unwrap();
     assert_eq!(cell.status, Status::Ok, "{}", ran.json);
-    let args = ["scope", cell.run.as_ref().unwrap(), "--locks", "--json"];
-    let mut command = bench.test.command(&args);
-    bench.prepare(&mut command);
-    let ended = Running::start(&mut command).output();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = told(&bench, &["scope", cell.run.as_ref().unwrap(), "--locks", "--json"]);
     let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
     assert_eq!((scope.drift_ns, scope.sections_lost), (0, 0));
     // Hardening of copies to programs looks up whether an address is valid, with preemption off.
@@ -299,4 +284,44 @@ fn a_preempt_count_that_is_written_by_a_register_is_followed() {
     // There `mutex_unlock` jumps into `rt_mutex_unlock`, which releases nothing more.
     let doubts = locks.doubts;
     assert_eq!((doubts.outside_section, doubts.not_seen_taken, doubts.calls_lost), (0, 0, 0));
+}
+
+/// The first wakeup may come when the CPU has slept since before the measurement, and its interrupt is the first thing
+/// that counts. Out of idle, where the tick was stopped, it is started again before the scheduler.
+#[test]
+fn wakeups_out_of_idle_are_seen_from_the_first_on_and_repeated() {
+    let name = "wakeups_out_of_idle_are_seen_from_the_first_on_and_repeated";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    let bench = Bench::new(stock, "scoped-idle");
+    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
+    let ran = bench.run(&[&what[..], &["--samples", "200", "--interval", "5ms"]].concat());
+    let cell = ran.lab.cells.iter().find(|cell| cell.load == "idle").unwrap();
+    let cell = cell.run.as_ref().unwrap();
+    let scope = told(&bench, &["scope", cell, "--episodes", "200", "--json"]);
+    let scope = Scope::from_json(scope.stdout.as_bytes()).unwrap();
+    assert!(scope.episodes.iter().any(|episode| episode.expiry_ns == 0), "the first is late");
+    for episode in &scope.episodes {
+        let unexplained = episode.blame.iter().any(|share| share.cause == Cause::Unexplained);
+        assert!(!unexplained, "{episode:?}");
+    }
+    let predicted = told(&bench, &["predict", cell, "--json"]);
+    let predicted: Prediction = serde_json::from_str(&predicted.stdout).unwrap();
+    // Each wakeup finds the tick stopped. The first took 1.4 us longer than all others.
+    let [one] = &predicted.cells[..] else { panic!("{predicted:#?}") };
+    let full = predicted.models.iter().find(|of| of.model == Model::Full).unwrap();
+    let median_ns = full.as_recorded.unwrap().p50.unwrap().median_ns;
+    for replayed_ns in [one.replayed.p50_ns.unwrap(), median_ns] {
+        let measured_ns = one.measured.p50_ns.unwrap();
+        assert!(measured_ns.abs_diff(replayed_ns) <= measured_ns / 50, "{predicted:#?}");
+    }
+    assert!(one.replayed.p50_ns > Some(one.path.max_ns + 500), "{predicted:#?}");
+}
+
+/// What a command says of cells.
+fn told(bench: &Bench, args: &[&str]) -> Ended {
+    let mut command = bench.test.command(args);
+    bench.prepare(&mut command);
+    let ended = Running::start(&mut command).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
 }
