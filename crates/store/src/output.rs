@@ -301,25 +301,9 @@ fn like(folder: Folder, name: &OsStr, old: &About) -> io::Result<Output> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use wakescope_testing::Folder;
+
     use super::*;
-
-    /// A folder of one test, removed when it ends.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(test: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("output-{test}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[track_caller]
     fn write(path: &Path, text: &str) {
@@ -332,8 +316,8 @@ mod tests {
 
     #[test]
     fn files_and_links_of_ones_own_are_written() {
-        let scratch = Scratch::new("own");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-own");
+        let path = |name: &str| scratch.join(name);
         write(&path("new"), "some text");
         write(&path("new"), "less");
         symlink("new", path("link")).unwrap();
@@ -347,8 +331,8 @@ mod tests {
     /// As containers mount single files, which cannot be renamed over.
     #[test]
     fn a_file_that_is_mounted_is_written() {
-        let scratch = Scratch::new("mounted");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-mounted");
+        let path = |name: &str| scratch.join(name);
         fs::write(path("outside"), "some longer text").unwrap();
         fs::write(path("inside"), "").unwrap();
         let mut mount = std::process::Command::new("mount");
@@ -363,24 +347,23 @@ mod tests {
         wrote.unwrap();
         assert_eq!(fs::read_to_string(path("outside")).unwrap(), "text");
         assert_eq!(fs::read_to_string(path("inside")).unwrap(), "");
-        assert_eq!(names(&scratch.0), ["inside", "outside"]);
+        assert_eq!(names(&scratch), ["inside", "outside"]);
     }
 
     #[test]
     fn what_is_no_file_is_named() {
-        let scratch = Scratch::new("kinds");
-        symlink("circle", scratch.0.join("circle")).unwrap();
-        fs::create_dir(scratch.0.join("folder")).unwrap();
+        let scratch = Folder::new("output-kinds");
+        symlink("circle", scratch.join("circle")).unwrap();
+        fs::create_dir(scratch.join("folder")).unwrap();
         for (name, why) in [
             ("circle", "too many symbolic links"),
             ("folder", "it is a folder, not a regular file"),
             ("", "it is a folder, not a regular file"),
             ("none/file", "No such file or directory"),
         ] {
-            for opened in [
-                create_output(&scratch.0.join(name)).map(drop),
-                check_output(&scratch.0.join(name)),
-            ] {
+            for opened in
+                [create_output(&scratch.join(name)).map(drop), check_output(&scratch.join(name))]
+            {
                 let got = opened.unwrap_err().to_string();
                 assert!(got.contains(why), "{name}: {got}");
             }
@@ -396,14 +379,14 @@ mod tests {
 
     #[test]
     fn what_is_not_finished_leaves_all_as_it_was() {
-        let scratch = Scratch::new("unfinished");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-unfinished");
+        let path = |name: &str| scratch.join(name);
         fs::write(path("old"), "older").unwrap();
         symlink("old", path("link")).unwrap();
         for name in ["new", "old", "link"] {
             check_output(&path(name)).unwrap();
             create_output(&path(name)).unwrap().write_all(b"a part").unwrap();
-            assert_eq!(names(&scratch.0), ["link", "old"], "{name}");
+            assert_eq!(names(&scratch), ["link", "old"], "{name}");
         }
         assert_eq!(fs::read_to_string(path("old")).unwrap(), "older");
         // With two names it is itself written.
@@ -414,13 +397,13 @@ mod tests {
         assert_eq!(fs::read_to_string(path("other")).unwrap(), "");
         write(&path("old"), "whole");
         assert_eq!(fs::read_to_string(path("other")).unwrap(), "whole");
-        assert_eq!(names(&scratch.0), ["link", "old", "other"]);
+        assert_eq!(names(&scratch), ["link", "old", "other"]);
     }
 
     #[test]
     fn a_file_keeps_its_mode_and_a_new_one_takes_no_name_that_another_took() {
-        let scratch = Scratch::new("modes");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-modes");
+        let path = |name: &str| scratch.join(name);
         fs::write(path("old"), "older").unwrap();
         fs::set_permissions(path("old"), fs::Permissions::from_mode(0o640)).unwrap();
         // Left by a process of the same number.
@@ -431,13 +414,13 @@ mod tests {
         fs::write(path("new"), "faster").unwrap();
         output.finish().unwrap_err();
         assert_eq!(fs::read_to_string(path("new")).unwrap(), "faster");
-        assert_eq!(names(&scratch.0).len(), 3);
+        assert_eq!(names(&scratch).len(), 3);
     }
 
     #[test]
     fn a_lock_is_a_file_of_ones_own() {
-        let scratch = Scratch::new("lock");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-lock");
+        let path = |name: &str| scratch.join(name);
         fs::write(path("treasure"), "treasure").unwrap();
         open_lock(&path("treasure")).unwrap();
         open_lock(&path("new")).unwrap();
@@ -462,8 +445,8 @@ mod tests {
 
     #[test]
     fn a_copy_takes_no_place_and_no_rights_of_another_user() {
-        let scratch = Scratch::new("copy");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = Folder::new("output-copy");
+        let path = |name: &str| scratch.join(name);
         fs::write(path("from"), "text").unwrap();
         fs::set_permissions(path("from"), fs::Permissions::from_mode(0o4777)).unwrap();
         copy_new(&path("from"), &path("to")).unwrap();
