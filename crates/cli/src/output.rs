@@ -94,6 +94,9 @@ pub(crate) fn print_with(
     }
 }
 
+/// What means standard output in place of a file's name, as with other programs. `./-` is a file.
+pub(crate) const STDOUT: &str = "-";
+
 /// Writes a result to the file that the user named for it.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_file_with(path, |out| out.write_all(bytes))
@@ -104,6 +107,9 @@ pub(crate) fn write_file_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    if path.as_os_str() == STDOUT {
+        return print_with(write);
+    }
     let to_file = || {
         let mut file = create_output(path)?;
         let mut out = io::BufWriter::new(Cleaner::new(&mut file, false));
@@ -118,7 +124,10 @@ pub(crate) fn write_file_with(
 /// Fails if no result can be written to the file that the user named for it: before it is computed for nothing.
 /// Nothing is changed.
 pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
-    check_output(path).map_err(|e| cannot_write(path, &e))
+    match path.as_os_str() == STDOUT {
+        true => Ok(()),
+        false => check_output(path).map_err(|e| cannot_write(path, &e)),
+    }
 }
 
 fn cannot_write(path: &Path, e: &io::Error) -> Failure {

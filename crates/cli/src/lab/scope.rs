@@ -117,9 +117,10 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
         return Err(Failure::new("a trace needs wakeups, and --episodes 0 asks for none")
             .try_this("leave out --episodes 0"));
     }
-    if args.trace.is_some() && args.trace == args.output {
-        return Err(Failure::new("--trace and --output name the same file")
-            .because("one would overwrite the other")
+    let result = args.output.as_deref().unwrap_or(Path::new(output::STDOUT));
+    if args.trace.as_deref() == Some(result) {
+        return Err(Failure::new("the trace and the result would go to the same place")
+            .because("one would spoil the other")
             .try_this("name two files"));
     }
     args.trace.as_deref().map_or(Ok(()), output::check_file)?;

@@ -254,7 +254,13 @@ fn it_goes_to_a_file_if_asked() {
     let ended = compare(&test, &new, &old, &["-o", "out.txt"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
     let text = fs::read_to_string(test.dir.join("out.txt")).unwrap();
-    assert_eq!(text, compare(&test, &new, &old, &[]).stdout);
+    let printed = compare(&test, &new, &old, &[]).stdout;
+    assert_eq!(text, printed);
+    let ended = compare(&test, &new, &old, &["-o", "-"]);
+    assert_eq!(
+        (ended.code, &ended.stdout, test.dir.join("-").exists()),
+        (Some(1), &printed, false)
+    );
     let ended = compare(&test, &new, &old, &["-o", "no/where"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("cannot write no/where: "), "{ended:?}");

@@ -222,7 +222,8 @@ fn the_emulator_that_is_named_may_be_of_any_architecture() {
 fn traces_that_cannot_be_written_are_refused_before_the_guest_runs() {
     let cell = MadeUpCell::new("scope-trace", "touch \"$DIR/ran\"", UNCHANGED);
     for (args, told) in [
-        (["--trace", "a.json", "-o", "a.json"], "name the same file"),
+        (["--trace", "a.json", "-o", "a.json"], "to the same place"),
+        (["--trace", "-", "-o", "-"], "to the same place"),
         (["--trace", "a.json", "--episodes", "0"], "a trace needs wakeups"),
     ] {
         cell.assert_refused(&args, &[told]);
