@@ -216,12 +216,7 @@ impl Own {
             return interrupt_now.map_or_else(Share::default, |entered| interrupt(cpu, entered));
         }
         if preempt.in_softirq() {
-            let name = cpu.softirq.map(softirq_name).unwrap_or_default();
-            return Share {
-                cause: Cause::Softirq,
-                culprit: Culprit::softirq(&name),
-                ..Share::default()
-            };
+            return softirq(cpu);
         }
         if cpu.in_scheduler {
             return phase(Cause::Scheduler, Phase::Switch);
@@ -285,17 +280,14 @@ impl Own {
         let preempt = cpu.state.preempt;
         match cpu.entered.last() {
             _ if preempt.in_nmi() => Share { cause: Cause::Nmi, ..Share::default() },
+            // Also those at the end of an interrupt.
+            _ if preempt.in_softirq() && !preempt.in_interrupt() => softirq(cpu),
             Some(entered) if entered.way == WayIn::Interrupt && !cpu.in_scheduler => {
                 interrupt(cpu, entered)
             }
             Some(entered) if entered.way == WayIn::Exception && is_page_fault(cpu) => {
                 let stack: Vec<Frame> = cpu.frame(entered.into).into_iter().collect();
                 Share { cause: Cause::PageFault, frames: stack, ..Share::default() }
-            }
-            _ if preempt.in_softirq() => {
-                let name = cpu.softirq.map(softirq_name).unwrap_or_default();
-                let culprit = Culprit::softirq(&name);
-                Share { cause: Cause::Softirq, culprit, ..Share::default() }
             }
             _ => phase(Cause::Scheduler, Phase::Switch),
         }
@@ -315,6 +307,11 @@ fn is_page_fault(cpu: &Cpu) -> bool {
 fn interrupt(cpu: &Cpu, entered: &Entered) -> Share {
     let culprit = Culprit::interrupt(&cpu.name_of(entered));
     Share { cause: Cause::Irq, culprit, ..Share::default() }
+}
+
+fn softirq(cpu: &Cpu) -> Share {
+    let name = cpu.softirq.map(softirq_name).unwrap_or_default();
+    Share { cause: Cause::Softirq, culprit: Culprit::softirq(&name), ..Share::default() }
 }
 
 fn phase(cause: Cause, phase: Phase) -> Share {

@@ -295,6 +295,54 @@ fn other_interrupts_softirqs_and_tasks_are_blamed_by_name() {
     );
 }
 
+/// A tick that comes when the probe has the CPU, and its softirqs: of 6.1 under `find`, 22 us of them counted as the
+/// interrupt's.
+#[test]
+fn softirqs_are_blamed_that_come_when_the_task_has_the_cpu() {
+    let switched = [
+        (300, count(RESCHED), "irq_exit_rcu", ""),
+        (310, count(OFF_RESCHED), "preempt_schedule_irq", ""),
+        (320, EdgeKind::Schedule, "__schedule", "preempt_schedule_irq"),
+        (340, EdgeKind::Switch(PROBE), "__switch_to", ""),
+        (360, count(PreemptCount::ON), "schedule", ""),
+        (370, EdgeKind::IrqsOn, "schedule", ""),
+    ];
+    let tick = [
+        (380, enter(WayIn::Interrupt, false), TIMER, "schedule"),
+        (390, count(HANDLER), "irq_enter_rcu", ""),
+        (450, count(PreemptCount(0x100)), "handle_softirqs", ""),
+        (460, EdgeKind::Softirq(9), "rcu_core_si", "handle_softirqs"),
+        (470, EdgeKind::IrqsOn, "handle_softirqs", ""),
+        // With an interrupt in it.
+        (600, enter(WayIn::Interrupt, false), "irq_entries_start", "rcu_core_si"),
+        (610, count(PreemptCount(0x1_0100)), "irq_enter_rcu", ""),
+        (640, count(PreemptCount(0x100)), "irq_exit_rcu", ""),
+        (650, EdgeKind::IrqsOn, "native_iret", ""),
+        (650, leave(false), "native_iret", ""),
+        (900, count(PreemptCount::ON), "handle_softirqs", ""),
+        (910, EdgeKind::IrqsOn, "native_iret", ""),
+        (910, leave(false), "native_iret", ""),
+        (920, leave(true), "syscall_return_via_sysret", ""),
+        (950, EdgeKind::UserClock, "", ""),
+        (1_900, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
+    ];
+    check(
+        HOG,
+        &[&timer(201, ""), &switched, &tick],
+        (200, 950),
+        expect![[r#"
+        1 99 20 Some(630)
+        410 softirq RCU
+        179 irq local_timer
+        100 scheduler Switch
+        30 irq device
+        20 scheduler ReturnFromInterrupt
+        10 softirq
+        1 irq Delivery
+    "#]],
+    );
+}
+
 #[test]
 fn idle_cpus_and_probes_that_never_slept_are_explained() {
     let idle = [(5, count(OFF), "do_idle", ""), (20, EdgeKind::Halt, "default_idle", "")];
