@@ -28,8 +28,9 @@ static bool are_early;
 
 void put_edges(void)
 {
-	if (are_early)
-		settle_early_edges(true);
+	/* Where the last one is not too early, all may be needed; where it is, all are. */
+	if (used)
+		settle_early_edges(may_be_early(last_count));
 	if (used && !start_is_put) {
 		start_is_put = true;
 		put_record(START, start, 5);

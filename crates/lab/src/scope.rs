@@ -59,7 +59,7 @@ pub enum ScopeFailure {
     /// No such cell, or a damaged one.
     #[error("{0}")]
     Cell(String),
-    /// It is a guest that told which preemption model its kernel runs.
+    /// Its guest only checked which preemption model the kernel runs.
     #[error("it checks which preemption model its kernel runs, and measures no wakeups")]
     Check,
     /// Its guest failed, for this reason.

@@ -8,12 +8,12 @@ use super::{FORMAT, ScopeError, word};
 /// Bytes before the contents of a block: their length and the checksum, of four bytes each.
 const HEAD: usize = 8;
 
-/// What is left to be read of the blocks.
+/// Reads a stream block by block.
 pub(super) struct Blocks<'a> {
     bytes: &'a [u8],
     /// Where the next block begins.
     next: usize,
-    /// What is left of this one.
+    /// The part of the current block that is not read yet.
     block: &'a [u8],
     sum: Hasher,
 }

@@ -34,7 +34,7 @@ pub enum Missing {
     /// The image of programs that its guest had.
     #[error("its root image was removed")]
     Root,
-    /// What its kernel is for cannot be told.
+    /// Nothing says which architecture its kernel is for.
     #[error("{0}")]
     Architecture(String),
     /// The emulator, which is called this.
