@@ -102,7 +102,7 @@ impl<'a> Sweep<'_, 'a> {
     }
 
     /// Events from here on. Several may have the same time.
-    fn remaining_events(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+    pub(super) fn remaining_events(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
         let (now, response) = (self.done_to, self.case.marks.response);
         let events = self.case.wakeup.events[self.next_event..].iter();
         events.filter(move |event| event.at.0 >= now && event.at <= response)

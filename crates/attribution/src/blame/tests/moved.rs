@@ -96,6 +96,10 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
+        next_softirq_ns 70 %
+          switched::softirqs_have_what_lies_between_them
+        next_softirq_ns 130 %
+          switched::softirqs_have_what_lies_between_them
         way_out_percent 70 %
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::code_without_a_preemption_point_is_left_by_the_same_way

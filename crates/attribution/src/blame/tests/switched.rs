@@ -173,6 +173,38 @@ fn a_softirq_that_another_one_follows_has_ended() {
     );
 }
 
+/// As of 7.2 under `launch`, where the kernel took 383 ns from one to the next, most of that for the tracer. They
+/// were the scheduler's.
+#[test]
+fn softirqs_have_what_lies_between_them() {
+    let ns = |ns: u64, what: What| Event { at: MonoNs(at(0).0 + ns), what };
+    let two = |gap_ns: u64| {
+        vec![
+            event(91, What::SoftirqEntry(1)),
+            event(94, What::SoftirqExit(1)),
+            ns(94_010, What::Tracer(10)),
+            ns(94_000 + gap_ns, What::SoftirqEntry(9)),
+            event(98, What::SoftirqExit(9)),
+        ]
+    };
+    let of_task = |events: Vec<Event>| {
+        let mut wakeup = Wakeup { events, ..timer() };
+        wakeup.interrupted.as_mut().unwrap().mode = Mode::User;
+        let of_task = |line: &String| line.starts_with("softirq") || line.contains(" switch ");
+        shares(&wakeup).into_iter().filter(of_task).collect::<Vec<_>>()
+    };
+    let timer_3 = "softirq 3 TIMER (probe[10]) edge";
+    let longer = "softirq 3.39 TIMER (probe[10]) edge";
+    let rcu = "softirq 3.6 RCU (probe[10]) edge";
+    assert_eq!(of_task(two(400)), ["scheduler 13 switch edge", rcu, longer]);
+    // An interrupt came in between, or code of a task may have.
+    let mut other = two(400);
+    other.splice(3..3, [ns(94_100, entry("nvme")), ns(94_103, exit("nvme"))]);
+    assert_eq!(of_task(other), ["scheduler 13.387 switch edge", rcu, timer_3]);
+    let rcu = "softirq 3.4 RCU (probe[10]) edge";
+    assert_eq!(of_task(two(600)), ["scheduler 13.59 switch edge", rcu, timer_3]);
+}
+
 #[test]
 fn the_scheduler_has_the_way_to_another_task() {
     let with = |events: Vec<Event>| move |w: &mut Wakeup| w.events = events;
