@@ -19,8 +19,8 @@ pub struct FirstBlame {
     /// Of those with the same cause, on the same culprit; of sections, on a function that the emulator saw at
     /// one of their ends or calling that.
     pub same_culprit: u64,
-    /// By how much explain's share is longer than all that the emulator saw of the same cause, of those with
-    /// the same cause, ns; below zero if shorter.
+    /// By how much all that explain blamed on that cause is longer than all that the emulator saw of it, of those
+    /// with the same cause, ns; below zero if shorter.
     pub longer_ns: Option<Spread>,
     /// The same by the cause that explain blamed first, the most frequent one first.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct BlamedOnCause {
     pub same_cause: u64,
     /// Of those with the same cause, with the same culprit.
     pub same_culprit: u64,
-    /// By how much explain's share is longer, of those with the same cause, ns; below zero if shorter.
+    /// By how much all that explain blamed on it is longer, of those with the same cause, ns; below zero if shorter.
     pub longer_ns: Option<Spread>,
 }
 

@@ -52,9 +52,9 @@ pub(super) fn first_blame(
         of_cause.same_cause += u64::from(is_same);
         of_cause.same_culprit += u64::from(is_named);
         if is_same {
-            let of_cause = seen_of.iter().filter(|share| share.cause == said.cause);
-            let seen_ns: u64 = of_cause.map(|share| share.ns).sum();
-            let [one, other] = [said.ns, seen_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+            // Each may have several, as one for each task that a softirq ran in.
+            let [one, other] =
+                [&said_of.blame, &seen_of].map(|blame| of_cause_ns(blame, said.cause));
             longer_ns.push(one - other);
         }
         if !is_named {
@@ -86,6 +86,12 @@ pub(super) fn first_blame(
 /// first two is the tracer's does not show from outside.
 fn holds_up(share: &Share) -> bool {
     !matches!(share.cause, Cause::Irq | Cause::Scheduler | Cause::Tracer)
+}
+
+/// All that is blamed on a cause, ns.
+fn of_cause_ns(blame: &[Share], cause: Cause) -> i64 {
+    let ns: u64 = blame.iter().filter(|share| share.cause == cause).map(|share| share.ns).sum();
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// Less than one in a hundred of a wakeup's lateness held nobody up. The wait for the interrupt differs by some ns
@@ -151,7 +157,7 @@ fn answer(share: &Share) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use wakescope_core::explain::{Frame, Function, Name};
+    use wakescope_core::explain::{Frame, Function, Name, Task, Within};
 
     use super::*;
 
@@ -263,6 +269,24 @@ mod tests {
         }
         // With preemption, a task goes on as soon as interrupts are on.
         assert_eq!(of(1_516, Model::Full).longer_ns, Spread::of(vec![1_600]));
+    }
+
+    #[test]
+    fn softirqs_are_compared_whichever_task_they_run_in() {
+        // As under `launch` on 7.2: 11 us of RCU in a task, and then 20 us in the probe.
+        let of = |ns, comm: &str| {
+            let culprit = Culprit::softirq("RCU");
+            let task = Some(Task { comm: comm.into(), ..Task::default() }.named());
+            let within = Within { task, ..Within::default() };
+            Share { cause: Cause::Softirq, culprit, within, ns, ..Share::default() }
+        };
+        let said = episode(&[of(20_376, "probe"), of(10_811, "rm")]);
+        let own = Share { within: Within::default(), ..of(21_178, "") };
+        let bare = Share { ns: 345, culprit: Culprit::None, ..own.clone() };
+        let seen = episode(&[own, of(12_367, "rm"), bare]);
+        let got = compared(&[&said], &[seen]).unwrap();
+        assert_eq!((got.same_cause, got.same_culprit), (1, 1));
+        assert_eq!(got.longer_ns, Spread::of(vec![31_187 - 33_890]));
     }
 
     #[test]

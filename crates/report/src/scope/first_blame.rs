@@ -47,7 +47,7 @@ pub(super) fn sentences(first: &FirstBlame) -> Vec<String> {
     }
     let longer = longer_ns.map(|longer| {
         let [min, p50, max] = [longer.min, longer.p50, longer.max].map(signed);
-        format!(" Its first share is too long by {min} (min), {p50} (p50), {max} (max).")
+        format!(" Its time for that cause is too long by {min} (min), {p50} (p50), {max} (max).")
     });
     all.push(format!(
         "Blamed on the same cause first: {}; on the same culprit, too: {}.{}",
@@ -108,8 +108,8 @@ mod tests {
             first:
              explain against what was seen: 20 latest wakeups compared
              Held up by nothing, as both say: 3.
-             Blamed on the same cause first: 13; on the same culprit, too: 13. Its first share is too long by
-             −56 ns (min), 9 ns (p50), 12 ns (max).
+             Blamed on the same cause first: 13; on the same culprit, too: 13. Its time for that cause is too
+             long by −56 ns (min), 9 ns (p50), 12 ns (max).
              late by 11.0 µs: explain says 4.10 µs interrupts off in free_bulk, seen were 4.20 µs preemption
              1 more wakeup: --json
         "#]].assert_eq(&format!("first:\n{}\n", lines.join("\n")));
