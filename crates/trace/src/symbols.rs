@@ -93,16 +93,18 @@ impl Symbols {
 
     pub(crate) fn from_list(list: impl BufRead) -> io::Result<Self> {
         let mut all = Self::default();
-        for_each_line(list, |start, name, module| {
-            let Ok(at) = u32::try_from(all.names.len()) else { return };
+        for_each_line(list, FUNCTIONS, |line| {
+            let (Some(start), Ok(at)) = (line.start(), u32::try_from(all.names.len())) else {
+                return;
+            };
             // Where addresses are hidden, all of them are 0.
             if start == 0 {
                 all.hidden = true;
                 return;
             }
-            let module = module.map_or(KERNEL, |name| all.number_of_module(name));
+            let module = line.module.map_or(KERNEL, |name| all.number_of_module(name));
             all.functions.push(Function { start, name: at, module });
-            all.names.push_str(name);
+            all.names.push_str(line.name);
             all.names.push('\n');
         })?;
         // Of several names for one place the first in the list is taken.
@@ -172,9 +174,11 @@ pub(crate) fn addresses_of(names: &[&str]) -> Addresses {
 fn addresses_in(list: impl BufRead, names: &[&str]) -> io::Result<Addresses> {
     let mut found = Addresses::new();
     let kinds = [FUNCTIONS, &["D", "d", "R", "r"]].concat();
-    for_each_symbol(list, &kinds, |start, symbol, module| {
-        if start != 0 && module.is_none() && names.contains(&symbol) {
-            found.entry(symbol.to_string()).or_insert(start);
+    for_each_line(list, &kinds, |line| {
+        if line.module.is_none() && names.contains(&line.name) {
+            if let Some(start) = line.start().filter(|&start| start != 0) {
+                found.entry(line.name.to_string()).or_insert(start);
+            }
         }
     })?;
     Ok(found)
@@ -190,9 +194,9 @@ pub(crate) fn variables(names: &[&str]) -> BTreeMap<String, u64> {
 
 fn variables_in(list: impl BufRead, names: &[&str]) -> io::Result<BTreeMap<String, u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for_each_symbol(list, &["A", "a", "D", "d", "B", "b"], |start, symbol, module| {
-        if module.is_none() && names.contains(&symbol) {
-            found.entry(symbol.to_string()).or_default().push(start);
+    for_each_line(list, &["A", "a", "D", "d", "B", "b"], |line| {
+        if line.module.is_none() && names.contains(&line.name) {
+            found.entry(line.name.to_string()).or_default().extend(line.start());
         }
     })?;
     let once = found.into_iter().filter_map(|(name, starts)| match starts[..] {
@@ -205,17 +209,40 @@ fn variables_in(list: impl BufRead, names: &[&str]) -> io::Result<BTreeMap<Strin
 /// Kinds of symbols that are functions.
 const FUNCTIONS: &[&str] = &["t", "T", "w", "W"];
 
-/// Calls `each` with the address, name and module of every function.
-fn for_each_line(list: impl BufRead, each: impl FnMut(u64, &str, Option<&str>)) -> io::Result<()> {
-    for_each_symbol(list, FUNCTIONS, each)
+/// A line of the list: `ffffffff81000000 T _stext`, and for modules with the name of the module in
+/// brackets after that.
+struct Line<'a> {
+    address: &'a str,
+    kind: &'a str,
+    name: &'a str,
+    module: Option<&'a str>,
 }
 
-/// Calls `each` with the address, name and module of every line of such a kind:
-/// `ffffffff81000000 T _stext`, and for modules with the name of the module in brackets after that.
-fn for_each_symbol(
+impl<'a> Line<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (address, rest) = text.trim_end().split_once(' ')?;
+        let (kind, rest) = rest.split_once(' ')?;
+        let (name, module) = match rest.split_once('\t') {
+            Some((name, module)) => {
+                (name, module.strip_prefix('[').and_then(|module| module.strip_suffix(']')))
+            }
+            None => (rest, None),
+        };
+        Some(Self { address, kind, name, module })
+    }
+
+    /// Where it lies; 0 where that is hidden.
+    fn start(&self) -> Option<u64> {
+        u64::from_str_radix(self.address, 16).ok()
+    }
+}
+
+/// Calls `each` with every line of such a kind. There are 120,000 lines and more, most of which nobody wants:
+/// what is not asked for is not read, such as the address.
+fn for_each_line(
     mut list: impl BufRead,
     kinds: &[&str],
-    mut each: impl FnMut(u64, &str, Option<&str>),
+    mut each: impl FnMut(Line<'_>),
 ) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -223,15 +250,9 @@ fn for_each_symbol(
         if list.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let Ok(text) = std::str::from_utf8(&line) else { continue };
-        let mut words = text.split_ascii_whitespace();
-        let (start, kind, name) = (words.next(), words.next(), words.next());
-        let start = start.and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        // Of data and of absolute numbers there are more than of functions.
-        let wanted = kind.is_some_and(|kind| kinds.contains(&kind));
-        if let (Some(start), true, Some(name)) = (start, wanted, name) {
-            let module = words.next().and_then(|m| m.strip_prefix('[')?.strip_suffix(']'));
-            each(start, name, module);
+        let line = std::str::from_utf8(&line).ok().and_then(Line::read);
+        if let Some(line) = line.filter(|line| kinds.contains(&line.kind)) {
+            each(line);
         }
     }
 }
