@@ -6,6 +6,7 @@ mod guests;
 mod moved;
 mod random;
 mod remote;
+mod scenes;
 mod stacks;
 mod switched;
 mod way_out;

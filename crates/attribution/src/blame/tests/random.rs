@@ -7,6 +7,7 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::scenes::Scene;
 use super::*;
 use crate::blame::{Decision, decide, pieces};
 use crate::tuning::Tuning;
@@ -147,9 +148,10 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
             (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }))
         }),
     ];
+    let scene = prop::option::weighted(0.3, select(&Scene::ALL[..]));
     let rest = ((any::<bool>(), losses), 0_u64..2, tasks(), (edges, quota), given_up, any::<u64>());
-    (marks, stimuli(), prop::option::of(contexts()), events, rest).prop_map(
-        move |((seen, before, last), woken_by, interrupted, events, rest)| {
+    (marks, stimuli(), prop::option::of(contexts()), events, (rest, scene)).prop_map(
+        move |((seen, before, last), woken_by, interrupted, events, (rest, scene))| {
             let ((throttled, losses), page_faults, task, (edges, quota_ns), given_up, seed) = rest;
             let (lost, known_switches) = losses;
             let (marks, events) = placed(&seen, before, last, events, (!ordered).then_some(seed));
@@ -168,7 +170,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                     (MonoNs(off), MonoNs(off + length))
                 }
             });
-            Wakeup {
+            let mut wakeup = Wakeup {
                 task,
                 woken_by,
                 marks,
@@ -182,7 +184,11 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 irqs_off,
                 quota_ns,
                 ..Wakeup::default()
+            };
+            if let Some(scene) = scene.filter(|_| ordered) {
+                scene.play(&mut wakeup);
             }
+            wakeup
         },
     )
 }
