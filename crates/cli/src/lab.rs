@@ -188,18 +188,23 @@ fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
     }
 }
 
+/// Adds the names that may have been meant.
+fn with_similar(failure: Failure, names: &[String]) -> Failure {
+    if names.is_empty() {
+        return failure;
+    }
+    let names: Vec<String> = names.iter().map(|name| clean(name, 80)).collect();
+    failure.because(format!("similar names: {}", names.join(", ")))
+}
+
 fn failure_of_fetch(name: &str, e: &FetchError) -> Failure {
     let name = clean(name, 80);
     match e {
         FetchError::Archive(e) => failure_of_archive(&format!("fetch {name}"), e),
         FetchError::NoSuchKernel(e) => {
-            let near: Vec<String> = e.nearest.iter().map(|name| clean(name, 80)).collect();
             let failure = Failure::new(clean(&e.to_string(), 200));
-            let failure = match near.as_slice() {
-                [] => failure,
-                near => failure.because(format!("similar names: {}", near.join(", "))),
-            };
-            failure.try_this("list the kernels: wakescope lab kernels --all")
+            with_similar(failure, &e.nearest)
+                .try_this("list the kernels: wakescope lab kernels --all")
         }
         FetchError::Package { .. } => {
             Failure::new(clean(&format!("cannot fetch {name}: {e}"), 400)).try_this(OWN_KERNEL)

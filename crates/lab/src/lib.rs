@@ -18,6 +18,7 @@ pub mod parcel;
 pub mod plan;
 pub mod qemu;
 pub mod scope;
+pub mod similar;
 pub mod states;
 pub mod store;
 pub mod sum;

@@ -25,6 +25,7 @@ use crate::kernel::Arch;
 use crate::machine::boot::Observer;
 use crate::machine::power::End;
 use crate::qemu::Version;
+use crate::similar::similar;
 use crate::store::{
     CellStore, Ending, Failed, FailureKind, Key, Lookup, Recipe, Scratch, StoreError, StoredCell,
 };
@@ -100,6 +101,14 @@ pub enum ScopeFailure {
     /// The guest was ended, because it took too long.
     #[error("{0}")]
     TimeUp(String),
+    /// Its kernel has no function that is needed.
+    #[error("no function of its kernel is known as {name}")]
+    NoFunction {
+        /// What it was called.
+        name: String,
+        /// Functions that may have been meant.
+        similar: Vec<String>,
+    },
     /// What the plugin wrote is of no use.
     #[error("what the emulator's plugin wrote cannot be used: {0}")]
     Seen(ScopeError),
@@ -122,7 +131,7 @@ pub enum ScopeFailure {
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug)]
-pub struct Detail {
+pub struct Detail<'a> {
     /// From this length on sections are listed one by one, ns.
     pub above_ns: u64,
     /// Whether to say of these in which functions their time went.
@@ -133,6 +142,8 @@ pub struct Detail {
     pub episodes: usize,
     /// Whether to follow locks. Needs edges.
     pub locks: bool,
+    /// Functions that the kernel must have: otherwise the guest is not run.
+    pub needs: &'a [String],
 }
 
 /// What was seen of a cell.
@@ -157,7 +168,7 @@ pub struct Seen {
 /// If the cell cannot be run again or looked into, and if its result is then another one.
 pub fn scope(
     key: &Key,
-    detail: Detail,
+    detail: Detail<'_>,
     store: &CellStore,
     again: &Again,
     cache: &Cache,
@@ -188,9 +199,10 @@ pub fn scope(
     };
     let kernel = kernel(&cell, &job.work, &plugin, cache, &scratch, watch);
     let kernel = kernel.map_err(for_want_of_room)?;
+    check_functions(detail.needs, kernel.names())?;
     let looks = late.as_ref().map(Late::looks).unwrap_or_default();
     let Measured { from_ns, to_ns, .. } = measured;
-    let Detail { above_ns, functions, edges, episodes: most, locks } = detail;
+    let Detail { above_ns, functions, edges, episodes: most, locks, .. } = detail;
     let looks = &looks;
     let plan =
         Plan { kernel: &kernel, shift, from_ns, to_ns, above_ns, looks, functions, edges, locks };
@@ -317,6 +329,17 @@ fn check(recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
     let counting = after("-icount").unwrap_or_default();
     let shift = counting.split(',').find_map(|part| part.strip_prefix("shift=")?.parse().ok());
     shift.ok_or_else(|| ScopeFailure::Unread("its instructions were not counted".into()))
+}
+
+/// Refuses a function that the kernel does not have, by its names.
+fn check_functions<'a>(
+    needs: &[String],
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), ScopeFailure> {
+    let has = |name: &str| names.clone().any(|known| known == name);
+    let Some(name) = needs.iter().find(|name| !has(name)) else { return Ok(()) };
+    let similar = similar(name, names.clone());
+    Err(ScopeFailure::NoFunction { name: name.clone(), similar })
 }
 
 /// When a cell measured, in ns after its first process began.

@@ -1,16 +1,17 @@
 //! `wakescope predict`
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::scope::{Detail, Seen};
+use wakescope_lab::similar::similar;
 use wakescope_model::replay::predict::{CannotPredict, Cell, Predictor, Question, Unpredictable};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
-use super::scope::{AgainArgs, look};
+use super::scope::{AgainArgs, FUNCTIONS, look};
+use super::with_similar;
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -95,8 +96,14 @@ const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &
 const MOST_CELLS: usize = 8;
 
 /// Single sections are not listed.
-const DETAIL: Detail =
-    Detail { above_ns: u64::MAX, functions: false, edges: true, episodes: 0, locks: false };
+const DETAIL: Detail<'_> = Detail {
+    above_ns: u64::MAX,
+    functions: false,
+    edges: true,
+    episodes: 0,
+    locks: false,
+    needs: &[],
+};
 
 /// Runs `wakescope predict`.
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
@@ -111,8 +118,10 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
         limit_sections_ns: args.limit_sections.map(|span| span.0),
         every_ns: args.every.0,
     });
+    let needs: Vec<String> = args.breaks.iter().map(|(name, _)| name.clone()).collect();
     for cell in &args.cells {
-        let Seen { scope, edges, run, .. } = seen(cell, &args.again)?;
+        let detail = Detail { needs: &needs, ..DETAIL };
+        let Seen { scope, edges, run, .. } = seen(cell, &args.again, detail)?;
         let cell = Cell { key: scope.cell, label: scope.label, run };
         // Before the next ones are run for nothing.
         let added = predictor.add(cell, &edges.unwrap_or_default());
@@ -129,8 +138,8 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
 }
 
 /// Runs a cell once more.
-fn seen(cell: &Path, again: &AgainArgs) -> Result<Seen, Failure> {
-    let seen = look(cell, again, DETAIL)?;
+fn seen(cell: &Path, again: &AgainArgs, detail: Detail<'_>) -> Result<Seen, Failure> {
+    let seen = look(cell, again, detail)?;
     if seen.arch == Arch::Amd64 {
         return Ok(seen);
     }
@@ -152,14 +161,8 @@ fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
             .try_this("give the kernel's configuration: wakescope lab run --config FILE")
             .try_this("or look at its sections: wakescope scope CELL"),
         Unpredictable::Function(name) => {
-            let known = predictor.functions();
-            let near: BTreeSet<_> = known.filter(|known| known.contains(name.as_str())).collect();
-            let near: Vec<String> = near.into_iter().take(6).map(|near| clean(near, 80)).collect();
-            let failure = match near.is_empty() {
-                true => failure,
-                false => failure.because(format!("similar names: {}", near.join(", "))),
-            };
-            failure.try_this("list the functions of sections: wakescope scope CELL --rows 50")
+            let seen = similar(name, predictor.functions());
+            with_similar(failure, &seen).try_this(FUNCTIONS)
         }
         Unpredictable::Wakeups { .. } => failure
             .because("how long a wakeup takes that nothing holds up is taken from them")

@@ -18,7 +18,7 @@ use super::chosen::{WHERE, chosen};
 use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
-use super::{cache, failure_of_cache, failure_of_store};
+use super::{cache, failure_of_cache, failure_of_store, with_similar};
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -128,7 +128,8 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let locks = args.locks;
     let edges = episodes > 0 || locks;
     let functions = args.functions || format == Format::Page;
-    let detail = Detail { above_ns: args.above.0, functions, edges, episodes, locks };
+    let above_ns = args.above.0;
+    let detail = Detail { above_ns, functions, edges, episodes, locks, needs: &[] };
     let seen = look(&args.cell, &args.again, detail)?;
     let Seen { scope: seen, signals, .. } = seen;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
@@ -146,7 +147,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
 }
 
 /// Runs a cell once more and looks into it.
-pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail) -> Result<Seen, Failure> {
+pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail<'_>) -> Result<Seen, Failure> {
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
@@ -214,6 +215,11 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
             .because("some builds of QEMU cannot load plugins, and newer ones may need another")
             .try_this("let the lab fetch its own: wakescope lab fetch qemu, and run the lab again"),
         ScopeFailure::TimeUp(_) => failure.try_this("give it more time: --timeout 2h"),
+        ScopeFailure::NoFunction { similar, .. } => with_similar(failure, similar)
+            .because(
+                "inlined functions, those of modules and second names of a function are not known",
+            )
+            .try_this(FUNCTIONS),
         ScopeFailure::Seen(ScopeError::NoSymbols | ScopeError::Lacks(_)) => failure
             .because("symbols say where the kernel's ways in and its preempt count are")
             .try_this("build the kernel with CONFIG_KALLSYMS=y and CONFIG_KALLSYMS_ALL=y")
@@ -239,6 +245,9 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
         ScopeFailure::Stopped => Failure::new("interrupted; nothing was changed"),
     }
 }
+
+/// The remedy where a function is not known by its name.
+pub(super) const FUNCTIONS: &str = "list the functions of sections: wakescope scope CELL --rows 50";
 
 /// Runs of this version, of kernels and emulators that are there, are other cells.
 const ANEW: &str = "run its lab again, and look into the cell that this gives";
@@ -297,6 +306,14 @@ mod tests {
                 "fetch qemu",
             ),
             (ScopeFailure::TimeUp("it did not end".into()), "did not end", "--timeout"),
+            (
+                ScopeFailure::NoFunction {
+                    name: "free_bulk".into(),
+                    similar: vec!["free_pcppages_bulk".into()],
+                },
+                "no function of its kernel is known as free_bulk\n",
+                "similar names: free_pcppages_bulk\n",
+            ),
             (ScopeFailure::Seen(ScopeError::NoSymbols), "no symbols", "CONFIG_KALLSYMS_ALL=y"),
             (
                 ScopeFailure::Seen(ScopeError::Lacks("__preempt_count")),

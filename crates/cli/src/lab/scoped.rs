@@ -19,8 +19,14 @@ use super::waiting::Waiting;
 use crate::Failure;
 
 /// Single sections are not kept.
-const DETAIL: Detail =
-    Detail { above_ns: u64::MAX, functions: false, edges: false, episodes: 0, locks: false };
+const DETAIL: Detail<'_> = Detail {
+    above_ns: u64::MAX,
+    functions: false,
+    edges: false,
+    episodes: 0,
+    locks: false,
+    needs: &[],
+};
 
 /// Looks into the cell with the latest wakeup of each kernel and model, and puts into the record what was
 /// seen, or why nothing was. Returns whether the user ended it.

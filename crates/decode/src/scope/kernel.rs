@@ -369,8 +369,8 @@ impl Kernel {
         self.functions.iter().map(|(start, _)| *start)
     }
 
-    /// The names of all functions.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of all functions, but for those of modules. Of several names for one, the first.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.functions.iter().map(|(_, name)| name.as_str())
     }
 }

@@ -6,6 +6,7 @@ use super::Arch;
 use super::name::{Name, Part};
 use super::order::compare;
 use crate::archive::Package;
+use crate::similar::distance;
 
 /// A kernel that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,22 +117,6 @@ impl NoSuchKernel {
         near.truncate(3);
         Self { name: text, nearest: near }
     }
-}
-
-/// How many characters must be put in, taken out or exchanged to make `b` out of `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, c) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, d) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != *d);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
