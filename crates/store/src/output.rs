@@ -63,6 +63,15 @@ impl Output {
         Ok(())
     }
 
+    /// Fails if the disk has no room for a single byte of a new file. What is written itself is left as it is: a file
+    /// gives its room back first, and a device or a pipe has none.
+    fn check_room(&mut self) -> io::Result<()> {
+        match self.fate {
+            Fate::Renamed { .. } => self.file.write_all(&[0]),
+            Fate::Stays | Fate::Emptied | Fate::Begun => Ok(()),
+        }
+    }
+
     fn empty(&mut self) -> io::Result<()> {
         if matches!(self.fate, Fate::Emptied) {
             self.file.set_len(0)?;
@@ -108,9 +117,10 @@ fn overwrite(folder: &Folder, from: &OsStr, to: &OsStr) -> io::Result<()> {
     to.finish()
 }
 
-/// Fails if no result can be written to `path`, as far as that can be known before there is one. Changes nothing.
+/// Fails if no result can be written to `path`, as far as that can be known before there is one: a disk that is full
+/// already is. Changes nothing.
 pub fn check_output(path: &Path) -> io::Result<()> {
-    create_output(path).map(drop)
+    create_output(path)?.check_room()
 }
 
 /// Opens the file at `path`, or a new one that is to have its name, to be written. What is there stays until

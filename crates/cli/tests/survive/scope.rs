@@ -2,6 +2,7 @@
 //! is the compiler that its plugin is built with.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -295,6 +296,44 @@ fn files_that_cannot_be_written_are_named_before_the_guest_runs() {
     }
     assert_eq!(names(&cell.test.dir), before);
     assert_eq!(fs::read_to_string(path("old.json")).unwrap(), "older");
+}
+
+#[test]
+fn a_disk_that_is_full_already_is_named_before_the_guest_runs() {
+    let cell = MadeUpCell::new("scope-full-output", RUNS, UNCHANGED);
+    let place = cell.test.dir.join("disk");
+    fs::create_dir(&place).unwrap();
+    let name = "a_disk_that_is_full_already_is_named_before_the_guest_runs";
+    let Some(_disk) = Disk::mount(&place, "size=64k", name) else { return };
+    fs::write(place.join("old.json"), "older").unwrap();
+    fs::write(place.join("linked.json"), "older").unwrap();
+    fs::hard_link(place.join("linked.json"), place.join("other")).unwrap();
+    let mut filler = fs::File::create(place.join("filler")).unwrap();
+    while filler.write_all(&[1; 4096]).is_ok() {}
+    let before = names(&place);
+    let run = |args: &[&str]| {
+        let ended = cell.run(&[&args[..1], &[&cell.key], &args[1..]].concat(), &cell.qemu);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert_eq!(names(&place), before);
+        ended.stderr
+    };
+    for command in [&["scope", "-o"][..], &["scope", "--trace"], &["predict", "-o"]] {
+        for file in ["disk/new.json", "disk/old.json"] {
+            let told = run(&[command, &[file]].concat());
+            for word in [&format!("cannot write {file}: No space left"), "→ make room"] {
+                assert!(told.contains(word), "{word:?} is not in {told}");
+            }
+        }
+    }
+    assert_eq!(fs::read_to_string(place.join("old.json")).unwrap(), "older");
+    // It is itself written, in the room that it has.
+    let told = run(&["scope", "-o", "disk/linked.json"]);
+    assert!(told.contains("the guest ran"), "{told}");
+    assert_eq!(fs::read_to_string(place.join("linked.json")).unwrap(), "older");
+    // A block more is room enough to try.
+    filler.set_len(0).unwrap();
+    let told = run(&["scope", "-o", "disk/new.json"]);
+    assert!(told.contains("the guest ran"), "{told}");
 }
 
 #[test]
