@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::output::is_compressed;
 use crate::{Failure, output};
 
 /// Endings, each with the formats that such a file may hold: the first is meant where none is asked
@@ -62,9 +63,11 @@ fn refused<F>(path: &Path, ending: &str, asked: bool, endings: Endings<'_, F>) -
         .try_this(format!("use a file name with the ending of its format: {}", known.join(" ")))
 }
 
-/// The ending in small letters, if it is one: a version or a date in a name is none.
+/// The ending in small letters, if it is one: a version or a date in a name is none. Of what is compressed, the one
+/// before that.
 fn ending_of(path: &Path) -> Option<String> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    let named = if is_compressed(path) { Path::new(path.file_stem()?) } else { path };
+    let ending = named.extension()?.to_str()?.to_ascii_lowercase();
     let letters = ending.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_version = ending.starts_with('v') && ending[1..].bytes().all(|b| b.is_ascii_digit());
     (letters && !is_version).then_some(ending)
@@ -89,7 +92,15 @@ mod tests {
             (Some("a.txt"), Some(2), None),
             (Some("a.pdf"), None, None),
             (Some("a.pdf"), Some(2), None),
-            (Some("a.json.gz"), Some(2), None),
+            (Some("a.txt.gz"), None, Some(0)),
+            (Some("a.svg.GZ"), None, Some(2)),
+            (Some("a.svg.gz"), Some(0), None),
+            (Some("a.pdf.gz"), Some(2), None),
+            (Some("a.prn.gz"), None, None),
+            (Some("a.gz.gz"), None, None),
+            (Some("a.gz"), None, Some(0)),
+            (Some("a.gz"), Some(2), Some(2)),
+            (Some("6.12.gz"), None, Some(0)),
             (Some("a.prn"), None, None),
             (Some("a.prn"), Some(2), Some(2)),
             (Some("/dev/stdout"), None, Some(0)),

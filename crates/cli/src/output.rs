@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use wakescope_report::style::Style;
 use wakescope_report::watch::live::Look;
 use wakescope_store::{check_output, create_output};
@@ -97,12 +99,12 @@ pub(crate) fn print_with(
 /// What means standard output in place of a file's name, as with other programs. `./-` is a file.
 pub(crate) const STDOUT: &str = "-";
 
-/// Writes a result to the file that the user named for it.
+/// Writes a result to the file that the user named for it, compressed if the name says so.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_file_with(path, |out| out.write_all(bytes))
 }
 
-/// Lets `write` write a result of any length to the file that the user named for it.
+/// Lets `write` write a result of any length to the file that the user named for it, compressed if the name says so.
 pub(crate) fn write_file_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -112,13 +114,31 @@ pub(crate) fn write_file_with(
     }
     let to_file = || {
         let mut file = create_output(path)?;
-        let mut out = io::BufWriter::new(Cleaner::new(&mut file, false));
-        write(&mut out)?;
-        out.flush()?;
-        drop(out);
+        if is_compressed(path) {
+            let mut packed = GzEncoder::new(&mut file, Compression::default());
+            write_cleaned(&mut packed, write)?;
+            packed.finish()?;
+        } else {
+            write_cleaned(&mut file, write)?;
+        }
         file.finish()
     };
     to_file().map_err(|e| cannot_write(path, &e))
+}
+
+/// Lets `write` write a result of any length to `to`.
+fn write_cleaned(
+    to: &mut impl Write,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = io::BufWriter::new(Cleaner::new(to, false));
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Whether the name of a file says that it is compressed with gzip.
+pub(crate) fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"))
 }
 
 /// Fails if no result can be written to the file that the user named for it: before it is computed for nothing.

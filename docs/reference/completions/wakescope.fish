@@ -462,7 +462,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l rows -d 'Rows to show of each kind' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l above -d 'Length from which on the record lists single sections, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l episodes -d 'Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l trace -d 'Also write these wakeups as a trace for Perfetto and Chrome\'s about:tracing: interrupts off, preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l trace -d 'Also write these wakeups as a trace for Perfetto and Chrome\'s about:tracing: interrupts off, preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side. Both open compressed ones, too: FILE.json.gz' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s o -l output -d 'Write to a file instead of standard output: the record to .json, a page with flame graphs to .html' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l timeout -d 'Host time after which the guest is stopped' -r

@@ -38,7 +38,7 @@ Examples:
   wakescope scope 3f6ef534 --rows 50
   wakescope scope 3f6ef534 --functions --above 100us
   wakescope scope 3f6ef534 --locks
-  wakescope scope 3f6ef534 --episodes 20 --trace trace.json
+  wakescope scope 3f6ef534 --episodes 20 --trace trace.json.gz
   wakescope scope 3f6ef534 -o sections.json
   wakescope scope 3f6ef534 -o page.html")]
 pub(crate) struct ScopeArgs {
@@ -69,7 +69,8 @@ pub(crate) struct ScopeArgs {
     episodes: u32,
 
     /// Also write these wakeups as a trace for Perfetto and Chrome's about:tracing: interrupts off,
-    /// preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side
+    /// preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side. Both open
+    /// compressed ones, too: FILE.json.gz
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -109,6 +110,9 @@ enum Format {
 const ENDINGS: Endings<'static, Format> =
     &[("txt", &[Format::Text]), ("json", &[Format::Json]), ("html", &[Format::Page])];
 
+/// The same of the trace's file.
+const TRACE_ENDINGS: Endings<'static, ()> = &[("json", &[()])];
+
 /// Runs `wakescope scope`.
 pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
@@ -123,7 +127,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             .because("one would spoil the other")
             .try_this("name two files"));
     }
-    args.trace.as_deref().map_or(Ok(()), output::check_file)?;
+    format_for(args.trace.as_deref(), Some(()), (), TRACE_ENDINGS)?;
     let episodes = usize::try_from(args.episodes).unwrap_or(usize::MAX);
     let locks = args.locks;
     let edges = episodes > 0 || locks;
@@ -176,10 +180,7 @@ fn write_trace(path: &Path, seen: &Scope, signals: &[Signals]) -> Result<(), Fai
             .because(clean(why, 400))
             .try_this("leave out --trace"));
     }
-    let mut trace = Vec::new();
-    // To memory it cannot fail.
-    let _ = shown::trace::write(seen, signals, &mut trace);
-    print_to(Some(path), &String::from_utf8_lossy(&trace))
+    output::write_file_with(path, |mut out| shown::trace::write(seen, signals, &mut out))
 }
 
 fn failure(e: &ScopeFailure, key: &str) -> Failure {

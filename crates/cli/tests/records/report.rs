@@ -141,7 +141,11 @@ fn an_ending_that_says_another_format_is_refused() {
             "-o x.html --format text",
             "the requested format does not match a name that ends in .html",
         ),
-        ("-o x.csv.gz --format csv", "the requested format does not match a name that ends in .gz"),
+        (
+            "-o x.csv.gz --format html",
+            "the requested format does not match a name that ends in .csv",
+        ),
+        ("-o x.csv.xz --format csv", "the requested format does not match a name that ends in .xz"),
         ("-o x.xml", ".html .htm .svg .png .md .markdown .json .csv .hlog .hgrm .prom"),
     ] {
         let ended = report(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat());
@@ -156,6 +160,7 @@ fn an_ending_that_says_another_format_is_refused() {
         "-o x.txt",
         "-o x.hist --format cyclictest",
         "-o x.prom --format openmetrics",
+        "-o x.csv.gz --format csv",
         "-o 6.12",
     ] {
         assert_eq!(shown(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat()), "");

@@ -169,8 +169,13 @@ fn a_report_for_which_there_is_no_room_leaves_no_file_and_an_older_one_as_it_was
     let Some((place, _disk)) = small_disk(&test, "size=64k", name) else { return };
     assert_eq!(test.measure(&["--samples", "20", "--out", "run"]).code, Some(0));
     fs::write(place.join("old.html"), "older").unwrap();
-    fill(&mut filler(&place));
-    for file in ["new.html", "old.html"] {
+    let mut filler = filler(&place);
+    fill(&mut filler);
+    let full = filler.metadata().unwrap().len();
+    // A page that is left is less than a report needs, which only its end shows.
+    let cases = ["new.html", "old.html", "new.html.gz"].map(|file| [(file, 0), (file, 4096)]);
+    for (file, left) in cases.into_iter().flatten() {
+        filler.set_len(full - left).unwrap();
         let file = place.join(file).display().to_string();
         let ended = test.start_command(&["report", "run", "-o", &file]).output();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");

@@ -236,6 +236,7 @@ fn traces_that_cannot_be_written_are_refused_before_the_guest_runs() {
         (["--trace", "a.json", "-o", "a.json"], "to the same place"),
         (["--trace", "-", "-o", "-"], "to the same place"),
         (["--trace", "a.json", "--episodes", "0"], "a trace needs wakeups"),
+        (["--trace", "a.zip", "--rows", "1"], "a name that ends in .zip"),
     ] {
         cell.assert_refused(&args, &[told]);
     }

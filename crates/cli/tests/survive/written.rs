@@ -2,10 +2,12 @@
 //! nothing is waited for.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use flate2::read::GzDecoder;
 use wakescope_sys::file::effective_user;
 
 use crate::common::bench::{NOBODY, Running, Test, eventually, skip};
@@ -199,6 +201,12 @@ fn reports_go_where_the_user_says() {
             assert!(fs::read_to_string(test.dir.join(file)).unwrap() == printed, "{report:?}");
         }
         fs::remove_file(test.dir.join("new")).unwrap();
+        // By its name it is compressed.
+        to("new.gz");
+        let mut unpacked = String::new();
+        let packed = fs::File::open(test.dir.join("new.gz")).unwrap();
+        GzDecoder::new(packed).read_to_string(&mut unpacked).unwrap();
+        assert!(unpacked == printed, "{report:?}");
         // As a shell passes `-o >(cat)`.
         let mut shell = test.program(Path::new("/bin/bash"));
         let script = "\"$0\" \"$@\" -o >(cat >piped) && wait $!";
