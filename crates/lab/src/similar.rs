@@ -1,5 +1,7 @@
 //! Names that somebody may have meant who wrote another one.
 
+use strsim::levenshtein;
+
 /// Most names to show.
 const MOST: usize = 6;
 
@@ -14,29 +16,13 @@ pub fn similar<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<Stri
         if !has_it && name.len().abs_diff(length) > farthest {
             return None;
         }
-        let changes = distance(text, name);
+        let changes = levenshtein(text, name);
         (has_it || changes <= farthest).then(|| (!has_it, changes, name.to_owned()))
     };
     let mut all: Vec<_> = names.filter_map(rank).collect();
     all.sort_unstable();
     all.dedup();
     all.into_iter().take(MOST).map(|(_, _, name)| name).collect()
-}
-
-/// How many characters must be put in, taken out or exchanged to make `b` out of `a`.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, c) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, d) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != *d);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The kernels that the archive has.
 
 use serde::{Deserialize, Serialize};
+use strsim::levenshtein;
 
 use super::Arch;
 use super::name::{Name, Part};
 use super::order::compare;
 use crate::archive::Package;
-use crate::similar::distance;
 
 /// A kernel that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl NoSuchKernel {
         near.sort();
         near.dedup();
         let text: String = text.chars().take(80).collect();
-        near.sort_by_cached_key(|name| distance(&text, name));
+        near.sort_by_cached_key(|name| levenshtein(&text, name));
         near.truncate(3);
         Self { name: text, nearest: near }
     }
