@@ -130,7 +130,7 @@ pub enum ScopeFailure {
 }
 
 /// How closely to look.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Detail<'a> {
     /// From this length on sections are listed one by one, ns.
     pub above_ns: u64,

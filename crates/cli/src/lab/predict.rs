@@ -95,16 +95,6 @@ const ENDINGS: Endings<'static, Format> = &[("txt", &[Format::Text]), ("json", &
 /// Their courses are in memory at once: 60 MB each, of 2,000 wakeups on 6.16 under `launch`.
 const MOST_CELLS: usize = 8;
 
-/// Single sections are not listed.
-const DETAIL: Detail<'_> = Detail {
-    above_ns: u64::MAX,
-    functions: false,
-    edges: true,
-    episodes: 0,
-    locks: false,
-    needs: &[],
-};
-
 /// Runs `wakescope predict`.
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     let asked = args.json.then_some(Format::Json);
@@ -120,7 +110,8 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     });
     let needs: Vec<String> = args.breaks.iter().map(|(name, _)| name.clone()).collect();
     for cell in &args.cells {
-        let detail = Detail { needs: &needs, ..DETAIL };
+        // Single sections are not listed.
+        let detail = Detail { above_ns: u64::MAX, edges: true, needs: &needs, ..Detail::default() };
         let Seen { scope, edges, run, .. } = seen(cell, &args.again, detail)?;
         let cell = Cell { key: scope.cell, label: scope.label, run };
         // Before the next ones are run for nothing.

@@ -133,7 +133,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let edges = episodes > 0 || locks;
     let functions = args.functions || format == Format::Page;
     let above_ns = args.above.0;
-    let detail = Detail { above_ns, functions, edges, episodes, locks, needs: &[] };
+    let detail = Detail { above_ns, functions, edges, episodes, locks, ..Detail::default() };
     let seen = look(&args.cell, &args.again, detail)?;
     let Seen { scope: seen, signals, .. } = seen;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);

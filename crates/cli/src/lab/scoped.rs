@@ -18,16 +18,6 @@ use super::showing::Showing;
 use super::waiting::Waiting;
 use crate::Failure;
 
-/// Single sections are not kept.
-const DETAIL: Detail<'_> = Detail {
-    above_ns: u64::MAX,
-    functions: false,
-    edges: false,
-    episodes: 0,
-    locks: false,
-    needs: &[],
-};
-
 /// Looks into the cell with the latest wakeup of each kernel and model, and puts into the record what was
 /// seen, or why nothing was. Returns whether the user ended it.
 pub(super) fn look(lab: &mut Lab, equipment: &Equipment) -> Result<bool, Failure> {
@@ -78,7 +68,9 @@ fn look_into(
             ControlFlow::Continue(())
         }
     };
-    let seen = scope(key, DETAIL, store, &again, cache, &mut waiting, &mut running);
+    // Single sections are not kept.
+    let detail = Detail { above_ns: u64::MAX, ..Detail::default() };
+    let seen = scope(key, detail, store, &again, cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked, the last one first.
     drop(showing);
     drop(waiting);
