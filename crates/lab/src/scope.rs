@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use wakescope_core::run::Run;
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::edges::Edges;
 use wakescope_core::scope::locks::Locks;
@@ -20,15 +19,11 @@ use crate::cell::{Again, Emulation, Missing, Work};
 use crate::farm::{
     Continue, Difference, End as FarmEnd, Event, FarmError, Job, Repeated, Runner, Standing, verify,
 };
-use crate::guest::{CHECK, EPISODES, FACTS, Facts, RUN};
-use crate::kernel::Arch;
 use crate::machine::boot::Observer;
 use crate::machine::power::End;
 use crate::qemu::Version;
 use crate::similar::similar;
-use crate::store::{
-    CellStore, Ending, Failed, FailureKind, Key, Lookup, Recipe, Scratch, StoreError, StoredCell,
-};
+use crate::store::{CellStore, Ending, Failed, FailureKind, Scratch, StoreError, StoredCell};
 use crate::sum;
 use crate::watch::{Step, Watch};
 
@@ -38,15 +33,16 @@ mod explained;
 mod first_blame;
 mod locks;
 pub(crate) mod plugin;
+mod subject;
 
 pub use wakescope_decode::scope::{KERNEL_HEAD, ScopeError};
+
+pub use subject::Subject;
 
 use episodes::Latest;
 use explained::Late;
 use locks::in_episodes;
-
-/// The first QEMU whose plugins see what is written to memory, and can read it.
-const OLDEST: Version = Version(9, 2, 0);
+use subject::{Measured, OLDEST};
 
 /// The largest file that the plugin writes: the image of a kernel in memory, or all edges that it may write.
 const LARGEST: u64 = 320 << 20;
@@ -155,19 +151,15 @@ pub struct Seen {
     pub signals: Vec<Signals>,
     /// Each edge while it measured, if that was asked for.
     pub edges: Option<Edges>,
-    /// What the cell itself measured.
-    pub run: Run,
-    /// What its kernel is for.
-    pub arch: Arch,
 }
 
-/// Runs the cell `key` of `store` once more, in `cache`, and says which sections it had in the time in
+/// Runs the cell of `store` once more, in `cache`, and says which sections it had in the time in
 /// which it measured. `watch` hears of what has to be built, `running` of the guest.
 ///
 /// # Errors
 /// If the cell cannot be run again or looked into, and if its result is then another one.
 pub fn scope(
-    key: &Key,
+    subject: Subject,
     detail: Detail<'_>,
     store: &CellStore,
     again: &Again,
@@ -175,18 +167,8 @@ pub fn scope(
     watch: &mut dyn Watch,
     running: &mut dyn FnMut(Event<'_>, &Standing) -> Continue,
 ) -> Result<Seen, ScopeFailure> {
-    let cell = match store.lookup(key) {
-        Lookup::Stored(cell) => *cell,
-        Lookup::Damaged(why) => return Err(ScopeFailure::Cell(format!("it is damaged: {why}"))),
-        Lookup::Absent => return Err(ScopeFailure::Cell("there is no such cell".into())),
-    };
-    // Before what is missing is looked for in vain.
-    check_ending(&cell.ending, |file| cell.sum(file).is_some())?;
-    let job = again.job(&cell).map_err(ScopeFailure::Missing)?;
-    let qemu = job.work.qemu();
-    let (arch, shift) = (qemu.arch, check(&cell.recipe, qemu.version)?);
-    let mut measured = Measured::of(&cell)?;
-    let late = measured.late(&cell);
+    let late = subject.late();
+    let Subject { key, cell, job, shift, mut measured } = subject;
     if let Some(late) = &late {
         late.blame_anew(&mut measured.run.worst);
     }
@@ -211,7 +193,7 @@ pub fn scope(
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
     let runner = Observed::with(observer);
     let prepare = |cell: &StoredCell| again.job(cell).map_err(|missing| missing.to_string());
-    let done = verify(std::slice::from_ref(key), 1, store, &prepare, &runner, running)?;
+    let done = verify(std::slice::from_ref(&key), 1, store, &prepare, &runner, running)?;
     match done.end {
         FarmEnd::Complete => {}
         FarmEnd::Stopped => return Err(ScopeFailure::Stopped),
@@ -257,7 +239,7 @@ pub fn scope(
     }
     let scope = Scope { first_blame, sees_timer, locks, ..scope };
 
-    Ok(Seen { scope, signals, edges, run: measured.run, arch })
+    Ok(Seen { scope, signals, edges })
 }
 
 /// Runs cells with an observer.
@@ -293,44 +275,6 @@ impl Runner<Work> for Observed {
     }
 }
 
-/// Refuses a cell that has no wakeups; `has` says whether it has a file.
-fn check_ending(ending: &Ending, has: impl Fn(&str) -> bool) -> Result<(), ScopeFailure> {
-    match ending {
-        Ending::Failed(failed) => Err(ScopeFailure::Failed(failed.reason.clone())),
-        Ending::Measured if has(CHECK) && !has(RUN) => Err(ScopeFailure::Check),
-        Ending::Measured => Ok(()),
-    }
-}
-
-/// Refuses what the plugin cannot look into. How the CPU counts: an instruction takes two to the power
-/// of this, ns.
-fn check(recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
-    if emulator < OLDEST {
-        return Err(ScopeFailure::Emulator(emulator));
-    }
-    let arguments: Vec<&str> = recipe.parts().map(|(_, value)| value).collect();
-    let after = |flag: &str| {
-        let place = arguments.iter().position(|argument| *argument == flag)?;
-        arguments.get(place + 1).copied()
-    };
-    match after("-smp") {
-        Some("1") => {}
-        other => {
-            let number = other.and_then(|all| all.split(',').next());
-            return Err(ScopeFailure::Cpus(number.unwrap_or("an unknown number of").into()));
-        }
-    }
-    // The last word counts, and only words before those of the first process do.
-    let command_line = recipe.part("command_line").unwrap_or_default();
-    let words = command_line.split(' ').take_while(|word| *word != "--");
-    if words.filter(|word| ["kaslr", "nokaslr"].contains(word)).last() != Some("nokaslr") {
-        return Err(ScopeFailure::Kaslr);
-    }
-    let counting = after("-icount").unwrap_or_default();
-    let shift = counting.split(',').find_map(|part| part.strip_prefix("shift=")?.parse().ok());
-    shift.ok_or_else(|| ScopeFailure::Unread("its instructions were not counted".into()))
-}
-
 /// Refuses a function that the kernel does not have, by its names.
 fn check_functions<'a>(
     needs: &[String],
@@ -340,43 +284,6 @@ fn check_functions<'a>(
     let Some(name) = needs.iter().find(|name| !has(name)) else { return Ok(()) };
     let similar = similar(name, names.clone());
     Err(ScopeFailure::NoFunction { name: name.clone(), similar })
-}
-
-/// When a cell measured, in ns after its first process began.
-struct Measured {
-    run: Run,
-    began_ns: u64,
-    from_ns: u64,
-    to_ns: u64,
-}
-
-impl Measured {
-    fn of(cell: &StoredCell) -> Result<Self, ScopeFailure> {
-        let lacking = || ScopeFailure::Unread("it measured nothing".into());
-        let read = |name: &str| cell.read(name, LARGEST_MAP).map_err(|_| lacking());
-        let of_version = |e| ScopeFailure::Unread(format!("its {RUN} cannot be read: {e}"));
-        let run = Run::from_json(&read(RUN)?).map_err(of_version)?;
-        let facts: Facts = serde_json::from_slice(&read(FACTS)?).map_err(|_| lacking())?;
-        let from_ns = run.origin_ns.checked_sub(facts.began_ns).ok_or_else(lacking)?;
-        let to_ns = from_ns.saturating_add(run.duration_ns);
-        Ok(Self { run, began_ns: facts.began_ns, from_ns, to_ns })
-    }
-
-    /// Its late wakeups, if it explained them.
-    fn late(&self, cell: &StoredCell) -> Option<Late> {
-        let episodes = cell.read(EPISODES, LARGEST_MAP).unwrap_or_default();
-        Late::of(&self.run, self.began_ns, &episodes)
-    }
-
-    /// Its latest wakeups, explained.
-    fn episodes(
-        &self,
-        distance_ns: Option<u64>,
-        edges: &Edges,
-        most: usize,
-    ) -> Result<Latest, String> {
-        Latest::of(&self.run, self.began_ns, distance_ns, edges, most)
-    }
 }
 
 /// What is known of the cell's kernel; if nothing is, it is booted up to its first process.
@@ -450,24 +357,7 @@ fn read_seen(path: &Path) -> Result<Vec<u8>, ScopeFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
-    use crate::store::Ingredients;
     use wakescope_testing::Folder;
-
-    /// A recipe of a machine like the lab's, with this word for each of these of its own.
-    fn recipe(change: (&str, &str)) -> Recipe {
-        let machine = Machine::new(Arch::Amd64);
-        let arguments: Vec<String> =
-            machine.arguments().iter().map(|word| word.replace(change.0, change.1)).collect();
-        let cmdline = machine.cmdline(Some("full"), "", "lab-guest measure nokaslr");
-        Recipe::new(&Ingredients {
-            kernel_sha256: "1",
-            guest_sha256: "2",
-            emulator: "QEMU 10.0.13 3",
-            arguments: &arguments,
-            command_line: &cmdline.replacen(change.0, change.1, 1),
-        })
-    }
 
     #[test]
     fn what_is_kept_of_a_kernel_is_not_believed_if_it_was_damaged() {
@@ -484,47 +374,6 @@ mod tests {
         assert!(read(&whole).is_some());
         for damaged in [&whole.replace("lock", "look"), &text, &whole[..whole.len() - 1]] {
             assert_eq!(read(damaged), None, "{damaged}");
-        }
-    }
-
-    #[test]
-    fn what_the_plugin_cannot_look_into_is_refused_by_name() {
-        let own = ("", "");
-        let new = Version(10, 0, 13);
-        let judge = |change, version| {
-            let checked = check(&recipe(change), version);
-            checked.map_err(|e| e.to_string())
-        };
-        assert_eq!(judge(own, new), Ok(0));
-        assert_eq!(judge(("shift=0", "shift=3"), new), Ok(3));
-        let refused = |change, version, why: &str| {
-            let said = judge(change, version).unwrap_err();
-            assert!(said.contains(why), "{said}");
-        };
-        refused(own, Version(9, 1, 3), "QEMU 9.1.3");
-        // Of the machine, each digit of one becomes a two.
-        refused(("1", "2"), new, "2 CPUs");
-        refused(("nokaslr", "nokaslr kaslr"), new, "nokaslr");
-        refused(("nokaslr ", ""), new, "nokaslr");
-        refused(("shift=", "align="), new, "not counted");
-    }
-
-    #[test]
-    fn cells_without_wakeups_are_refused_by_what_they_are() {
-        let failed = Ending::Failed(Failed::new(FailureKind::Panic, "it panicked"));
-        for (ending, files, want) in [
-            (&Ending::Measured, &[RUN][..], None),
-            (&Ending::Measured, &[RUN, CHECK], None),
-            (&Ending::Measured, &[CHECK], Some("checks which preemption model")),
-            (&failed, &[CHECK], Some("its guest failed, so there is no result")),
-            (&failed, &[], Some("it panicked")),
-        ] {
-            let got = check_ending(ending, |file| files.contains(&file)).map_err(|e| e.to_string());
-            match (got, want) {
-                (Ok(()), None) => {}
-                (Err(said), Some(want)) => assert!(said.contains(want), "{said}"),
-                other => panic!("{other:?} of {files:?}"),
-            }
         }
     }
 }

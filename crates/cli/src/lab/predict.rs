@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
 use wakescope_lab::kernel::Arch;
-use wakescope_lab::scope::{Detail, Seen};
+use wakescope_lab::scope::{Detail, Seen, Subject};
 use wakescope_lab::similar::similar;
 use wakescope_model::replay::predict::{CannotPredict, Cell, Predictor, Question, Unpredictable};
 use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
-use super::scope::{AgainArgs, FUNCTIONS, look};
+use super::scope::{AgainArgs, Cells, FUNCTIONS};
 use super::with_similar;
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
@@ -103,22 +103,27 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
         let message = format!("{} cells are too many to predict from", args.cells.len());
         return Err(Failure::new(message).try_this(format!("give {MOST_CELLS} at most")));
     }
-    let mut predictor = Predictor::new(Question {
+    let question = Question {
         breaks: args.breaks.iter().map(|(name, span)| (name.clone(), span.0)).collect(),
         limit_sections_ns: args.limit_sections.map(|span| span.0),
         every_ns: args.every.0,
-    });
+    };
+    let cells = Cells::open(&args.again)?;
+    // Before a guest is run for nothing.
+    let subjects: Vec<Subject> =
+        args.cells.iter().map(|cell| subject(&cells, cell)).collect::<Result<_, _>>()?;
+    let known = subjects.iter().map(known).collect();
+    let mut predictor =
+        Predictor::new(question, known).map_err(|e| failure(&e, std::iter::empty()))?;
     let needs: Vec<String> = args.breaks.iter().map(|(name, _)| name.clone()).collect();
-    for cell in &args.cells {
+    for subject in subjects {
         // Single sections are not listed.
         let detail = Detail { above_ns: u64::MAX, edges: true, needs: &needs, ..Detail::default() };
-        let Seen { scope, edges, run, .. } = seen(cell, &args.again, detail)?;
-        let cell = Cell { key: scope.cell, label: scope.label, run };
-        // Before the next ones are run for nothing.
-        let added = predictor.add(cell, &edges.unwrap_or_default());
-        added.map_err(|e| failure(&e, &predictor))?;
+        let Seen { edges, .. } = cells.look(subject, detail)?;
+        let added = predictor.add(&edges.unwrap_or_default());
+        added.map_err(|e| failure(&e, predictor.functions()))?;
     }
-    let prediction = predictor.predict().map_err(|e| failure(&e, &predictor))?;
+    let prediction = predictor.predict().map_err(|e| failure(&e, predictor.functions()))?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
         Format::Json => prediction.to_json(),
@@ -128,21 +133,27 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Runs a cell once more.
-fn seen(cell: &Path, again: &AgainArgs, detail: Detail<'_>) -> Result<Seen, Failure> {
-    let seen = look(cell, again, detail)?;
-    if seen.arch == Arch::Amd64 {
-        return Ok(seen);
+/// The cell that an argument means, if it is one whose kernel can be replayed.
+fn subject(cells: &Cells, cell: &Path) -> Result<Subject, Failure> {
+    let subject = cells.subject(cell)?;
+    if subject.arch() == Arch::Amd64 {
+        return Ok(subject);
     }
     let message =
-        format!("cannot predict from {}: it is a cell of {}", seen.scope.label, seen.arch);
+        format!("cannot predict from {}: it is a cell of {}", subject.label(), subject.arch());
     Err(Failure::new(clean(&message, 400))
         .because("where kernels look whether to give up the CPU is known for x86-64 only")
         .try_this("run the lab for x86-64: --arch amd64")
         .try_this("or look at its sections: wakescope scope CELL"))
 }
 
-fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
+/// What is known of a cell before it is run once more.
+fn known(subject: &Subject) -> Cell {
+    Cell { key: subject.key().to_string(), label: subject.label(), run: subject.run().clone() }
+}
+
+/// `functions`: those that were seen.
+fn failure<'a>(e: &CannotPredict, functions: impl Iterator<Item = &'a str>) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
     match &e.why {
         Unpredictable::Policy(_) => {
@@ -152,7 +163,7 @@ fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
             .try_this("give the kernel's configuration: wakescope lab run --config FILE")
             .try_this("or look at its sections: wakescope scope CELL"),
         Unpredictable::Function(name) => {
-            let seen = similar(name, predictor.functions());
+            let seen = similar(name, functions);
             with_similar(failure, &seen).try_this(FUNCTIONS)
         }
         Unpredictable::Wakeups { .. } => failure
@@ -165,7 +176,9 @@ fn failure(e: &CannotPredict, predictor: &Predictor) -> Failure {
         Unpredictable::Cuts(_) => failure
             .because("each time is replayed, and takes memory")
             .try_this("give longer times to --break, --limit-sections and --every"),
-        Unpredictable::Twice => failure.because("a course that is given twice would count twice"),
+        Unpredictable::Twice => failure
+            .because("a course that is given twice would count twice")
+            .try_this("leave it out once"),
         Unpredictable::Nothing => failure.try_this("look at its sections: wakescope scope CELL"),
     }
 }

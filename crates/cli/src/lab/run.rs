@@ -87,7 +87,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     drop(showing);
     let mut done = done.map_err(|e| failure_of_lab(&e))?;
     if (args.scope || plan.scope) && !done.stopped {
-        done.stopped = scoped::look(&mut done.lab, &equipment)?;
+        done.stopped = scoped::look_into_worst(&mut done.lab, &equipment)?;
     }
     show(&done.lab, args, clock::now().since(began))?;
     if done.stopped {

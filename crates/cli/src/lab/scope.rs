@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::SpanNs;
+use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::{Again, Missing};
 use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::matrix::Phase;
-use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, scope};
+use wakescope_lab::scope::{Detail, ScopeError, ScopeFailure, Seen, Subject, scope};
 use wakescope_lab::store::CellStore;
 use wakescope_report::scope as shown;
 use wakescope_report::style::clean;
@@ -134,8 +135,8 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     let functions = args.functions || format == Format::Page;
     let above_ns = args.above.0;
     let detail = Detail { above_ns, functions, edges, episodes, locks, ..Detail::default() };
-    let seen = look(&args.cell, &args.again, detail)?;
-    let Seen { scope: seen, signals, .. } = seen;
+    let cells = Cells::open(&args.again)?;
+    let Seen { scope: seen, signals, .. } = cells.look(cells.subject(&args.cell)?, detail)?;
     let rows = usize::try_from(args.rows).unwrap_or(usize::MAX);
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
@@ -150,15 +151,47 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Runs a cell once more and looks into it.
-pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail<'_>) -> Result<Seen, Failure> {
-    let cache = cache()?;
-    let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
-    let keys = store.keys().map_err(|e| failure_of_store(&e))?;
-    let key = chosen(cell, &keys, &cache.cells())?;
-    let emulators = emulators(again.qemu.as_deref(), &cache)?;
-    let again = Again::new(&cache, emulators, again.timeout);
-    let mut waiting = Waiting::new()?;
+/// The lab's cells, and what they are run once more with.
+pub(super) struct Cells {
+    cache: Cache,
+    store: CellStore,
+    again: Again,
+}
+
+impl Cells {
+    pub(super) fn open(args: &AgainArgs) -> Result<Self, Failure> {
+        let cache = cache()?;
+        let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+        let emulators = emulators(args.qemu.as_deref(), &cache)?;
+        let again = Again::new(&cache, emulators, args.timeout);
+        Ok(Self { cache, store, again })
+    }
+
+    /// The one that an argument means, if it can be looked into.
+    pub(super) fn subject(&self, cell: &Path) -> Result<Subject, Failure> {
+        let keys = self.store.keys().map_err(|e| failure_of_store(&e))?;
+        let key = chosen(cell, &keys, &self.cache.cells())?;
+        Subject::of(&key, &self.store, &self.again).map_err(|e| failure(&e, key.as_str()))
+    }
+
+    /// Runs it once more and looks into it.
+    pub(super) fn look(&self, subject: Subject, detail: Detail<'_>) -> Result<Seen, Failure> {
+        let key = subject.key().clone();
+        let Self { cache, store, again } = self;
+        let seen = look(subject, detail, store, again, cache, Waiting::new()?)?;
+        seen.map_err(|e| failure(&e, key.as_str()))
+    }
+}
+
+/// Runs a cell once more, and shows that on the terminal, which `waiting` has already.
+pub(super) fn look(
+    subject: Subject,
+    detail: Detail<'_>,
+    store: &CellStore,
+    again: &Again,
+    cache: &Cache,
+    mut waiting: Waiting,
+) -> Result<Result<Seen, ScopeFailure>, Failure> {
     let mut showing = Showing::new(Waiting::new()?);
     let mut running = |event: Event<'_>, standing: &Standing| {
         if showing.attend(Phase::Repeating, &event, standing) {
@@ -167,11 +200,11 @@ pub(super) fn look(cell: &Path, again: &AgainArgs, detail: Detail<'_>) -> Result
             ControlFlow::Continue(())
         }
     };
-    let seen = scope(&key, detail, &store, &again, &cache, &mut waiting, &mut running);
-    // Each gives back the signals that it found blocked.
+    let seen = scope(subject, detail, store, again, cache, &mut waiting, &mut running);
+    // Each gives back the signals that it found blocked, the last one first.
     drop(showing);
     drop(waiting);
-    seen.map_err(|e| failure(&e, key.as_str()))
+    Ok(seen)
 }
 
 fn write_trace(path: &Path, seen: &Scope, signals: &[Signals]) -> Result<(), Failure> {

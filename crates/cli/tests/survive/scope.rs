@@ -6,6 +6,8 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use wakescope_core::plan::ProbePolicy;
+use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
 use wakescope_lab::kernel::Arch;
@@ -91,12 +93,12 @@ impl MadeUpCell {
         fs::create_dir_all(cache.join("guests")).unwrap();
         fs::write(cache.join("guests/guest.cpio"), "guest").unwrap();
         let mut cell = Self { test, cache, qemu, path, kernel, key: String::new() };
-        cell.store(change);
+        cell.key = cell.store(change, 1, |_| {});
         cell
     }
 
-    /// Stores the cell, and what its guest sent.
-    fn store(&mut self, change: (&str, &str)) {
+    /// Stores a cell of this seed, and what its guest sent, with a change of its run. Its key.
+    fn store(&self, change: (&str, &str), seed: u64, change_run: impl Fn(&mut Run)) -> String {
         let cache = Cache::at(&self.cache);
         let store = CellStore::open(&cache.cells()).unwrap();
         let mut memo = Memo::open(&cache);
@@ -104,8 +106,8 @@ impl MadeUpCell {
         let machine = Machine::new(Arch::Amd64);
         let arguments: Vec<String> =
             machine.arguments().iter().map(|word| word.replace(change.0, change.1)).collect();
-        let cmdline =
-            machine.cmdline(Some("full"), "", "lab-guest").replacen(change.0, change.1, 1);
+        let guest = format!("lab-guest --seed {seed}");
+        let cmdline = machine.cmdline(Some("full"), "", &guest).replacen(change.0, change.1, 1);
         let recipe = Recipe::new(&Ingredients {
             kernel_sha256: &self.kernel_sum(),
             guest_sha256: &of_bytes(b"guest"),
@@ -114,21 +116,25 @@ impl MadeUpCell {
             command_line: &cmdline,
         });
         let Claim::Free(slot) = store.begin(&recipe).unwrap() else { panic!("it is there") };
-        self.key = recipe.key().to_string();
+        let key = recipe.key().to_string();
         let schema = wakescope_core::run::SCHEMA.into();
-        let id = self.key[..16].into();
-        let run = Run { schema, id, origin_ns: 5_000, ..Run::default() };
+        let id = key[..16].into();
+        let mut run = Run { schema, id, seed, origin_ns: 5_000, ..Run::default() };
+        run.host.preemption.model = Model::Full;
+        (run.plan.policy, run.plan.priority) = (ProbePolicy::Fifo, Some(95));
+        change_run(&mut run);
         let facts = r#"{"error":null,"time_up":false,"began_ns":1,"ended_ns":2}"#;
         let files = [("guest.json", facts.into()), ("run.json", run.to_json())];
         for (name, text) in files.iter().chain([&("console.log", String::new())]) {
             fs::write(slot.folder().join(name), text).unwrap();
         }
         let kernel = self.kernel.display().to_string();
-        let label = Label { kernel, load: "find".into(), ..Label::default() };
+        let label = Label { kernel, load: "find".into(), seed: Some(seed), ..Label::default() };
         slot.commit(Ending::Measured, &Meta { label, ..Meta::default() }).unwrap();
         let items: Vec<Item> =
             files.iter().map(|(name, text)| Item::new(name, text.as_str())).collect();
         fs::write(self.test.dir.join("parcel"), pack(&items)).unwrap();
+        key
     }
 
     fn kernel_sum(&self) -> String {
@@ -267,6 +273,34 @@ fn functions_that_the_kernel_lacks_are_named_before_the_guest_runs() {
     }
     // Whether one that it has was seen is known only afterwards.
     let ended = cell.run(&["predict", &cell.key, "--break", "do_idle=100us"], &cell.qemu);
+    assert!(ended.stderr.contains("the guest ran"), "{ended:?}");
+}
+
+#[test]
+fn cells_that_nothing_can_be_predicted_from_are_named_before_a_guest_runs() {
+    let cell = MadeUpCell::new("predict-cells", RUNS, UNCHANGED).know_kernel();
+    let first = cell.key.as_str();
+    let other = cell.store(UNCHANGED, 2, |_| {});
+    let longer = cell.store(UNCHANGED, 3, |run| run.plan.interval_ns = 777);
+    let unprivileged = cell.store(UNCHANGED, 4, |run| {
+        (run.plan.policy, run.plan.priority) = (ProbePolicy::Other, None);
+    });
+    let unknown = cell.store(UNCHANGED, 5, |run| run.host.preemption.model = Model::Unknown);
+    for (cells, words) in [
+        (&[first, &other, first][..], ["it is given twice", "→ leave it out once"]),
+        (&[first, &longer], ["its plan is not that of", "→ predict from each of them by itself"]),
+        (&[&unprivileged], ["the probe's policy is other", "--policy fifo"]),
+        (&[first, &unknown], ["not known which preemption model", "--config FILE"]),
+        (&[first, "ffff"], ["no cell has the key ffff", "→"]),
+    ] {
+        let ended = cell.run(&[&["predict"], cells].concat(), &cell.qemu);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        for word in words {
+            assert!(ended.stderr.contains(word), "{word:?} is not in {}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains("the guest ran"), "{ended:?}");
+    }
+    let ended = cell.run(&["predict", first, &other], &cell.qemu);
     assert!(ended.stderr.contains("the guest ran"), "{ended:?}");
 }
 

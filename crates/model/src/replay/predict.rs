@@ -1,6 +1,6 @@
 //! What cells of the lab would have measured under other rules, with what is broken up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{
@@ -164,23 +164,34 @@ pub struct Cell {
 /// to replay their courses.
 pub struct Predictor {
     question: Question,
+    /// Those of which nothing was seen yet, in order.
+    unseen: VecDeque<Cell>,
     courses: Vec<Course>,
 }
 
 impl Predictor {
-    /// One that knows no cell yet.
-    pub fn new(question: Question) -> Self {
-        Self { question, courses: Vec::new() }
-    }
-
-    /// Adds a cell, and what the emulator saw of its run.
+    /// One that is to be shown what the emulator sees of these cells.
     ///
     /// # Errors
-    /// If nothing can be predicted of it, or it differs from those before in more than its seed.
-    pub fn add(&mut self, cell: Cell, edges: &Edges) -> Result<(), CannotPredict> {
+    /// If what is known of them already says that nothing can be predicted, so that none has to be run.
+    pub fn new(question: Question, cells: Vec<Cell>) -> Result<Self, CannotPredict> {
+        for (place, cell) in cells.iter().enumerate() {
+            let judged = rules_of(&cell.run)
+                .and_then(|_| probe_of(&cell.run))
+                .and_then(|_| is_one_more(cell, &cells[..place]));
+            judged.map_err(|why| CannotPredict { label: cell.label.clone(), why })?;
+        }
+        Ok(Self { question, unseen: cells.into(), courses: Vec::new() })
+    }
+
+    /// Adds what the emulator saw of the next cell's run.
+    ///
+    /// # Errors
+    /// If nothing can be predicted of it.
+    pub fn add(&mut self, edges: &Edges) -> Result<(), CannotPredict> {
+        let Some(cell) = self.unseen.pop_front() else { return Ok(()) };
         let label = cell.label.clone();
-        let joined = is_one_more(&cell, self.courses.iter().map(|course| &course.cell));
-        let course = joined.and_then(|()| Course::of(cell, edges, &self.question));
+        let course = Course::of(cell, edges, &self.question);
         self.courses.push(course.map_err(|why| CannotPredict { label, why })?);
         Ok(())
     }
@@ -193,14 +204,18 @@ impl Predictor {
     /// Replays all of them.
     ///
     /// # Errors
-    /// If there is none, or a function that is to be broken up was not seen in any.
+    /// If there is none, nothing was seen of one, or a function that is to be broken up was not seen in any.
     pub fn predict(&self) -> Result<Prediction, CannotPredict> {
+        let nothing = |label| CannotPredict { label, why: Unpredictable::Nothing };
+        if let Some(cell) = self.unseen.front() {
+            return Err(nothing(cell.label.clone()));
+        }
         let Some(Course { cell: first, .. }) = self.courses.first() else {
-            return Err(CannotPredict { label: "no cell".into(), why: Unpredictable::Nothing });
+            return Err(nothing("no cell".into()));
         };
         let of_first = |why| CannotPredict { label: first.label.clone(), why };
         let recorded = first.run.host.preemption.model;
-        let own_rules = rules(recorded).ok_or(Unpredictable::Model).map_err(of_first)?;
+        let own_rules = rules_of(&first.run).map_err(of_first)?;
         let courses = Courses { all: &self.courses, recorded, own_rules };
         courses.predict(&self.question).map_err(of_first)
     }
@@ -208,14 +223,11 @@ impl Predictor {
 
 /// Whether something can be predicted from a cell and `others` together: it differs from the first of them in its seed,
 /// and in nothing else.
-fn is_one_more<'a>(
-    cell: &Cell,
-    mut others: impl Iterator<Item = &'a Cell> + Clone,
-) -> Result<(), Unpredictable> {
-    if others.clone().any(|other| other.key == cell.key) {
+fn is_one_more(cell: &Cell, others: &[Cell]) -> Result<(), Unpredictable> {
+    if others.iter().any(|other| other.key == cell.key) {
         return Err(Unpredictable::Twice);
     }
-    let Some(first) = others.next() else { return Ok(()) };
+    let Some(first) = others.first() else { return Ok(()) };
     let (one, other) = (&first.run, &cell.run);
     let kernel = |run: &Run| (run.host.release.clone(), run.host.version.clone());
     let differences = [
@@ -230,6 +242,11 @@ fn is_one_more<'a>(
         Some((what, _)) => Err(Unpredictable::Differs { what, first: first.label.clone() }),
         None => Ok(()),
     }
+}
+
+/// The rules of the model that ran.
+fn rules_of(run: &Run) -> Result<Rules, Unpredictable> {
+    rules(run.host.preemption.model).ok_or(Unpredictable::Model)
 }
 
 fn probe_of(run: &Run) -> Result<Probe, Unpredictable> {
@@ -254,7 +271,7 @@ struct Course {
 
 impl Course {
     fn of(cell: Cell, edges: &Edges, question: &Question) -> Result<Self, Unpredictable> {
-        let own_rules = rules(cell.run.host.preemption.model).ok_or(Unpredictable::Model)?;
+        let own_rules = rules_of(&cell.run)?;
         let probe = probe_of(&cell.run)?;
         let first = edges.edges.first().ok_or(Unpredictable::Nothing)?;
         // What comes before the first edge is not replayed.

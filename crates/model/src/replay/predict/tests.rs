@@ -1,6 +1,7 @@
 use super::super::cell::tests::{course, section, with_sections};
 use super::*;
 use wakescope_core::explain::Explanation;
+use wakescope_core::plan::ProbePolicy;
 
 /// As of one phase that is the same whenever it is drawn.
 fn sample(max_ns: u64) -> Sample {
@@ -44,8 +45,8 @@ fn only_cells_that_differ_in_their_seeds_are_predicted_from_together() {
         run: run.clone(),
     };
     let others = [cell("a", &run), cell("b", &run)];
-    let refused = |key, other: &Run| is_one_more(&cell(key, other), others.iter());
-    assert_eq!(is_one_more(&others[0], [].iter()), Ok(()));
+    let refused = |key, other: &Run| is_one_more(&cell(key, other), &others);
+    assert_eq!(is_one_more(&others[0], &[]), Ok(()));
     assert_eq!(refused("c", &Run { seed: 2, ..run.clone() }), Ok(()));
     type Change = fn(&mut Run);
     let changes: [(&str, Change); 6] = [
@@ -65,6 +66,40 @@ fn only_cells_that_differ_in_their_seeds_are_predicted_from_together() {
     assert_eq!(refused("b", &run), Err(Unpredictable::Twice));
     let told = CannotPredict { label: "6.1 none find seed 1".into(), why: Unpredictable::Twice };
     assert_eq!(told.to_string(), "cannot predict from 6.1 none find seed 1: it is given twice");
+}
+
+#[test]
+fn what_cells_say_themselves_is_judged_before_they_are_run() {
+    let mut run = Run::default();
+    run.host.preemption.model = Model::Full;
+    run.plan.priority = Some(95);
+    run.plan.policy = ProbePolicy::Fifo;
+    let question = || Question { breaks: vec![], limit_sections_ns: None, every_ns: 1 };
+    let refused = |change: fn(&mut Run)| {
+        let mut other = run.clone();
+        change(&mut other);
+        let cells = [("a", &run), ("b", &other)].map(|(key, run)| Cell {
+            key: key.into(),
+            label: key.into(),
+            run: run.clone(),
+        });
+        Predictor::new(question(), cells.into()).map(|_| ()).map_err(|e| (e.label, e.why))
+    };
+    assert_eq!(refused(|_| {}), Ok(()));
+    let of_other = |why| Err(("b".to_owned(), why));
+    assert_eq!(
+        refused(|run| run.host.preemption.model = Model::Unknown),
+        of_other(Unpredictable::Model)
+    );
+    let policy = Unpredictable::Policy("other".into());
+    assert_eq!(refused(|run| run.plan.policy = ProbePolicy::Other), of_other(policy));
+    let differs = Unpredictable::Differs { what: "plan", first: "a".into() };
+    assert_eq!(refused(|run| run.plan.interval_ns = 7), of_other(differs));
+    // Nothing was seen of a cell that is left.
+    let cell = Cell { label: "a".into(), run: run.clone(), ..Cell::default() };
+    let left = Predictor::new(question(), vec![cell]).ok().unwrap().predict();
+    let why = Unpredictable::Nothing;
+    assert_eq!(left, Err(CannotPredict { label: "a".into(), why }));
 }
 
 #[test]
