@@ -17,18 +17,20 @@ use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
-use wakescope_trace::{Options, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program};
+use wakescope_trace::{Options, Tracer, Users, Watch, functions_of_program};
 
 use crate::folder::RunFolder;
 use crate::measure::{self, MeasureArgs, StoresMore};
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 use episodes::Episodes;
+use pace::Pace;
 pub(crate) use stored::each_stored;
 
 mod episodes;
 mod lines;
 mod others;
+mod pace;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
@@ -229,25 +231,6 @@ fn shown(args: &ExplainArgs, run: &Run) -> String {
     text(run, output::style(), Extent::Worst(args.episodes))
 }
 
-/// How often what has left the kernel is taken: the buffer holds more late wakeups than come in
-/// that time.
-const PACE: SpanNs = SpanNs(50_000_000);
-
-/// How often is decided anew what is worth handing over.
-const ADAPT: SpanNs = SpanNs(500_000_000);
-
-/// At first it is decided each time: as long as it is not known, nearly all wakeups may be handed
-/// over. For that long.
-const AT_FIRST: SpanNs = SpanNs(1_000_000_000);
-
-/// So many wakeups of each probe come between two looks then, if that is less than the usual time: a
-/// third of what the buffer holds, so that a look may come late. With one look per 50 ms, 60 to 500
-/// of the first thousand records were lost at 100 us beside other work.
-const WAKEUPS_AT_FIRST: u64 = WAKEUPS_HELD / 3;
-
-/// How often to look at first where it is not known how often wakeups come.
-const PACE_OF_OTHERS: SpanNs = SpanNs(5_000_000);
-
 /// How many late wakeups are kept with all their events, 12 MB at the most, and twice that where a
 /// hypervisor took time. Those that the record lists are, if these are more.
 const ROOM: usize = 2_048;
@@ -258,9 +241,7 @@ pub(crate) struct Follower {
     above: Above,
     /// From when on wakeups count.
     origin: MonoNs,
-    adapted: MonoNs,
-    /// How often to look at first.
-    pace_at_first: SpanNs,
+    pace: Pace,
     /// How many wakeups are kept whole.
     room: usize,
     /// Where these are stored; `None` where nobody said so.
@@ -299,6 +280,7 @@ impl Follower {
             pinned: !plan.is_of_others() && plan.policy != ProbePolicy::Deadline,
             above_ns: above.time_ns(),
             tail: above.tail(),
+            late: late_in_the_end(plan, above.tail()),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(plan.worst),
@@ -308,13 +290,11 @@ impl Follower {
             by,
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
-        let now = clock::now();
         Ok(Self {
             tracer: Some(tracer),
             above,
-            origin: now,
-            adapted: now,
-            pace_at_first: pace_at_first(plan),
+            origin: clock::now(),
+            pace: Pace::of(plan),
             room: ROOM.max(plan.worst),
             episodes: None,
             stored: None,
@@ -358,18 +338,17 @@ pub(crate) fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
-/// How often to look at first.
-fn pace_at_first(plan: &Plan) -> SpanNs {
-    match plan.is_of_others() {
-        true => PACE_OF_OTHERS,
-        false => SpanNs(plan.interval_ns.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE),
+/// How many of the wakeups that `plan` asks for are in that part of all; 0 if it does not say.
+fn late_in_the_end(plan: &Plan, tail: f64) -> u64 {
+    if plan.is_of_others() {
+        return 0;
     }
-}
-
-impl Follower {
-    fn is_at_first(&self, now: MonoNs) -> bool {
-        now.since(self.origin) <= AT_FIRST
-    }
+    let of_each = |ns| plan.points_in(SpanNs(ns));
+    let of_each = plan.samples.or(plan.duration_ns.map(of_each)).unwrap_or(0);
+    let all = of_each.saturating_mul(u64::try_from(plan.cpus.len()).unwrap_or(u64::MAX));
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let late = (all as f64 * tail).ceil() as u64;
+    late
 }
 
 impl StoresMore for Follower {
@@ -405,17 +384,13 @@ impl Observer for Follower {
     }
 
     fn pace(&self, now: MonoNs) -> Option<SpanNs> {
-        Some(if self.is_at_first(now) { self.pace_at_first } else { PACE })
+        Some(self.pace.after(now.since(self.origin)))
     }
 
     fn look(&mut self, now: MonoNs) {
-        let is_at_first = self.is_at_first(now);
         let Some(tracer) = &mut self.tracer else { return };
+        tracer.adapt(now);
         tracer.poll();
-        if is_at_first || now.since(self.adapted) >= ADAPT {
-            self.adapted = now;
-            tracer.adapt();
-        }
         if let Some(episodes) = &mut self.episodes {
             episodes.look(tracer, self.origin);
         }
@@ -448,13 +423,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_that_comes_three_times_as_late_still_finds_all_in_the_buffer() {
-        let of = |interval: SpanNs| Plan { interval_ns: interval.0, ..Plan::default() };
-        for interval in [10_000, 50_000, 100_000, 1_000_000, 3_600_000_000_000].map(SpanNs) {
-            let pace = pace_at_first(&of(interval));
-            assert!(pace <= PACE, "{interval}");
-            assert!(3 * pace.0 / interval.0 <= WAKEUPS_HELD, "{interval}");
-        }
-        assert_eq!(pace_at_first(&of(SpanNs(u64::MAX))), PACE);
+    fn a_plan_says_how_many_will_be_late() {
+        let second = Some(SpanNs(1_000_000_000));
+        let of = |cpus, samples, duration: Option<SpanNs>, target| {
+            let duration_ns = duration.map(|span| span.0);
+            let interval_ns = 1_000_000;
+            let plan = Plan { cpus, samples, duration_ns, interval_ns, target, ..Plan::default() };
+            late_in_the_end(&plan, 0.04)
+        };
+        assert_eq!(of(vec![0], Some(500), None, Target::Probes), 20);
+        assert_eq!(of(vec![0, 1], Some(501), None, Target::Probes), 41);
+        assert_eq!(of(vec![0], None, second, Target::Probes), 40);
+        assert_eq!(of(vec![0], None, second, Target::Process { pid: 7 }), 0);
     }
 }

@@ -29,6 +29,10 @@ static long (*bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (vo
 static long (*bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*bpf_ringbuf_reserve)(void *map, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+/* Bytes of a ring buffer that were not read yet, and those that it holds. */
+#define RINGBUF_UNREAD 0
+#define RINGBUF_SIZE 1
+static u64 (*bpf_ringbuf_query)(void *map, u64 flags) = (void *)134;
 static long (*bpf_get_task_stack)(void *task, void *buf, u32 size, u64 flags) = (void *)141;
 
 /* Map types, and a flag of theirs: include/uapi/linux/bpf.h, 5.10. */

@@ -195,17 +195,27 @@ INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *tas
 }
 
 /*
- * What is late, as long as the loader has too few wakeups to say: an eighth of the worst so far, but
- * no more of these than a fraction of what there is room for; then the worst. `latency` says of which
- * lateness: with or without stolen time.
+ * How full the buffer of late wakeups is, in eighths. It is as large as CPUs ask for, and its records have several
+ * lengths: their number does not tell what room there is, and a loader that is kept from reading makes none.
  */
-INLINE u64 late_so_far(u32 place, u32 latency, struct counts *all)
+INLINE u64 eighths_unread(void)
+{
+	u64 eighth = bpf_ringbuf_query(&records, RINGBUF_SIZE) / 8;
+	return bpf_ringbuf_query(&records, RINGBUF_UNREAD) / eighth;
+}
+
+/*
+ * What is late, as long as the loader has too few wakeups to say. What seems early now may be late in the end, so
+ * everything is, while there is room; then an eighth of the worst so far; and then the worst. `latency` says of
+ * which lateness: with or without stolen time.
+ */
+INLINE u64 late_so_far(u32 place, u32 latency, u64 unread)
 {
 	u32 index = place * COMPONENTS + latency;
 	struct figures *seen = bpf_map_lookup_elem(&figures, &index);
-	if (!seen || !all)
+	if (!seen || unread < ROOM_FOR_ALL)
 		return 0;
-	return all->records < FIRST_RECORDS ? seen->max / 8 : seen->max;
+	return unread < ROOM_FOR_LATE ? seen->max / 8 : seen->max;
 }
 
 /* Whether a wakeup that was due then counts: none does before the start, nor after the end. */
@@ -239,10 +249,11 @@ INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task,
 		wakeup->stolen = late;
 	u64 keep = asked->keep;
 	u64 keep_net = steal_time_place.is_known ? asked->keep_net : ~0ULL;
-	if (!keep) {
-		keep = late_so_far(place, WAKEUP_LATENCY, all);
+	if (COLD(!keep)) {
+		u64 unread = eighths_unread();
+		keep = late_so_far(place, WAKEUP_LATENCY, unread);
 		if (steal_time_place.is_known)
-			keep_net = late_so_far(place, NET_OF_STEAL, all);
+			keep_net = late_so_far(place, NET_OF_STEAL, unread);
 	}
 	count_components(wakeup, place);
 	if (late >= keep || late - wakeup->stolen >= keep_net)

@@ -25,8 +25,13 @@
 
 /* Bytes of the buffer of late wakeups for each CPU: 220 of them. */
 #define RECORDS_PER_CPU (1 << 21)
-/* Late wakeups that leave the kernel before the loader has said what is late. */
-#define FIRST_RECORDS 150
+/*
+ * Eighths of that buffer. Before the loader has said what is late, every wakeup leaves the kernel until so many
+ * are full. The loader reads it whenever a third may be: see crates/cli/src/explain/pace.rs.
+ */
+#define ROOM_FOR_ALL 6
+/* From then on only those do that are late beside the worst so far, and the last part is kept for new worst ones. */
+#define ROOM_FOR_LATE 7
 /* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */
 #define ANSWERS 8
 /* Pieces of a stack that are copied, and bytes of each, a power of two that divides a page. */
@@ -493,8 +498,8 @@ struct control {
 	/* Wakeups due before this do not count. 0: not yet. */
 	u64 start;
 	/*
-	 * Wakeups at least so late leave the kernel. 0: those an eighth as late as the worst
-	 * so far, as long as they are few.
+	 * Wakeups at least so late leave the kernel. 0 as long as that is not known: all do, as far as
+	 * the buffer has room.
 	 */
 	u64 keep;
 	/* So do those that are at least so late without stolen time. */

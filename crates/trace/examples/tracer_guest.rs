@@ -197,6 +197,7 @@ impl Looking {
             pinned: true,
             above_ns: Some(NEVER.0),
             tail: 0.001,
+            late: 0,
             preemptible: None,
             idle_states: Vec::new(),
             room: 64,

@@ -56,6 +56,12 @@ pub(crate) fn least_way_ns(least_ways: &Words, places: usize) -> Option<u64> {
     (0..places).map(|place| least_ways.load(place)).filter(|&ns| ns > 0).min()
 }
 
+/// How many wakeups `places` counted, by the counters alone.
+pub(crate) fn wakeups(figures: &Words, places: usize) -> u64 {
+    let count = |place| figures.load((place * COMPONENTS + WAKEUP_LATENCY) * FIGURES_WORDS);
+    (0..places).map(count).sum()
+}
+
 /// What a `struct figures` holds.
 pub(crate) struct Figures {
     /// Samples by their own counter.
@@ -153,6 +159,7 @@ mod tests {
         let buckets: Vec<_> = both.histogram.buckets().iter().map(|b| (b.lower, b.count)).collect();
         assert_eq!(buckets, [(7, 2), (1_024, 4)]);
         assert_eq!((wakeup_latency.count, wakeup_latency.sum_ns), (3, 2_055));
+        assert_eq!(super::wakeups(&words(2, &set), 2), 3);
         assert_eq!(components.handler_duration, Distribution::default());
         // A kernel that does not show its scheduler's entry has no such component, rather than 0.
         assert_eq!(components.sched_duration, None);

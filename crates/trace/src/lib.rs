@@ -27,6 +27,7 @@ mod tracer;
 mod users;
 mod waits;
 pub mod watch;
+mod worth;
 
 pub use build_id::build_id_of_kernel;
 pub use error::TraceError;

@@ -36,6 +36,7 @@ use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
+use crate::worth::{Asked, Decided, worth_keeping};
 use crate::{quota, waits};
 use attaching::{attach, form_of, is_needed, is_told, load};
 
@@ -60,6 +61,8 @@ pub struct Options {
     pub above_ns: Option<u64>,
     /// Which part of all wakeups is late where that follows from them: 0.001 for p99.9.
     pub tail: f64,
+    /// How many wakeups that will be in the end, as far as it is known; or 0.
+    pub late: u64,
     /// Whether the kernel leaves its own code for a more urgent task wherever preemption is not
     /// off. `None` if that is not known.
     pub preemptible: Option<bool>,
@@ -129,6 +132,8 @@ pub struct Tracer {
     keep_ns: u64,
     /// The same without stolen time.
     keep_net_ns: u64,
+    /// When these two were decided.
+    decided: Decided,
     /// Records that were read.
     read: u64,
     kept: Kept,
@@ -224,6 +229,7 @@ impl Tracer {
             keep_ns,
             // Who is so late without stolen time is so late.
             keep_net_ns: keep_ns,
+            decided: Decided::default(),
             read: 0,
             kept,
             stored: HashSet::new(),
@@ -347,20 +353,32 @@ impl Tracer {
         self.overflow.explain(known, least_depth);
     }
 
-    /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called
-    /// about twice a second.
-    pub fn adapt(&mut self) {
-        if self.options.above_ns.is_some() {
+    /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called before
+    /// each [`Self::poll`], which may take long where very many do.
+    pub fn adapt(&mut self, now: MonoNs) {
+        let asked = self.asked();
+        if self.options.above_ns.is_some() || !self.decided.is_due(now, self.wakeups(), asked) {
             return;
         }
-        let lateness = self.lateness();
-        if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
+        if let Some(keep_ns) = worth_keeping(&self.lateness(), asked) {
             self.keep_ns = keep_ns;
             let net = Counted::net_lateness(&self.figures, self.places);
-            self.keep_net_ns = worth_keeping(&net, self.options.tail).unwrap_or(keep_ns);
+            self.keep_net_ns = worth_keeping(&net, asked).unwrap_or(keep_ns);
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
+    }
+
+    fn asked(&self) -> Asked {
+        let Options { tail, late, .. } = self.options;
+        // Where the kernel walks stacks, it does so at each wakeup until something is decided, which makes them
+        // 6 to 8 us later: that must not go on for as long as it takes to keep all that may be late in the end.
+        Asked { tail, late: if self.walker.is_some() { late } else { 0 } }
+    }
+
+    /// How many wakeups have ended so far.
+    fn wakeups(&self) -> u64 {
+        counted::wakeups(&self.figures, self.places)
     }
 
     /// Prepares to decode wakeups while the run lasts. To be called before anything is measured: it
@@ -573,57 +591,18 @@ fn for_a_while(now: impl Fn() -> MonoNs, mut take: impl FnMut() -> bool) {
     while take() && now() < end {}
 }
 
-/// How late a wakeup must be to be among the latest: those that will be asked for in the end, and
-/// some more, for the share of late ones changes while a run lasts.
-fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
-    /// So many are always worth it.
-    const LEAST: u64 = 64;
-    /// How many times as many as will be asked for.
-    const MORE: f64 = 4.0;
-    // Of a large share so many times as many are more than there are: then half of the others, too.
-    let share = (tail * MORE).min(f64::midpoint(1.0, tail));
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let wanted = (all.count as f64 * share) as u64 + LEAST;
-    let mut above = 0;
-    all.histogram.buckets().iter().rev().find_map(|bucket| {
-        above += bucket.count;
-        (above >= wanted).then_some(bucket.lower)
-    })
-}
+#[cfg(test)]
+mod early;
 
 #[cfg(test)]
 mod near_limits;
 
 #[cfg(test)]
+mod one_probe;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::histogram::Histogram;
-
-    fn distribution(samples: impl Iterator<Item = u64>) -> Distribution {
-        let histogram = Histogram::of(samples);
-        Distribution { count: histogram.count(), histogram, ..Distribution::default() }
-    }
-
-    #[test]
-    fn the_latest_are_worth_keeping_and_some_more() {
-        // Buckets of 1 ns: each sample its own.
-        let all = distribution(0..1_000);
-        for (tail, kept) in [(0.0, 64), (0.001, 68), (0.01, 104), (0.1, 464), (0.5, 814)] {
-            let keep_ns = worth_keeping(&all, tail).unwrap();
-            assert_eq!(1_000 - keep_ns, kept, "{tail}");
-        }
-        // With fewer than that, all are.
-        assert_eq!(worth_keeping(&all, 0.9), None);
-        assert_eq!(worth_keeping(&distribution(0..63), 0.001), None);
-        assert_eq!(worth_keeping(&distribution(0..64), 0.0), Some(0));
-        assert_eq!(worth_keeping(&Distribution::default(), 0.001), None);
-    }
-
-    #[test]
-    fn who_is_as_late_as_the_last_that_is_kept_is_kept_too() {
-        let keep_ns = worth_keeping(&distribution([50_000; 1_000].into_iter()), 0.001).unwrap();
-        assert!(keep_ns <= 50_000, "{keep_ns}");
-    }
 
     #[test]
     fn records_that_never_end_hold_nobody() {

@@ -18,6 +18,7 @@ mod card;
 mod common;
 mod counted;
 mod device;
+mod early;
 mod gpio;
 mod hidden;
 mod injected;

@@ -181,6 +181,7 @@ mod tests {
             pinned,
             above_ns: None,
             tail: 0.001,
+            late: 0,
             preemptible: None,
             idle_states: Vec::new(),
             room: 1,

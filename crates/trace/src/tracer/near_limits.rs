@@ -1,11 +1,9 @@
 //! Counters that a run finds at the end of 32 bits.
 
 use aya::maps::Array;
-use wakescope_core::units::SpanNs;
-use wakescope_sys::clock;
-use wakescope_sys::sched::this_thread;
 use wakescope_testing::skip;
 
+use super::one_probe::{follow, options};
 use super::*;
 use crate::shared::{BUCKETS, FIGURES_HEAD};
 
@@ -15,28 +13,7 @@ const FULL: u64 = u32::MAX as u64;
 /// Samples that each component has before the run: every bucket is full.
 const BEFORE: u64 = FULL * BUCKETS as u64;
 
-/// Wakeups, and how far apart they are.
 const WAKEUPS: u64 = 200;
-const INTERVAL: SpanNs = SpanNs(200_000);
-
-fn options() -> Options {
-    Options {
-        target: Target::Probes,
-        within_cgroup: None,
-        stimulus: Stimulus::Timer,
-        probes: 1,
-        pinned: false,
-        above_ns: Some(1),
-        tail: 0.001,
-        preemptible: None,
-        idle_states: Vec::new(),
-        room: 16,
-        machine: Machine::default(),
-        watch: None,
-        sections: None,
-        by: None,
-    }
-}
 
 /// Fills the counters as billions of wakeups would have.
 fn fill(tracer: &mut Tracer) {
@@ -59,41 +36,15 @@ fn fill(tracer: &mut Tracer) {
     tracer.read = FULL;
 }
 
-/// Sleeps and answers, as a probe does.
-fn sleep_and_answer(mut answers: Answers) {
-    let mut due = clock::now();
-    for _ in 0..WAKEUPS {
-        due = due.after(INTERVAL);
-        clock::sleep_until(due).unwrap();
-        answers.put(due.0, clock::now().0);
-    }
-    // The last one ends when the thread sleeps again.
-    clock::sleep_until(clock::now().after(INTERVAL)).unwrap();
-}
-
 #[test]
 fn counts_go_on_beyond_32_bits() {
     const NAME: &str = "counts_go_on_beyond_32_bits";
-    let mut tracer = match Tracer::start(options()) {
+    let mut tracer = match Tracer::start(options(Some(1))) {
         Ok(tracer) => tracer,
         Err(why) => return skip(NAME, &why.to_string()),
     };
     fill(&mut tracer);
-    let answers = tracer.answers(0).unwrap();
-    let tracer = std::thread::scope(|scope| {
-        let (known, thread) = std::sync::mpsc::channel();
-        let (go, gone) = std::sync::mpsc::channel();
-        let probe = scope.spawn(move || {
-            known.send(this_thread().number()).unwrap();
-            gone.recv().unwrap();
-            sleep_and_answer(answers);
-        });
-        tracer.follow(thread.recv().unwrap()).unwrap();
-        tracer.begin(clock::now()).unwrap();
-        go.send(()).unwrap();
-        probe.join().unwrap();
-        tracer
-    });
+    follow(&mut tracer, WAKEUPS, |_| None);
     let seen = tracer.finish();
     let tally = seen.tally.unwrap();
     assert_eq!(tally.contradictions(), [""; 0]);

@@ -126,6 +126,7 @@ fn follow(
         pinned: false,
         above_ns: Some(above_ns),
         tail: 0.0,
+        late: 0,
         preemptible: preemptible(host.preemption.model),
         idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
         room: ROOM,
