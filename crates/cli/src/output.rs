@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use wakescope_report::style::Style;
 use wakescope_report::watch::live::Look;
-use wakescope_store::{check_output, create_output};
+use wakescope_store::{check_output, create_output, is_full};
 
 use crate::Failure;
 use crate::cleaner::{Cleaner, cleaned};
@@ -153,7 +153,7 @@ pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
 fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot write {}: {e}", path.display()));
     match e.kind() {
-        io::ErrorKind::StorageFull => failure.try_this("make room, or name a file on another disk"),
+        _ if is_full(e) => failure.try_this("make room, or name a file on another disk"),
         io::ErrorKind::NotFound => failure.try_this("make its folder first, or name another file"),
         _ => failure.try_this("name a file that you can write to"),
     }
@@ -190,6 +190,22 @@ pub(crate) fn redraw(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_cannot_be_written_are_named_with_a_remedy() {
+        use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+        let room = "make room, or name a file on another disk";
+        for (kind, remedy) in [
+            (StorageFull, room),
+            (QuotaExceeded, room),
+            (NotFound, "make its folder first, or name another file"),
+            (PermissionDenied, "name a file that you can write to"),
+        ] {
+            let said = cannot_write(Path::new("a.json"), &kind.into()).to_string();
+            assert!(said.contains("cannot write a.json: "), "{said}");
+            assert!(said.ends_with(&format!("\n  → {remedy}")), "{said}");
+        }
+    }
 
     #[test]
     fn the_first_variable_that_is_set_names_the_locale() {

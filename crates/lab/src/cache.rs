@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wakescope_core::units::SpanNs;
 use wakescope_store::{
-    OwnError, Refused, check_own, create_folder, is_trusted_owner, make_own_folder, open_lock,
-    open_own_folder, write_new,
+    OwnError, Refused, check_own, create_folder, is_full, is_trusted_owner, make_own_folder,
+    open_lock, open_own_folder, write_new,
 };
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
@@ -80,8 +80,7 @@ impl CacheError {
 
     /// Whether there is no room left on the disk, or for this user.
     pub fn is_full(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
-        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+        matches!(self, Self::Io { source, .. } if is_full(source))
     }
 }
 

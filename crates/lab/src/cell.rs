@@ -12,7 +12,7 @@ use wakescope_core::lab::Asked;
 use wakescope_core::plan::{GAP_FROM_NS, LinePlan, Plan as RunPlan, Stimulus, WORST, Waker};
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
-use wakescope_store::write_new;
+use wakescope_store::{is_full, write_new};
 use wakescope_sys::process::Exit;
 
 use crate::farm::{Job, Runner};
@@ -34,7 +34,7 @@ mod again;
 pub use again::{Again, Missing};
 
 use crate::store::{
-    CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, ROOT, Recipe, is_full,
+    CONSOLE, Ending, Failed, FailureKind, Ingredients, Key, Label, ORDER, ROOT, Recipe,
 };
 
 /// What a guest is to do.

@@ -31,7 +31,6 @@ pub use cell::{Label, Lookup, Meta, RECIPE, StoredCell};
 pub(crate) use cell::{host_name, note_use};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
-pub(crate) use error::is_full;
 pub use prune::{Pruned, Size};
 pub use recipe::{Ingredients, Key, Recipe};
 pub(crate) use recipe::{ORDER, ROOT};

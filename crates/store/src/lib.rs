@@ -15,7 +15,8 @@ mod window_folder;
 
 pub use growing::GrowingFile;
 pub use output::{
-    Output, check_output, copy_new, create_folder, create_new, create_output, open_lock, write_new,
+    Output, check_output, copy_new, create_folder, create_new, create_output, is_full, open_lock,
+    write_new,
 };
 pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
 pub use run_folder::{EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES};

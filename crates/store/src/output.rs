@@ -46,6 +46,11 @@ enum Fate {
     Renamed { folder: Folder, fresh: OsString, name: OsString, how: Rename },
 }
 
+/// Whether something was not written for want of room: on the disk, or of what its user may have there.
+pub fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl Output {
     /// Gives the file its name. Without this there is no result.
     pub fn finish(mut self) -> io::Result<()> {

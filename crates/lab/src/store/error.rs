@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::grouped;
+use wakescope_store::is_full;
 
 /// Why the cache cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +50,4 @@ impl StoreError {
             Self::Io { .. } => "use a cache in a folder that you can write to",
         }
     }
-}
-
-/// Whether it is for want of room.
-pub(crate) fn is_full(cause: &io::Error) -> bool {
-    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
