@@ -234,7 +234,7 @@ static void *fuzz(void *argument)
 	for (i = 0; i < fuzzer->operations; i++) {
 		operate(&files[below(FILES)]);
 		if (i % (fuzzer->operations / 10 + 1) == 0)
-			printf("selftest: fuzz %d\n", i);
+			printf("selftest: operation %d\n", i);
 		if (!is_loaded(fuzzer))
 			fuzzer->wild++;
 	}
