@@ -20,6 +20,8 @@ pub struct Premises {
     /// Whether beginnings and ends of all sections were seen, rather than only those that held up
     /// a late wakeup.
     pub edges_seen: bool,
+    /// Whether all of the scheduler's time is seen, and not the switch alone.
+    pub scheduler_seen: bool,
     /// Whether the kernel is preemptible wherever it does not say otherwise.
     pub full_preemption: bool,
     /// Whether softirqs and interrupt handlers run in threads, as tasks.
@@ -106,7 +108,7 @@ fn reasons(variables: &Variables, premises: &Premises) -> Vec<Unsound> {
         (poid_ns.is_some() && !premises.edges_seen, Unsound::SectionsOfLateWakeups),
         (poid_ns.is_none(), Unsound::NoSection),
         (paie_ns.is_none(), Unsound::WayToSchedulerUnseen),
-        (psd_ns.is_none(), Unsound::SchedulerUnseen),
+        (psd_ns.is_none() || !premises.scheduler_seen, Unsound::SchedulerUnseen),
         (dst_ns.is_none(), Unsound::LastSectionUnseen),
         (!premises.full_preemption, Unsound::NotFullyPreemptible),
         (!premises.threaded_interrupts, Unsound::SoftirqsNotThreaded),
@@ -125,6 +127,7 @@ mod tests {
 
     const SOUND: Premises = Premises {
         edges_seen: true,
+        scheduler_seen: true,
         full_preemption: true,
         threaded_interrupts: true,
         interrupts_seen: true,
@@ -246,6 +249,8 @@ mod tests {
         assert_eq!(not_preemptible, [Unsound::NotFullyPreemptible]);
         let stock = reasons(Premises { edges_seen: false, ..SOUND });
         assert_eq!(stock, [Unsound::SectionsOfLateWakeups]);
+        let older = reasons(Premises { scheduler_seen: false, ..SOUND });
+        assert_eq!(older, [Unsound::SchedulerUnseen]);
     }
 
     proptest! {

@@ -43,7 +43,7 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let exceeded = bound.unsound.iter().any(|why| matches!(why, Unsound::Exceeded { .. }));
     assert_eq!(exceeded, ran.cell().max_ns > bound.bound_ns, "{}", ran.json);
     assert!(bound.unsound.contains(&Unsound::SchedulerUnseen), "{bound:?}");
-    let reason = "the scheduler's own time with preemption off is not observed";
+    let reason = "the scheduler's own time with preemption off is not observed before the switch";
     let shown = bench.lab(&[&["run"][..], &WHAT, &["--explain", "--bound"]].concat());
     let message = |ended: &Ended, words: &[&str]| {
         let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

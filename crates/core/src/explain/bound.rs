@@ -84,7 +84,7 @@ pub enum Unsound {
     NoSection,
     /// The time from a reschedule request to the scheduler is not observed.
     WayToSchedulerUnseen,
-    /// The scheduler's own time with preemption off is not observed.
+    /// The scheduler's own time with preemption off is not observed, or only from the switch on.
     SchedulerUnseen,
     /// The scheduler's last section with interrupts off is not observed.
     LastSectionUnseen,

@@ -38,7 +38,9 @@ pub(crate) fn unsound(reason: Unsound) -> String {
         Unsound::WayToSchedulerUnseen => {
             "the time from a reschedule request to the scheduler is not observed"
         }
-        Unsound::SchedulerUnseen => "the scheduler's own time with preemption off is not observed",
+        Unsound::SchedulerUnseen => {
+            "the scheduler's own time with preemption off is not observed before the switch"
+        }
         Unsound::LastSectionUnseen => {
             "the scheduler's last section with interrupts off is not observed"
         }
