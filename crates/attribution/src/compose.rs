@@ -76,11 +76,11 @@ fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises
     let model = run.host.preemption.model;
     let most_urgent = !run.plan.is_of_others() && run.plan.policy != ProbePolicy::Other;
     let measured = sections.measured.as_ref();
-    let has_edges =
-        measured.is_some_and(|all| sections.exact && all.either_scheduling_ns.is_some());
+    let scheduling_ns =
+        measured.filter(|_| sections.exact).and_then(|all| all.either_scheduling_ns);
     Premises {
         edges_seen: measured.is_some_and(|all| all.is_complete() && !all.has_lost()),
-        scheduler_seen: has_edges || run.components.as_ref().is_some_and(has_entry),
+        scheduler_seen: scheduling_ns.is_some() || run.components.as_ref().is_some_and(has_entry),
         // A lazy kernel makes ordinary tasks wait for the tick, not real-time ones.
         full_preemption: matches!(model, Model::Full | Model::Rt)
             || (model == Model::Lazy && most_urgent),

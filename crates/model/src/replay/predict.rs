@@ -59,6 +59,12 @@ pub struct CannotPredict {
     pub why: Unpredictable,
 }
 
+impl CannotPredict {
+    fn no_cell() -> Self {
+        Self { label: "no cell".into(), why: Unpredictable::Nothing }
+    }
+}
+
 /// Why nothing can be predicted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpredictable {
@@ -187,9 +193,9 @@ impl Predictor {
     /// Adds what the emulator saw of the next cell's run.
     ///
     /// # Errors
-    /// If nothing can be predicted of it.
+    /// If nothing can be predicted of it, or there is no next one.
     pub fn add(&mut self, edges: &Edges) -> Result<(), CannotPredict> {
-        let Some(cell) = self.unseen.pop_front() else { return Ok(()) };
+        let Some(cell) = self.unseen.pop_front() else { return Err(CannotPredict::no_cell()) };
         let label = cell.label.clone();
         let course = Course::of(cell, edges, &self.question);
         self.courses.push(course.map_err(|why| CannotPredict { label, why })?);
@@ -206,12 +212,12 @@ impl Predictor {
     /// # Errors
     /// If there is none, nothing was seen of one, or a function that is to be broken up was not seen in any.
     pub fn predict(&self) -> Result<Prediction, CannotPredict> {
-        let nothing = |label| CannotPredict { label, why: Unpredictable::Nothing };
         if let Some(cell) = self.unseen.front() {
-            return Err(nothing(cell.label.clone()));
+            let label = cell.label.clone();
+            return Err(CannotPredict { label, why: Unpredictable::Nothing });
         }
         let Some(Course { cell: first, .. }) = self.courses.first() else {
-            return Err(nothing("no cell".into()));
+            return Err(CannotPredict::no_cell());
         };
         let of_first = |why| CannotPredict { label: first.label.clone(), why };
         let recorded = first.run.host.preemption.model;

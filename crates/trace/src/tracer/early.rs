@@ -15,7 +15,7 @@ fn seen(
     wakeups: u64,
     claims: impl Fn(u64) -> Option<SpanNs> + Sync,
 ) -> Option<(Seen, Tally)> {
-    let mut tracer = match Tracer::start(options(None)) {
+    let mut tracer = match Tracer::start(options(None, 2_048)) {
         Ok(tracer) => tracer,
         Err(why) => {
             skip(test, &why.to_string());

@@ -39,7 +39,7 @@ fn fill(tracer: &mut Tracer) {
 #[test]
 fn counts_go_on_beyond_32_bits() {
     const NAME: &str = "counts_go_on_beyond_32_bits";
-    let mut tracer = match Tracer::start(options(Some(1))) {
+    let mut tracer = match Tracer::start(options(Some(1), 16)) {
         Ok(tracer) => tracer,
         Err(why) => return skip(NAME, &why.to_string()),
     };

@@ -11,8 +11,8 @@ use super::*;
 /// How far apart its wakeups are.
 const INTERVAL: SpanNs = SpanNs(200_000);
 
-/// What a tracer of it is asked for.
-pub(super) fn options(above_ns: Option<u64>) -> Options {
+/// What a tracer of it is asked for that keeps so many wakeups with all their events.
+pub(super) fn options(above_ns: Option<u64>, room: usize) -> Options {
     Options {
         target: Target::Probes,
         within_cgroup: None,
@@ -24,7 +24,7 @@ pub(super) fn options(above_ns: Option<u64>) -> Options {
         late: 0,
         preemptible: None,
         idle_states: Vec::new(),
-        room: 2_048,
+        room,
         machine: Machine::default(),
         watch: None,
         sections: None,

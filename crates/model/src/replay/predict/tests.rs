@@ -95,7 +95,10 @@ fn what_cells_say_themselves_is_judged_before_they_are_run() {
     assert_eq!(refused(|run| run.plan.policy = ProbePolicy::Other), of_other(policy));
     let differs = Unpredictable::Differs { what: "plan", first: "a".into() };
     assert_eq!(refused(|run| run.plan.interval_ns = 7), of_other(differs));
-    // Nothing was seen of a cell that is left.
+    // There is a cell for whatever is seen, and something was seen of each cell.
+    let mut none = Predictor::new(question(), vec![]).ok().unwrap();
+    let no_cell = Err(CannotPredict { label: "no cell".into(), why: Unpredictable::Nothing });
+    assert_eq!(none.add(&Edges::default()), no_cell);
     let cell = Cell { label: "a".into(), run: run.clone(), ..Cell::default() };
     let left = Predictor::new(question(), vec![cell]).ok().unwrap().predict();
     let why = Unpredictable::Nothing;
