@@ -20,6 +20,7 @@ mod same;
 mod watches;
 
 pub(crate) use refused::{differing, failure};
+pub(crate) use same::{refuse_repetitions, repeated};
 pub(crate) use watches::{read_whole, watches_of};
 
 /// What means nothing to a plan.
@@ -261,7 +262,7 @@ fn sides(args: &CompareArgs) -> Result<(Vec<Observed>, Vec<Observed>), Failure> 
     let (new_paths, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
     let paths: Vec<PathBuf> = new_paths.iter().chain(&old).cloned().collect();
     let mut all = runs::read_all(&paths, &args.units, Observation::from)?;
-    same::refuse_repetitions(&all)?;
+    refuse_repetitions("compare", &all)?;
     // A file may hold several runs.
     let new = all.iter().filter(|named| named.given < new_paths.len()).count();
     let old = all.split_off(new);

@@ -8,7 +8,10 @@ use wakescope_report::{picture, trend as shown};
 use wakescope_stats::compare::{Refusal, Watched};
 use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend, trend_of_watches};
 
-use crate::compare::{differing, failure, labelled, parse_alpha, print_to, read_whole, watches_of};
+use crate::compare::{
+    differing, failure, labelled, parse_alpha, print_to, read_whole, refuse_repetitions, repeated,
+    watches_of,
+};
 use crate::ending::{Endings, format_for};
 use crate::runs;
 use crate::unit::UnitArgs;
@@ -70,6 +73,7 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
     };
     let mut trend = found.map_err(|refusal| match *refusal {
         Refusal::Differences(differences) => differing("follow", &differences),
+        Refusal::Repeated(one, other) => repeated("follow", &one, &other),
         other => failure(&other),
     })?;
     trend.repeat = args.repeat();
@@ -89,6 +93,7 @@ fn of_runs(args: &TrendArgs, options: &Options) -> Result<Found, Failure> {
     let paths = runs::expand(&args.runs)?;
     refuse_too_many(&paths)?;
     let mut runs = runs::read_all(&paths, &args.units, Observation::from)?;
+    refuse_repetitions("follow", &runs)?;
     if args.by_time {
         let times = runs.iter().map(|named| (&*named.label, &*named.run.started));
         refuse_unknown_times(times)?;

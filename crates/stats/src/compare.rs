@@ -37,7 +37,7 @@ pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
 pub use words::{percent, probability, times};
 
-pub(crate) use guard::differences;
+pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, least_count};
 pub(crate) use watches::{Watches, labelled};
 

@@ -10,7 +10,7 @@ use wakescope_core::units::{counted, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, differences,
-    labelled, least_count, times,
+    labelled, least_count, refuse_repetitions, repetition, times,
 };
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
@@ -111,9 +111,15 @@ pub struct Step {
 /// Finds the changes in a series of runs.
 ///
 /// # Errors
-/// If there are no runs, one holds nothing, or, unless forced, they are not alike in what matters.
+/// If there are no runs, if one holds nothing or is given twice, or, unless forced, if they are not alike in
+/// what matters.
 pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>> {
-    followed(runs, differences(runs), options)
+    // Copies of a run are alike, so a series of them changes where the run does, and the test takes that for
+    // certain.
+    refuse_repetitions(runs)?;
+    let mut all: Vec<Difference> = repetition(runs).into_iter().collect();
+    all.extend(differences(runs));
+    followed(runs, all, options)
 }
 
 /// The same of watches, of which each is one run: all its waits together. A change of their load is stated,

@@ -20,7 +20,7 @@ pub(crate) fn failure(refusal: &Refusal) -> Failure {
                 .try_this("compare results of one tool, made with the same options")
                 .try_this("if each side holds one quantity, compare them anyway: --mix-quantities")
         }
-        Refusal::Repeated(one, other) => repeated(one, other),
+        Refusal::Repeated(one, other) => repeated("compare", one, other),
         Refusal::Differences(differences) => differing("compare", differences),
     }
 }

@@ -11,8 +11,8 @@ use crate::runs::Observed;
 use crate::{Failure, parallel};
 use wakescope_store::RECORD;
 
-/// Refuses runs of which two are one, by what their paths lead to.
-pub(super) fn refuse_repetitions(runs: &[Observed]) -> Result<(), Failure> {
+/// Refuses to do `what` with runs of which two are one, by what their paths lead to.
+pub(crate) fn refuse_repetitions(what: &str, runs: &[Observed]) -> Result<(), Failure> {
     // To follow the links of all paths takes long; paths that lead to one run lead to one file.
     let files = parallel::each(runs, |named| Ok(file(&named.path)))?;
     let mut paths: HashMap<_, usize> = HashMap::new();
@@ -25,23 +25,22 @@ pub(super) fn refuse_repetitions(runs: &[Observed]) -> Result<(), Failure> {
         let place = place(&named.path);
         if let Some(before) = seen.insert(place.clone(), named) {
             let [one, other] = [before, named].map(|n| n.path.display().to_string());
-            return Err(repeated(&one, &other)
+            return Err(repeated(what, &one, &other)
                 .because(format!("both lead to {}", clean(&place.display().to_string(), 300))));
         }
     }
     Ok(())
 }
 
-/// A run that is given twice.
-pub(super) fn repeated(one: &str, other: &str) -> Failure {
+/// A run that is given twice to do `what` with.
+pub(crate) fn repeated(what: &str, one: &str, other: &str) -> Failure {
     let [one, other] = [one, other].map(|name| clean(name, 200));
-    let what = match one == other {
-        true => format!("cannot compare: {one} is given twice and would count as two runs"),
-        false => {
-            format!("cannot compare: {one} and {other} are the same run and would count as two")
-        }
+    let why = match one == other {
+        true => format!("{one} is given twice and would count as two runs"),
+        false => format!("{one} and {other} are the same run and would count as two"),
     };
-    Failure::new(what).try_this("name each run once; a copy of a run is not a second run")
+    Failure::new(format!("cannot {what}: {why}"))
+        .try_this("name each run once; a copy of a run is not a second run")
 }
 
 /// The file that holds a run, by device and inode, which no other file has while it exists.

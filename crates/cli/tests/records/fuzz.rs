@@ -135,6 +135,9 @@ fn fuzz_comparisons_with_damaged_records() {
         if let Ok(compared) = compare(&[new], &[old], &options) {
             wakescope_report::compare::text(&compared, Style::default());
         }
-        let _ = trend(&[old, new, old, new], &trend::Options::default());
+        let again = [("old", &whole), ("new", &run)]
+            .map(|(label, run)| (label, Observation { id: label.into(), ..run.clone() }));
+        let again = again.each_ref().map(|(label, run)| Labelled { label, run });
+        let _ = trend(&[old, new, again[0], again[1]], &trend::Options::default());
     });
 }

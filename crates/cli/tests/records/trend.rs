@@ -105,6 +105,24 @@ fn what_is_no_series_is_refused() {
     assert!(ended.stderr.contains("the limit is 1000"), "{ended:?}");
 }
 
+#[test]
+fn a_run_counts_once_in_a_series() {
+    let test = Test::new("trend-twice");
+    let runs = test.write_runs("night", &CHANGED);
+    let id = "18ebf8b6e9e73134-18ba".to_owned();
+    let copies =
+        ["one", "copy"].map(|name| test.write_run(name, &Run { id: id.clone(), ..run(98) }));
+    for (more, want) in [
+        (runs[3..4].to_vec(), "cannot follow: night/3 is given twice and would count as two runs"),
+        (vec!["night".into()], "cannot follow: night/0 is given twice"),
+        (copies.to_vec(), "cannot follow: one and copy are the same run and would count as two"),
+    ] {
+        let ended = trend(&test, &["--force"], &[runs.clone(), more].concat());
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(want), "{ended:?}");
+    }
+}
+
 /// Watches of 12 weeks, the last one first. From the seventh on waits are longer, and the load with them where
 /// it `grows`.
 fn write_weeks(test: &Test, grows: bool) {

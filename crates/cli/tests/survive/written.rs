@@ -132,8 +132,8 @@ const REPORTS: [&[&str]; 8] = [
     &["report", "run", "--format", "jsonl"],
     &["compare", "run", "--against", "other"],
     &["compare", "run", "--against", "other", "--json"],
-    &["trend", "run", "run", "run"],
-    &["trend", "run", "run", "run", "--json"],
+    &["trend", "run", "other"],
+    &["trend", "run", "other", "--json"],
 ];
 
 /// A test with a run in it.

@@ -17,7 +17,8 @@ fn run(us: u64) -> Run {
 
 fn followed(runs: &[Run], label: &str) -> Trend {
     let labels: Vec<String> = (0..runs.len()).map(|i| format!("{label}{i:02}")).collect();
-    let observed: Vec<Observation> = runs.iter().cloned().map(Observation::from).collect();
+    let mut observed: Vec<Observation> = runs.iter().cloned().map(Observation::from).collect();
+    observed.iter_mut().zip(&labels).for_each(|(run, label)| run.id.clone_from(label));
     let labelled: Vec<Labelled> =
         labels.iter().zip(&observed).map(|(label, run)| Labelled { label, run }).collect();
     trend(&labelled, &Options::default()).unwrap()

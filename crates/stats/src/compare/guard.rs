@@ -405,8 +405,8 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     })
 }
 
-/// Refuses a run that is given twice, on one side or on both: no force can make it two.
-pub(super) fn refuse_repetitions(runs: &[Labelled]) -> Result<(), Box<Refusal>> {
+/// Refuses a run that is given twice, on one side or on both, or in a series: no force can make it two.
+pub(crate) fn refuse_repetitions(runs: &[Labelled]) -> Result<(), Box<Refusal>> {
     let mut first: BTreeMap<_, &str> = BTreeMap::new();
     for Labelled { label, run } in runs.iter().filter(|l| has_own_id(l.run)) {
         if let Some(before) = first.insert(run.id.as_str(), label) {
@@ -424,10 +424,15 @@ fn has_own_id(run: &Observation) -> bool {
 
 /// Runs that are alike to the sample: on a side, and, unless virtual time repeats itself, on both.
 pub(super) fn repetitions(new: &[Labelled], old: &[Labelled]) -> Vec<Difference> {
-    let both: Vec<Labelled> =
-        new.iter().chain(old).filter(|l| l.run.time_domain == TimeDomain::Real).copied().collect();
+    let both: Vec<Labelled> = new.iter().chain(old).copied().collect();
     let of_sides = [new, old].into_iter().find_map(repeated);
-    of_sides.or_else(|| repeated(&both)).into_iter().collect()
+    of_sides.or_else(|| repetition(&both)).into_iter().collect()
+}
+
+/// Two of `runs` that are alike to the sample, unless virtual time repeats itself.
+pub(crate) fn repetition(runs: &[Labelled]) -> Option<Difference> {
+    let real = runs.iter().filter(|l| l.run.time_domain == TimeDomain::Real);
+    repeated(&real.copied().collect::<Vec<_>>())
 }
 
 /// Two of `runs` that are the same: they would count as two.

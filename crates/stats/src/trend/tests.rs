@@ -49,11 +49,32 @@ fn nothing_is_made_of_little() {
 }
 
 #[test]
+fn copies_of_a_run_are_no_series() {
+    let with_id = |us: u64, id: &str| Run { id: id.into(), ..run(us) };
+    let forced = Options { force: true, ..Options::default() };
+    // Two runs, copied six times each, would be a change with p = 0.002.
+    let [before, after] = [with_id(100, "a"), with_id(150, "b")];
+    let copies: Vec<Run> = [vec![before; 6], vec![after; 6]].concat();
+    let same = Some(Refusal::Repeated("night-0".into(), "night-1".into()));
+    assert_eq!(followed(&copies, &forced).err().map(|r| *r), same);
+    // Without an id of its own a run is known by its samples, and there is a doubt.
+    let nameless = [run(100), run(150), run(150)];
+    let Err(refused) = followed(&nameless, &Options::default()) else { panic!("not refused") };
+    let Refusal::Differences(found) = *refused else { panic!("{refused:?}") };
+    assert_eq!(found[0].message, "night-1 and night-2 are the same run and would count as two.");
+    assert_eq!(followed(&nameless, &forced).unwrap().differences, found);
+    // In virtual time another kernel may well give the same.
+    let of_guest = |us| Run { time_domain: TimeDomain::Virtual, ..run(us) };
+    let guests = [100, 100, 100].map(of_guest);
+    assert_eq!(followed(&guests, &Options::default()).unwrap().differences, []);
+}
+
+#[test]
 fn what_is_not_one_series_is_refused() {
     let refused = |runs: &[Run]| followed(runs, &Options::default()).err().map(|r| *r);
     assert_eq!(refused(&[]), Some(Refusal::NoRuns));
     assert_eq!(refused(&[run(1), run_of(&[])]), Some(Refusal::NoSamples("night-1".into())));
-    let mut other = run(1);
+    let mut other = run(2);
     other.plan.load = vec!["cpu".into()];
     assert!(matches!(refused(&[run(1), other.clone()]), Some(Refusal::Differences(_))));
     let forced = Options { force: true, ..Options::default() };
@@ -67,7 +88,7 @@ fn quantities_are_followed_one_by_one() {
     let runs: Vec<Run> = (0..12)
         .flat_map(|i| {
             let us = if i < 6 { 100 + i } else { 200 + i };
-            [of(100 + i % 3, Quantity::IrqLatency), of(us, Quantity::ThreadLatency)]
+            [of(100 + 5 * i % 12, Quantity::IrqLatency), of(us, Quantity::ThreadLatency)]
         })
         .collect();
     let got = followed(&runs, &Options::default()).unwrap();
