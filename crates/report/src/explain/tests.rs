@@ -481,6 +481,21 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
     );
 }
 
+/// Of threads of others no wakeup is listed that was not late.
+#[test]
+fn nothing_was_late_of_others() {
+    let mut run = run_of(&[&[2_600; 20_000]]);
+    run.worst.clear();
+    let explanation =
+        Explanation { above_ns: 50_000, above: "50us".into(), ..Explanation::default() };
+    run.explanation = Some(explanation);
+    let said = |run: &Run| verdict::text(run, &Ranked::of(run));
+    let nothing = "no wakeup was later than 50.0 µs, so there is nothing to explain.";
+    assert_eq!(said(&run), format!("Worst wakeup 2.60 µs late: {nothing}"));
+    run.explanation.as_mut().unwrap().late = 1;
+    assert!(said(&run).contains("the record holds no episodes (--worst 0)"), "{}", said(&run));
+}
+
 #[test]
 fn nothing_was_late() {
     let mut run = run_of(&[&[2_600; 20_000]]);

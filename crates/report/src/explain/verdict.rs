@@ -46,15 +46,19 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
     let Some(explanation) = &run.explanation else {
         return format!("{late}. Cause unknown: this run was measured, not explained.");
     };
+    let nothing_late = || {
+        let above = threshold(explanation, domain);
+        format!("{late}: no wakeup was later than {above}, so there is nothing to explain.")
+    };
     let Some(worst) = listed else {
-        return format!("{late}. Cause unknown: the record holds no episodes (--worst 0).");
+        return match explanation.late {
+            0 => nothing_late(),
+            _ => format!("{late}. Cause unknown: the record holds no episodes (--worst 0)."),
+        };
     };
     match ranked.explained().next() {
         Some((1, _)) => format!("{late}: {}.", because(worst, domain)),
-        _ if worst.wakeup_latency_ns < explanation.above_ns => format!(
-            "{late}: no wakeup was later than {}, so there is nothing to explain.",
-            threshold(explanation, domain)
-        ),
+        _ if worst.wakeup_latency_ns < explanation.above_ns => nothing_late(),
         Some((_, best)) => format!(
             "{late}, not explained; {}. The worst explained wakeup: {} late, {}.",
             missing(explanation),
