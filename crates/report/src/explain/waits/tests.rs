@@ -31,7 +31,8 @@ fn thread(pid: u32, sum_ms: u64) -> ThreadWaits {
 
 fn waits(kinds: Vec<WaitRow>) -> Waits {
     let compared =
-        Schedstat { threads: 1, sum_ns: 1_000_000, run_delay_ns: 999_000, ..Default::default() };
+        Schedstat { threads: 1, sum_ns: 9_000_000, run_delay_ns: 999_000, ..Default::default() };
+    let compared = Schedstat { by_its_clock_ns: 998_000, ..compared };
     Waits { kinds, threads: vec![thread(4_711, 1)], schedstat: Some(compared), ..Waits::default() }
 }
 
@@ -103,13 +104,14 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
     check(
         &all,
         &expect![[r#"
-        | waits of 1 thread: cause of the longest             count      sum  longest
-        | throttled  throttled                                   63   6.36 s   101 ms
-        | preempted  higher_priority_task  urgent[7] fifo 95     12   240 ms  20.0 ms
-        | woken      irq_off                                     10  2.00 ms   200 µs
-        | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
-        | sums agree with field 2 of /proc/TID/schedstat of 1 thread: 1.00 ms here, 999 µs there
-    "#]],
+            | waits of 1 thread: cause of the longest             count      sum  longest
+            | throttled  throttled                                   63   6.36 s   101 ms
+            | preempted  higher_priority_task  urgent[7] fifo 95     12   240 ms  20.0 ms
+            | woken      irq_off                                     10  2.00 ms   200 µs
+            | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
+            | by the run queue's clock, sums agree with field 2 of /proc/TID/schedstat of 1 thread: 998 µs here,
+            |   999 µs there
+        "#]],
     );
     all.threads = (1..=10).map(|pid| thread(pid, 100 - u64::from(pid))).collect();
     (all.more_threads, all.more_threads_ns) = (1, 5_000_000);
@@ -135,8 +137,8 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
             | spin[8] other      3  92.0 ms    92.0 ms
             | 3 more                 186 ms
             | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
-            | sums contradict field 2 of /proc/TID/schedstat of 11 threads: 1.09 ms here, 999 µs there, without
-            |   7.00 µs that the kernel does not count
+            | by the run queue's clock, sums contradict field 2 of /proc/TID/schedstat of 11 threads: 1.09 ms
+            |   here, 999 µs there, without 7.00 µs that the kernel does not count
             | at the end 2 waits were not over: they had lasted 40.0 ms, in no sum
             | 1 wait was not seen to end: lengths from the kernel's own account
             | 1 wait was not seen to begin: 90.0 µs, in no sum above
