@@ -69,6 +69,10 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
                  /proc is not mounted")
             .try_this("boot without nodelayacct, and mount /proc if it is not mounted (mount -t proc \
                  proc /proc)"),
+        TraceError::Shifted => failure
+            .because("BPF programs read the kernel's own clock, so their times would not fit those of \
+                 this process")
+            .try_this("run outside the container, in the kernel's first time namespace"),
         TraceError::Refused(..) => failure
             .try_this("report this error with the output of wakescope check"),
         TraceError::Target(TargetError::Namespace) => in_container(failure)

@@ -25,6 +25,9 @@ pub enum TraceError {
     /// The kernel could keep account of waits, and does not.
     #[error("the kernel does not count the waits of tasks: /proc/self/schedstat shows none")]
     NotCounting,
+    /// This process reads another clock than the kernel's programs.
+    #[error("this time namespace shifts CLOCK_MONOTONIC")]
+    Shifted,
     /// This process may not load programs.
     #[error("this process may not load BPF programs: operation not permitted")]
     NotAllowed,

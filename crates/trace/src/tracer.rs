@@ -34,7 +34,7 @@ use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SE
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
-use crate::target::{Filter, has_kernels_numbers};
+use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
 use crate::users::NamePrograms;
 use crate::worth::{Asked, Decided, worth_keeping};
 use crate::{quota, waits};
@@ -157,6 +157,9 @@ impl Tracer {
     pub fn start(options: Options) -> Result<Self, TraceError> {
         let filter = Filter::of(&options.target).map_err(TraceError::Target)?;
         let filter = filter.within(options.within_cgroup);
+        if !has_kernels_clock() {
+            return Err(TraceError::Shifted);
+        }
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;

@@ -17,6 +17,7 @@ use wakescope_sys::{clock, memory};
 
 use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
+use crate::target::has_kernels_clock;
 use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
@@ -130,6 +131,9 @@ impl Watcher {
         let began = clock::now();
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
             return Err(TraceError::NotCounting);
+        }
+        if !has_kernels_clock() {
+            return Err(TraceError::Shifted);
         }
         // The library does not say why it cannot read the file.
         fs::metadata(crate::kernel::BTF).map_err(TraceError::NoTypes)?;

@@ -1,10 +1,11 @@
 //! What cannot be done as asked.
 
 use std::fs;
+use std::path::Path;
 
 use wakescope_sys::file::effective_user;
 
-use crate::common::bench::{Test, skip};
+use crate::common::bench::{Running, Test, skip};
 use crate::common::following::{can_follow, explain};
 use crate::common::measured::names;
 
@@ -100,6 +101,37 @@ fn in_a_container_numbers_of_threads_are_not_guessed() {
     let ended = test.contained(&[&program, "explain", "--comm", "nobody", "--duration", "10ms"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("No wakeup was seen.\n"), "{}", ended.stdout);
+}
+
+/// The kernel's programs read another clock than a process whose namespace shifts it.
+#[test]
+fn a_shifted_clock_is_refused() {
+    let name = "a_shifted_clock_is_refused";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("shifted");
+    let shifted = |args: &[&str]| {
+        let mut unshare = test.program(Path::new("unshare"));
+        unshare.args(["--time", "--fork", "--monotonic", "100000"]).args(args);
+        Running::start(&mut unshare).output()
+    };
+    if shifted(&["true"]).code != Some(0) {
+        return skip(name, "a time namespace cannot be made with unshare");
+    }
+    let program = test.program.display().to_string();
+    for (args, what) in [
+        (&["explain", "--samples=10"][..], "follow wakeups"),
+        (&["explain", "--comm=nobody", "--duration=10ms"], "follow wakeups"),
+        (&["watch", "--once", "--interval=100ms"], "watch waits"),
+    ] {
+        let ended = shifted(&[&[&*program], args].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
+        let want = format!("wakescope: cannot {what}: this time namespace shifts CLOCK_MONOTONIC");
+        assert!(ended.stderr.starts_with(&want), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("→ run outside the container"), "{}", ended.stderr);
+        assert_eq!(names(&test.dir), [""; 0], "{args:?}");
+    }
 }
 
 #[test]
