@@ -124,6 +124,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("low-resolution", "the kernel has no high-resolution timers"),
     ("clocksource", "the clock is slow, coarse or changed during the run"),
     ("time-jump", "the machine was suspended, or its clock ran at a wrong rate"),
+    ("stopped", "wakescope was stopped during the run"),
     ("rt-throttling", "the kernel takes real-time tasks off the CPU for part of each period"),
     ("rt-group", "real-time group scheduling limits the probe"),
     ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),

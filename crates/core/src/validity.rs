@@ -120,6 +120,21 @@ fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
             "measure again, without suspend: systemd-inhibit wakescope measure …",
         ));
     }
+    if seen.stops > 0 {
+        out.push(Finding::new(
+            "stopped",
+            Error,
+            format!(
+                "wakescope was stopped {} during the run, for up to {}: wakeups of that time are late because of it",
+                match seen.stops {
+                    1 => "once".into(),
+                    stops => counted(stops, "time"),
+                },
+                SpanNs(seen.stopped_ns)
+            ),
+            "measure again, without Ctrl-Z, SIGSTOP, a debugger or a frozen cgroup",
+        ));
+    }
     // NTP slews by 500 ppm at most (kernel/time/ntp.c, MAXFREQ); adjtime can add as much.
     if seen.clock_drift_ppm > 1_000 {
         out.push(Finding::new(

@@ -4,11 +4,13 @@
 //! of the lab. What differs is the [`Measurement`]; who watches gives a [`Screen`], [`Signals`] and a
 //! [`Storage`].
 
+use std::io;
+
 use wakescope_core::plan::Plan;
 use wakescope_core::run::Run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
-use wakescope_sys::signal::EndSignals;
+use wakescope_sys::signal::{EndSignals, Signal};
 
 use crate::measurement::{Measurement, Progress, Request, SampleSink};
 use crate::observer::Observer;
@@ -23,13 +25,34 @@ const SHORTEST: SpanNs = SpanNs(2_000_000);
 
 /// Requests to end a measurement.
 pub trait Signals {
-    /// Waits for a request, for `span` at most, and returns what asked for the end: `SIGINT`.
-    fn wait(&mut self, span: SpanNs) -> Option<String>;
+    /// Waits for a request, for `span` at most.
+    fn wait(&mut self, span: SpanNs) -> Waited;
+}
+
+/// How a wait for a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The time was over.
+    InVain,
+    /// This process was stopped meanwhile, and goes on.
+    Stopped,
+    /// There is a request to end: `SIGINT`.
+    Asked(String),
 }
 
 impl Signals for EndSignals {
-    fn wait(&mut self, span: SpanNs) -> Option<String> {
-        EndSignals::wait(self, span).map(|signal| signal.name().to_owned())
+    fn wait(&mut self, span: SpanNs) -> Waited {
+        self.fetch(span).into()
+    }
+}
+
+impl From<io::Result<Signal>> for Waited {
+    fn from(fetched: io::Result<Signal>) -> Self {
+        match fetched {
+            Ok(signal) => Self::Asked(signal.name().to_owned()),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => Self::Stopped,
+            Err(_) => Self::InVain,
+        }
     }
 }
 
@@ -68,7 +91,7 @@ pub fn measure(
     let is_of_others = request.plan.is_of_others();
     let mut pause = |span| {
         screen.wait(span);
-        signals.wait(span).is_some()
+        matches!(signals.wait(span), Waited::Asked(_))
     };
     let measurement: Box<dyn Measurement> = match is_of_others {
         true => Box::new(Following::begin(request, observer)?),
@@ -96,7 +119,12 @@ fn carry_out(
         let pace = paces.into_iter().flatten().min().unwrap_or(VERIFY);
         // Near the planned end, look often: whoever measures for 10 s does not want to wait 11.
         let left = measurement.planned_end().since(now);
-        ended_by = signals.wait(pace.min(left).max(SHORTEST));
+        match signals.wait(pace.min(left).max(SHORTEST)) {
+            Waited::InVain => {}
+            // It lasted as long as the wait at most.
+            Waited::Stopped => measurement.was_stopped(clock::now().since(now)),
+            Waited::Asked(signal) => ended_by = Some(signal),
+        }
         measurement.drain(storage);
         observer.look(clock::now());
         let now = clock::now();

@@ -52,6 +52,8 @@ pub(crate) trait Measurement {
     fn planned_end(&self) -> MonoNs;
     /// Verifies that everything is as it should be.
     fn verify(&mut self);
+    /// This process was stopped, for so long at most.
+    fn was_stopped(&mut self, span: SpanNs);
     /// Hands the samples taken since the last call to `sink`.
     fn drain(&self, sink: &mut dyn SampleSink);
     /// How the measurement stands; `observer` knows of threads of others.

@@ -65,6 +65,8 @@ pub(crate) struct Session {
     card: Option<SoundCard>,
     measured_cpus: MeasuredCpus,
     abandons_loads: bool,
+    /// How often this process was stopped, and how long in all, at most.
+    stops: (u64, SpanNs),
     _idle: Option<WakeLimit>,
     _pages: Option<SteadyPages>,
 }
@@ -182,6 +184,7 @@ impl Session {
             card,
             measured_cpus,
             abandons_loads,
+            stops: (0, SpanNs(0)),
             _idle: idle,
             _pages: pages,
         })
@@ -276,6 +279,11 @@ impl Measurement for Session {
         self.record(so_far, State::Running, all)
     }
 
+    fn was_stopped(&mut self, span: SpanNs) {
+        let (stops, in_all) = self.stops;
+        self.stops = (stops + 1, SpanNs(in_all.0.saturating_add(span.0)));
+    }
+
     fn drain(&self, sink: &mut dyn SampleSink) {
         for probe in &self.probes {
             drain(probe.prober.cpu, probe.prober.ring(), sink);
@@ -314,6 +322,8 @@ impl Measurement for Session {
             memory_refused: self.memory_refused.take(),
             steal_ns: change.steal.0,
             slept_ns: change.slept.0,
+            stops: self.stops.0,
+            stopped_ns: self.stops.1.0,
             clock_drift_ppm: change.clock_drift_ppm,
             clocksource,
             quota_stops: change.quota_stops,

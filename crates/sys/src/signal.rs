@@ -64,17 +64,30 @@ impl EndSignals {
 
     /// Waits for one of the signals, for `patience` at most.
     pub fn wait(&self, patience: SpanNs) -> Option<Signal> {
+        self.fetch(patience).ok()
+    }
+
+    /// The same. The error tells why there is none: `WouldBlock` after that time, and `Interrupted` where this
+    /// thread was stopped meanwhile, because no handler of a signal runs in it.
+    pub fn fetch(&self, patience: SpanNs) -> io::Result<Signal> {
         let time = libc::timespec {
             tv_sec: libc::time_t::try_from(patience.0 / 1_000_000_000).unwrap_or(libc::time_t::MAX),
             #[allow(clippy::cast_possible_truncation)] // Below 10^9, which fits every c_long.
             tv_nsec: (patience.0 % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: `self.set` and `time` are live; no information about the sender is asked for.
-        match unsafe { libc::sigtimedwait(&raw const self.set, ptr::null_mut(), &raw const time) } {
-            libc::SIGINT => Some(Signal::Interrupt),
-            libc::SIGTERM => Some(Signal::Terminate),
-            libc::SIGHUP => Some(Signal::Hangup),
-            _ => None,
+        // One of these that somebody sends to this process is no stop.
+        let mut set = self.set;
+        // SAFETY: `set` and `time` are live; no information about the sender is asked for.
+        let signal = unsafe {
+            libc::sigaddset(&raw mut set, NUDGE);
+            libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const time)
+        };
+        match signal {
+            NUDGE => Err(io::ErrorKind::WouldBlock.into()),
+            libc::SIGINT => Ok(Signal::Interrupt),
+            libc::SIGTERM => Ok(Signal::Terminate),
+            libc::SIGHUP => Ok(Signal::Hangup),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 }
@@ -220,6 +233,29 @@ mod tests {
             assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
             assert!(file.read(&mut [0; 128]).unwrap() > 0);
             assert_eq!(file.read(&mut [0; 128]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_nudge_from_outside_is_no_stop() {
+        allow_interrupts().unwrap();
+        std::thread::spawn(|| {
+            let signals = EndSignals::block().unwrap();
+            let own = libc::c_long::from(crate::sched::this_thread().number());
+            let sender = std::thread::spawn(move || {
+                for _ in 0..20 {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    // SAFETY: the thread waits for this one, and the signal has a handler.
+                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), own, NUDGE) };
+                }
+            });
+            while !sender.is_finished() {
+                let why = signals.fetch(SpanNs(1_000_000_000)).unwrap_err();
+                assert_eq!(why.kind(), io::ErrorKind::WouldBlock);
+            }
+            sender.join().unwrap();
         })
         .join()
         .unwrap();

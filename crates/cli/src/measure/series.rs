@@ -6,7 +6,7 @@ use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::plan::{Between, Plan, Stimulus};
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::driver::Signals;
+use wakescope_probe::driver::{Signals, Waited};
 use wakescope_probe::host;
 use wakescope_probe::observer::Unobserved;
 use wakescope_probe::session::outcome;
@@ -116,10 +116,10 @@ struct Ending<'a> {
 }
 
 impl Signals for Ending<'_> {
-    fn wait(&mut self, span: SpanNs) -> Option<String> {
-        let come = self.signals.wait(span).map(|signal| signal.name().to_owned());
-        self.has_come |= come.is_some();
-        come
+    fn wait(&mut self, span: SpanNs) -> Waited {
+        let waited = Waited::from(self.signals.fetch(span));
+        self.has_come |= matches!(waited, Waited::Asked(_));
+        waited
     }
 }
 

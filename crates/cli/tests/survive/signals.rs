@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
+use wakescope_core::finding::Verdict;
 use wakescope_core::run::State;
 
 use crate::common::bench::{Running, Test, eventually, kill, skip};
@@ -56,6 +58,27 @@ fn ignored_signals_do_not_end_a_run() {
             assert!(assert_found(&run, "interrupted").message.contains(end), "{:?}", run.validity);
         }
     }
+}
+
+#[test]
+fn a_stop_is_found_and_no_machine_is_blamed_for_it() {
+    let test = Test::new("stopped");
+    let args = ["--duration", "2s", "--fail-above", "500ms", "--policy", "other"];
+    let running = test.start_measure(&args);
+    let folder = test.await_samples();
+    kill("STOP", &[running.pid()]);
+    std::thread::sleep(Duration::from_millis(600));
+    kill("CONT", &[running.pid()]);
+    // Nothing is made of a signal that does not stop it.
+    kill("USR1", &[running.pid()]);
+    kill("CONT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(3), "a limit is neither kept nor exceeded: {ended:?}");
+    let run = record(&folder);
+    assert!(run.summary.max_ns > Some(500_000_000), "{:?}", run.summary);
+    let found = assert_found(&run, "stopped");
+    assert!(found.message.starts_with("wakescope was stopped once during the run"), "{found:?}");
+    assert_eq!(run.validity.verdict, Verdict::Invalid);
 }
 
 #[test]

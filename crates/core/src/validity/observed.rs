@@ -16,6 +16,10 @@ pub struct Observed {
     pub steal_ns: u64,
     /// How long the machine slept.
     pub slept_ns: u64,
+    /// How often this process was stopped, and its probes with it.
+    pub stops: u64,
+    /// How long these stops lasted at most.
+    pub stopped_ns: u64,
     /// How much faster or slower than its hardware the clock ran, in parts per million.
     pub clock_drift_ppm: u64,
     /// The clocksource at the start and at the end.

@@ -23,6 +23,8 @@ struct Simulated {
     /// Whether it is finished after that many waits, rather than asked to end.
     finishes: bool,
     waited: Rc<RefCell<u32>>,
+    /// Which of them is broken off by a stop, counted from 1; none if 0.
+    stopped_in: u32,
 }
 
 impl Simulated {
@@ -43,6 +45,9 @@ impl Measurement for Simulated {
     }
     fn verify(&mut self) {
         self.called("verify");
+    }
+    fn was_stopped(&mut self, _: SpanNs) {
+        self.called("was stopped");
     }
     fn drain(&self, sink: &mut dyn SampleSink) {
         sink.add(SavedSample { cpu: 0, expiry_ns: 0, wakeup_latency_ns: 0 });
@@ -91,12 +96,16 @@ impl Observer for Simulated {
 }
 
 impl Signals for Simulated {
-    fn wait(&mut self, span: SpanNs) -> Option<String> {
+    fn wait(&mut self, span: SpanNs) -> Waited {
         assert_eq!(span, SHORTEST, "near the planned end, it looks often");
         *self.waited.borrow_mut() += 1;
         self.called("wait");
         let is_over = *self.waited.borrow() >= self.waits && !self.finishes;
-        is_over.then(|| "SIGINT".into())
+        match is_over {
+            true => Waited::Asked("SIGINT".into()),
+            false if *self.waited.borrow() == self.stopped_in => Waited::Stopped,
+            false => Waited::InVain,
+        }
     }
 }
 
@@ -157,6 +166,18 @@ fn a_measurement_is_looked_after_until_it_is_over() {
     check(3, true, "");
     check(1, false, "SIGINT");
     check(3, false, "SIGINT");
+}
+
+#[test]
+fn a_stop_is_told_to_the_measurement() {
+    for (stopped_in, want) in [(0, 0), (2, 1)] {
+        let all = Simulated { waits: 3, finishes: true, stopped_in, ..Simulated::default() };
+        let [mut observer, mut signals, mut screen, mut storage] = [0; 4].map(|_| all.clone());
+        let measurement = Box::new(all.clone());
+        carry_out(measurement, &mut observer, &mut signals, &mut screen, &mut storage);
+        let told = all.calls.borrow().iter().filter(|call| **call == "was stopped").count();
+        assert_eq!(told, want);
+    }
 }
 
 fn request(plan: Plan) -> Request {

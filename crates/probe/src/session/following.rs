@@ -71,6 +71,9 @@ impl Measurement for Following {
 
     fn verify(&mut self) {}
 
+    /// Whoever is followed goes on meanwhile.
+    fn was_stopped(&mut self, _: SpanNs) {}
+
     fn drain(&self, _: &mut dyn SampleSink) {}
 
     fn progress(&mut self, observer: &dyn Observer) -> Progress {
