@@ -125,6 +125,10 @@ pub const CODES: &[(&str, &str)] = &[
     ("clocksource", "the clock is slow, coarse or changed during the run"),
     ("time-jump", "the machine was suspended, or its clock ran at a wrong rate"),
     ("stopped", "wakescope was stopped during the run"),
+    (
+        "not-checked",
+        "files of the kernel are missing, so most of what may be wrong was not checked",
+    ),
     ("rt-throttling", "the kernel takes real-time tasks off the CPU for part of each period"),
     ("rt-group", "real-time group scheduling limits the probe"),
     ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),

@@ -9,6 +9,7 @@ use crate::units::SpanNs;
 pub fn host_findings(host: &Host, time: TimeDomain, cpus: &[u32]) -> Vec<Finding> {
     let mut findings: Vec<_> = [
         low_resolution(host),
+        not_checked(host),
         match time {
             TimeDomain::Virtual => Some(virtual_time()),
             TimeDomain::Real | TimeDomain::Simulated => hypervisor(host),
@@ -42,6 +43,39 @@ fn low_resolution(host: &Host) -> Option<Finding> {
             "boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS",
         )
     })
+}
+
+/// Without the files of the kernel most of what findings follow from is not known, and a run without findings
+/// would look better than one with them.
+fn not_checked(host: &Host) -> Option<Finding> {
+    let unread = [
+        (
+            host.release.is_empty(),
+            "/proc",
+            "a hypervisor took the CPU, a quota stopped the probe, or real-time tasks are throttled",
+        ),
+        (
+            host.clock.source.is_empty(),
+            "/sys",
+            "the clock is a slow one, or CPUs go to deep idle states or change their frequency",
+        ),
+    ];
+    let unread: Vec<_> = unread.into_iter().filter(|(is_unread, ..)| *is_unread).collect();
+    if unread.is_empty() {
+        return None;
+    }
+    let places: Vec<&str> = unread.iter().map(|(_, place, _)| *place).collect();
+    let what: Vec<&str> = unread.iter().map(|(.., what)| *what).collect();
+    Some(Finding::new(
+        "not-checked",
+        Severity::Warning,
+        format!(
+            "{} cannot be read here, so it is not known whether {}",
+            places.join(" and "),
+            what.join("; nor whether ")
+        ),
+        "mount what is missing: mount -t proc proc /proc; mount -t sysfs sysfs /sys",
+    ))
 }
 
 /// An emulator that counts instructions takes no time that the guest could see.
@@ -205,7 +239,7 @@ mod tests {
 
     /// A bare machine on which nothing stands in the way.
     fn sound() -> Host {
-        let mut host = Host::default();
+        let mut host = Host { release: "6.12.1".into(), ..Host::default() };
         host.clock.source = "tsc".into();
         host.clock.resolution_ns = 1;
         host.clock.read_cost_ns = 25;
@@ -237,7 +271,10 @@ mod tests {
     fn findings_have_figures() {
         use Severity::{Error, Note, Warning};
         check(|_| {}, &[]);
-        check(|h| *h = Host::default(), &[]);
+        let unknown = "/proc and /sys cannot be read here, so it is not known whether a hypervisor";
+        check(|h| *h = Host::default(), &[("not-checked", Warning, unknown)]);
+        check(|h| h.release.clear(), &[("not-checked", Warning, "/proc cannot be read here")]);
+        check(|h| h.clock.source.clear(), &[("not-checked", Warning, "/sys cannot be read here")]);
         check(|h| h.clock.resolution_ns = 4_000_000, &[("low-resolution", Error, "4.00 ms")]);
         check(|h| h.hypervisor = Some("KVM".into()), &[("hypervisor", Warning, "guest of KVM")]);
         check(
