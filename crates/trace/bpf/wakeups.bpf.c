@@ -56,6 +56,23 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 	return HOT(!is_waited_for(bpf_get_smp_processor_id())) ? 0 : keep_sched_entry();
 }
 
+/* Of all that RCU tells of, only this begins so: "Start context switch", and not "Start scheduler-tick". */
+APART int keep_context_switch(u64 what)
+{
+	char begin[8] = {};
+	bpf_probe_read_kernel(begin, sizeof(begin), (void *)what);
+	return begin[0] == 'S' && begin[6] == 'c' && begin[7] == 'o' ? keep_sched_entry() : 0;
+}
+
+/*
+ * Kernels without that tracepoint (before 6.18) show the scheduler's entry as well: it tells RCU, as soon as it has
+ * interrupts off.
+ */
+SEC("tp_btf/rcu_utilization") int on_rcu_utilization(u64 *ctx)
+{
+	return HOT(!is_waited_for(bpf_get_smp_processor_id())) ? 0 : keep_context_switch(ctx[0]);
+}
+
 INLINE u64 switches(struct task_struct *task)
 {
 	return READ(task, nvcsw) + READ(task, nivcsw);

@@ -20,6 +20,8 @@ pub(crate) enum Need {
     Always,
     /// Where the kernel has it.
     IfThere,
+    /// Where the kernel has it, and not this other one, which shows the same for less.
+    InPlaceOf(&'static str),
     /// To follow threads that may change their CPU.
     IfTheyMove,
     /// To know all interrupts, for a bound, where the kernel has it.
@@ -30,6 +32,13 @@ pub(crate) enum Need {
     ForOthers,
     /// To follow others, and probes that something else than a timer wakes; without it that cannot be done.
     ForWakers,
+}
+
+impl Need {
+    /// Whether a kernel without the tracepoint can be traced all the same.
+    pub(crate) fn may_be_unmet(self) -> bool {
+        matches!(self, Self::IfThere | Self::InPlaceOf(_) | Self::ForBound | Self::ForSections)
+    }
 }
 
 const fn program(
@@ -87,10 +96,11 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_pi_setprio", "sched_pi_setprio", Need::IfThere, "priorities that are given back"),
     program("on_migrate", "sched_migrate_task", Need::IfTheyMove, ""),
     program("on_timer_exit", "hrtimer_expire_exit", Need::Always, ""),
+    program("on_sched_entry", "sched_entry_tp", Need::IfThere, ""),
     program(
-        "on_sched_entry",
-        "sched_entry_tp",
-        Need::IfThere,
+        "on_rcu_utilization",
+        "rcu_utilization",
+        Need::InPlaceOf("sched_entry_tp"),
         "the scheduler's entry, so scheduler latency includes scheduling duration",
     ),
     program("on_switch", "sched_switch", Need::Always, ""),

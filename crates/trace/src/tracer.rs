@@ -163,7 +163,8 @@ impl Tracer {
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
-        let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
+        let has = |tracepoint: &str| kernel.has(tracepoint);
+        let shows = Shows::of(&options, has);
         let known = addresses_of(&[&[SLEEPERS_CALL], &stack::names()[..]].concat());
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
@@ -171,14 +172,14 @@ impl Tracer {
         if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
-        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
+        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows, has)) {
             if kernel.has(program.tracepoint) {
                 let name = form_of(program, &options, filter, shows);
                 attach(&mut programs, program, name, &types)?;
                 if is_told(program) {
                     seen_with.push(program.tracepoint.to_string());
                 }
-            } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
+            } else if !program.need.may_be_unmet() {
                 return Err(TraceError::NoTracepoint(program.tracepoint));
             } else if !program.unseen.is_empty() {
                 not_seen.push(program.unseen.to_string());

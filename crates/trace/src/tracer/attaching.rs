@@ -110,10 +110,17 @@ pub(super) fn is_told(program: &Program) -> bool {
     }
 }
 
-pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
+/// `has`: whether the kernel has a tracepoint.
+pub(super) fn is_needed(
+    program: &Program,
+    options: &Options,
+    shows: Shows,
+    has: impl Fn(&str) -> bool,
+) -> bool {
     let others = !options.is_of_probes();
     match program.need {
         Need::Always | Need::IfThere => true,
+        Need::InPlaceOf(other) => !has(other),
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
         Need::ForWakers => others || options.announces(),
@@ -201,11 +208,12 @@ mod tests {
 
     #[test]
     fn programs_are_attached_where_they_are_needed() {
-        let needed = |options: Options| {
+        let needed_by = |options: Options, has: fn(&str) -> bool| {
             let shows = Shows::default();
-            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows));
+            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows, has));
             needed.map(|program| program.tracepoint).collect::<Vec<_>>()
         };
+        let needed = |options| needed_by(options, |_| false);
         let (moves, waking) = ("sched_migrate_task", "sched_waking");
         let probes = needed(options(Target::Probes, true, Stimulus::Timer));
         assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
@@ -221,6 +229,11 @@ mod tests {
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
         let asked_for = PROGRAMS.iter().filter(asked_for).count();
         assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
+        // What shows the same is attached once.
+        let newer = needed_by(options(Target::Probes, true, Stimulus::Timer), |_| true);
+        let entries =
+            |all: &[&str]| ["sched_entry_tp", "rcu_utilization"].map(|name| all.contains(&name));
+        assert_eq!((entries(&probes), entries(&newer)), ([true, true], [true, false]));
     }
 
     #[test]
