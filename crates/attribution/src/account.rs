@@ -40,10 +40,9 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     let all = run.woken();
     let (above_ns, above) = asked.least_of(&all);
     let machine = Machine::of(&run.host, run.time_domain);
-    let known = seen.known.unwrap_or_else(|| Known {
-        least_way_ns: seen.least_way_ns,
-        ..calibrate(&seen.components, machine, !run.plan.is_of_others())
-    });
+    let known = seen
+        .known
+        .unwrap_or_else(|| calibrate(&seen.components, machine, !run.plan.is_of_others()));
     let mut all_seen: Vec<Attributed> = std::mem::take(&mut seen.wakeups)
         .into_iter()
         .map(|wakeup| attribute(wakeup, &known))

@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// Nothing that a bound is composed of is left out where it was seen in part only. (6.1, full, `find`: 53.2 us in a
-    /// bound of 48.8 us, which had no switch, for 6.1 does not show the scheduler's entry.)
+    /// bound of 48.8 us, which had no switch, for the scheduler's entry had not been seen.)
     #[test]
     fn a_wakeup_is_no_longer_than_the_longest_of_its_parts() {
         let blame = [

@@ -18,12 +18,10 @@ pub struct Seen {
     /// The others, abridged.
     pub abridged: Abridged,
     /// What all wakeups teach about each, where that is known already; `None` if it follows from
-    /// `components` and `least_way_ns`.
+    /// `components`.
     pub known: Option<Known>,
     /// The components of all wakeups. Times of maxima are `CLOCK_MONOTONIC`.
     pub components: ComponentTable,
-    /// See [`Known::least_way_ns`].
-    pub least_way_ns: Option<u64>,
     /// The lateness of all wakeups.
     pub wakeup_latency: Distribution,
     /// The same without stolen time; empty where there is no clock of it.

@@ -26,12 +26,13 @@ impl Instrument {
 
 /// Tracepoints that later instruments look for, with their group in tracefs. Those without a group
 /// are for BPF only.
-pub const TRACEPOINTS: [(&str, &str); 21] = [
+pub const TRACEPOINTS: [(&str, &str); 22] = [
     ("sched", "sched_waking"),
     ("sched", "sched_wakeup"),
     ("sched", "sched_switch"),
     ("sched", "sched_migrate_task"),
     ("", "sched_entry_tp"),
+    ("rcu", "rcu_utilization"),
     ("", "sched_exit_tp"),
     ("", "sched_set_need_resched_tp"),
     ("timer", "hrtimer_start"),

@@ -26,7 +26,7 @@ use wakeup::{Begun, State};
 /// What a kernel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Whether it has a tracepoint at the scheduler's entry (since 6.14).
+    /// Whether it has a tracepoint at the scheduler's entry.
     pub sched_entry: bool,
     /// Whether it has tracepoints where a CPU waits for a lock (since 5.19).
     pub contention: bool,
@@ -84,8 +84,6 @@ pub struct Tracepoints<'i> {
     pub late: Vec<KernelWakeup>,
     /// The components of all wakeups that ended.
     pub components: Vec<Components>,
-    /// See [`Known::least_way_ns`](wakescope_core::explain::Known).
-    pub least_way_ns: Option<u64>,
     /// Wakeups that could not be followed: whose they are, and when they were due, nanoseconds.
     pub not_followed: Vec<(TaskId, u64)>,
 }
@@ -109,7 +107,6 @@ impl<'i> Tracepoints<'i> {
             least_depth: 0,
             late: Vec::new(),
             components: Vec::new(),
-            least_way_ns: None,
             not_followed: Vec::new(),
         }
     }

@@ -123,8 +123,7 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
     let wakeups = tracer.components.len() as u64;
     // Too few say nothing of what is usual.
     let enough = tracer.components.len() as u64 >= FIRST;
-    let known =
-        Known { least_way_ns: tracer.least_way_ns, ..calibrated(image, trial, &tracer.components) };
+    let known = calibrated(image, trial, &tracer.components);
     let mut total = Score { wakeups, faults: witness.faults, ..Score::default() };
     tracer.with_decoder(|decoder| {
         for seen in tracer.late.iter().filter(|_| enough) {

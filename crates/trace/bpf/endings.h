@@ -49,21 +49,6 @@ INLINE u64 point(u64 at, u64 least, u64 most)
 	return at < least ? least : at > most ? most : at;
 }
 
-/*
- * Where the scheduler's entry is not seen, how long the way to the task takes at the least. On another CPU than
- * the interrupt's it may have begun before that ended.
- */
-INLINE void note_way(struct wakeup *wakeup, u32 place)
-{
-	if (!wakeup->irq_exit || wakeup->switch_in <= wakeup->irq_exit ||
-	    wakeup->stimulus_cpu != wakeup->cpu)
-		return;
-	u64 way = wakeup->switch_in - wakeup->irq_exit;
-	u64 *least = bpf_map_lookup_elem(&least_ways, &place);
-	if (least && (!*least || way < *least))
-		*least = way;
-}
-
 INLINE void count_components(struct wakeup *wakeup, u32 place)
 {
 	u64 due = wakeup->due;
@@ -76,8 +61,6 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, SCHED_LATENCY, sched - exit, due);
 	if (wakeup->sched_entry)
 		count(place, SCHED_DURATION, end - sched, due);
-	else
-		note_way(wakeup, place);
 	count(place, WAKEUP_LATENCY, end - due, due);
 	if (steal_time_place.is_known)
 		count(place, NET_OF_STEAL, end - due - wakeup->stolen, due);

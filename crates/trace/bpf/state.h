@@ -112,11 +112,6 @@ MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
  * looked up with preemption off: 125 virtual us in 6.12, which this is here to find, not to cause.
  */
 MAP(MAP_ARRAY, u32, struct figures, 1, MAP_MMAPABLE) figures SEC(".maps");
-/*
- * The same places: the least time from the end of a wakeup's interrupt to the switch to its task, of those
- * whose scheduler's entry was not seen; 0 if there was none.
- */
-MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) least_ways SEC(".maps");
 MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
 MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
 /* The loader makes it as large as CPUs ask for. */

@@ -51,11 +51,6 @@ impl Counted {
     }
 }
 
-/// The least way from an interrupt to a task that any of `places` noted, nanoseconds; `None` if none did.
-pub(crate) fn least_way_ns(least_ways: &Words, places: usize) -> Option<u64> {
-    (0..places).map(|place| least_ways.load(place)).filter(|&ns| ns > 0).min()
-}
-
 /// How many wakeups `places` counted, by the counters alone.
 pub(crate) fn wakeups(figures: &Words, places: usize) -> u64 {
     let count = |place| figures.load((place * COMPONENTS + WAKEUP_LATENCY) * FIGURES_WORDS);
@@ -140,13 +135,6 @@ mod tests {
         let figures = [3, 7, 1_024, 99, 2_055].into_iter().enumerate();
         let figures = figures.map(|(word, value)| (at + word, value));
         figures.chain([(at + 5 + 7, 1), (at + 5 + 1_024, 2)]).collect()
-    }
-
-    #[test]
-    fn the_least_way_is_that_of_a_place_that_saw_one() {
-        let least = |set: &[(usize, u64)]| least_way_ns(&words(3, set), 3);
-        assert_eq!(least(&[]), None);
-        assert_eq!(least(&[(1, 1_500), (2, 1_388), (3, 7)]), Some(1_388));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::interference::{self, Watch};
 use crate::kept::{Kept, Key, key_of};
 use crate::kernel::Kernel;
 use crate::overflow::{InShort, Overflow};
-use crate::programs::{Need, PROGRAMS};
+use crate::programs::PROGRAMS;
 use crate::record::wakeup_of;
 use crate::sections::{self, Shows};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SECTION_KINDS};
@@ -123,8 +123,6 @@ pub struct Tracer {
     control: Array<MapData, Control>,
     responses: Option<Words>,
     figures: Words,
-    /// Of each place, the least way from an interrupt to the task, where the scheduler's entry is not seen.
-    least_ways: Words,
     /// How many threads, or CPUs, have figures of their own.
     places: usize,
     followed: u32,
@@ -202,7 +200,6 @@ impl Tracer {
         let walker = Walker::of_running_kernel(&mut programs, &known);
         let places = options.places() as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
-        let least_ways = mapped(&mut programs, "least_ways", places)?;
         let responses = match options.probes as usize {
             count if count > 0 && options.is_of_probes() => {
                 Some(mapped(&mut programs, "responses", count * Answers::WORDS)?)
@@ -226,7 +223,6 @@ impl Tracer {
             control,
             responses,
             figures,
-            least_ways,
             places,
             followed: 0,
             start: MonoNs(0),
@@ -418,12 +414,7 @@ impl Tracer {
     fn known(&self) -> Known {
         let counted = Counted::of(&self.figures, self.places);
         let probes = self.options.is_of_probes();
-        let known = calibrate(&counted.components, self.options.machine, probes);
-        Known { least_way_ns: self.least_way_ns(), ..known }
-    }
-
-    fn least_way_ns(&self) -> Option<u64> {
-        counted::least_way_ns(&self.least_ways, self.places)
+        calibrate(&counted.components, self.options.machine, probes)
     }
 
     /// How late wakeups were so far.
@@ -454,7 +445,6 @@ impl Tracer {
         self.explain_overflow();
         let Counted { components, wakeup_latency, net_of_steal } =
             Counted::of(&self.figures, self.places);
-        let least_way_ns = self.least_way_ns();
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
@@ -486,7 +476,6 @@ impl Tracer {
             abridged,
             known: None,
             components,
-            least_way_ns,
             wakeup_latency,
             net_of_steal,
             records: counts.records,

@@ -299,24 +299,19 @@ impl<'a> Case<'a> {
     /// How long it takes from an interrupt to the scheduler, through code that holds nothing up, nanoseconds:
     /// what the run's shortest such way says. 0 if that is not known, as on another CPU.
     ///
-    /// Where the kernel does not show the scheduler's entry, the way goes on to the switch. Runs of earlier
-    /// versions know only the shortest one to the response, of which what this task took after the switch is
-    /// subtracted. (6.12 for arm64: that one took 1,388 ns to the switch and 1,534 from there, another 2,106 or
-    /// 4,884 from there, so 816 or 0 ns were left of its way.)
+    /// Where the kernel does not show the scheduler's entry, the shortest way is one to the response. What this
+    /// task took after the switch is no part of it.
     pub(super) fn way_out_of_section_ns(&self) -> u64 {
-        let Known { scheduling_ns, least_sched_latency_ns, least_way_ns, .. } = self.known;
-        let Marks { switch_in, response, .. } = self.marks;
-        let way_ns = match (scheduling_ns, switch_in) {
-            _ if self.remote => None,
-            (Some(_), _) => {
-                least_sched_latency_ns.map(|ns| percent_of(self.tuning.way_out_percent, ns))
-            }
-            (None, Some(switch_in)) => least_way_ns.or_else(|| {
-                Some(least_sched_latency_ns?.saturating_sub(response.since(switch_in).0))
-            }),
-            (None, None) => None,
+        let Some(least_ns) = self.known.least_sched_latency_ns.filter(|_| !self.remote) else {
+            return 0;
         };
-        way_ns.unwrap_or(0).min(self.tuning.return_path_ns)
+        let Marks { switch_in, response, .. } = self.marks;
+        let way_ns = match (self.known.scheduling_ns, switch_in) {
+            (Some(_), _) => percent_of(self.tuning.way_out_percent, least_ns),
+            (None, Some(switch_in)) => least_ns.saturating_sub(response.since(switch_in).0),
+            (None, None) => 0,
+        };
+        way_ns.min(self.tuning.return_path_ns)
     }
 
     /// How long the tracer had the CPU between two marks, nanoseconds; 0 where one of them is not seen.

@@ -154,7 +154,6 @@ fn what_every_wakeup_takes_holds_nobody_up() {
         delivery_ns: 2_000,
         scheduling_ns: Some(1_000),
         least_sched_latency_ns: None,
-        least_way_ns: None,
         waking_ns: None,
         guest: false,
         ticks: false,

@@ -42,8 +42,12 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     }
     let exceeded = bound.unsound.iter().any(|why| matches!(why, Unsound::Exceeded { .. }));
     assert_eq!(exceeded, ran.cell().max_ns > bound.bound_ns, "{}", ran.json);
-    assert!(bound.unsound.contains(&Unsound::SchedulerUnseen), "{bound:?}");
-    let reason = "the scheduler's own time with preemption off is not observed before the switch";
+    // 6.1 has no tracepoint at the scheduler's entry, and it is seen all the same.
+    let duration = record.components.as_ref().and_then(|table| table.sched_duration.as_ref());
+    assert_eq!(duration.map(|duration| duration.count), Some(200), "{duration:?}");
+    assert!(bound.unsound.contains(&Unsound::SectionsOfLateWakeups), "{bound:?}");
+    assert!(!bound.unsound.contains(&Unsound::SchedulerUnseen), "{bound:?}");
+    let reason = "sections with interrupts or preemption off are observed only where they delayed a late wakeup: longer ones may exist";
     let shown = bench.lab(&[&["run"][..], &WHAT, &["--explain", "--bound"]].concat());
     let message = |ended: &Ended, words: &[&str]| {
         let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

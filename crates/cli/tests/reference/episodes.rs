@@ -102,7 +102,6 @@ pub(super) fn full_lines() -> Vec<String> {
     let known = wakescope_core::explain::Known {
         scheduling_ns: Some(1),
         least_sched_latency_ns: Some(3),
-        least_way_ns: Some(4),
         waking_ns: Some(2),
         ..Default::default()
     };

@@ -22,11 +22,6 @@ pub struct Known {
     /// repeat to the bit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_sched_latency_ns: Option<u64>,
-    /// The shortest time from the end of a wakeup's interrupt to the switch to its task, of the run's wakeups
-    /// whose scheduler entry was not seen, nanoseconds. `None` where that is seen, or the run does not tell;
-    /// left out of a file then, as above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub least_way_ns: Option<u64>,
     /// How long half of the run's wakeups waited for their interrupt at most, nanoseconds, or how
     /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
     /// tell.
@@ -58,7 +53,7 @@ mod tests {
     fn what_an_earlier_version_did_not_store_is_not_written() {
         let earlier = r#"{"delivery_ns":266,"scheduling_ns":4288,"waking_ns":273,"guest":false,"ticks":true,"probes":true}"#;
         let known: Known = serde_json::from_str(earlier).unwrap();
-        assert_eq!((known.least_sched_latency_ns, known.least_way_ns), (None, None));
+        assert_eq!(known.least_sched_latency_ns, None);
         assert_eq!(serde_json::to_string(&known).unwrap(), earlier);
     }
 }

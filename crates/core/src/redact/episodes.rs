@@ -33,7 +33,6 @@ fn keep_known(known: &Known) {
         delivery_ns: _,
         scheduling_ns: _,
         least_sched_latency_ns: _,
-        least_way_ns: _,
         waking_ns: _,
         guest: _,
         ticks: _,

@@ -157,9 +157,6 @@ impl Tracepoints<'_> {
         wakeup.add_stolen(steal_after, response);
         wakeup.state = State::Idle;
         self.components.push(wakescope_attribution::components(&wakeup.marks));
-        if let Some(way_ns) = wakeup.way_ns() {
-            self.least_way_ns = Some(self.least_way_ns.map_or(way_ns, |least| least.min(way_ns)));
-        }
         if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
             let image_task = &self.image.tasks[task.index()];
             let kernel_task = KernelTask {

@@ -69,13 +69,6 @@ pub(super) struct Queue {
 }
 
 impl Begun {
-    /// How long the way from its interrupt to its task took, if the scheduler's entry was not seen; nanoseconds.
-    pub(super) fn way_ns(&self) -> Option<u64> {
-        let Marks { irq_exit, sched_entry, switch_in, .. } = self.marks;
-        let way_ns = switch_in?.0.checked_sub(irq_exit?.0).filter(|&ns| ns > 0)?;
-        (sched_entry.is_none() && self.stimulus_cpu == self.cpu).then_some(way_ns)
-    }
-
     pub(super) fn look_again(&mut self, task: usize, stack: Vec<u64>) {
         let softirq = self.softirq;
         let Some(seen) = &mut self.interrupted else { return };

@@ -58,7 +58,6 @@ pub(super) fn load(
         .set_max_entries("cpus", cpus)
         .set_max_entries("records", bytes_of_records(waking))
         .set_max_entries("figures", options.places() * components)
-        .set_max_entries("least_ways", options.places())
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
         // A thread whose wakeups are announced has two.

@@ -15,7 +15,6 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
             delivery_ns: 1_000,
             scheduling_ns: None,
             least_sched_latency_ns: None,
-            least_way_ns: None,
             waking_ns: None,
             guest: false,
             ticks: false,

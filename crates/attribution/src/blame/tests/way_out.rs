@@ -79,27 +79,6 @@ fn without_the_schedulers_entry_the_way_goes_on_to_the_task() {
 }
 
 #[test]
-fn the_shortest_way_to_a_task_ends_at_the_switch() {
-    // The shortest one to the response is of a task that read its clock sooner after the switch.
-    let check = |least_way_ns, switch_in_us, want: &[(Cause, u64)]| {
-        let mut wakeup = fput();
-        wakeup.marks.sched_entry = None;
-        wakeup.marks.switch_in = Some(at(switch_in_us));
-        let known = Known { least_sched_latency_ns: Some(9_000), least_way_ns, ..Known::default() };
-        let shares = blame(&wakeup, &known);
-        let of_section = shares.iter().find(|share| share.cause == Cause::PreemptOff);
-        let of_way = shares.iter().find(|share| who(share.blamed()) == "return from interrupt");
-        let both = [of_section, of_way].into_iter().flatten();
-        let got: Vec<_> = both.map(|share| (share.cause, share.ns)).collect();
-        assert_eq!(got, want, "{shares:#?}");
-    };
-    check(Some(1_388), 90, &[(Cause::PreemptOff, 68_612), (Cause::Scheduler, 1_388)]);
-    // A wakeup that was held up by nothing: what it took is the way.
-    check(Some(1_388), 21, &[(Cause::Scheduler, 1_000)]);
-    check(None, 90, &[(Cause::PreemptOff, 70_000)]);
-}
-
-#[test]
 fn the_way_of_another_cpu_says_nothing() {
     let remote = |w: &mut Wakeup| {
         w.cpu = 1;

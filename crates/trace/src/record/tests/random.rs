@@ -164,14 +164,12 @@ impl DrawnRecord {
 /// What a run teaches.
 fn knowns() -> impl Strategy<Value = Known> {
     let some = || prop::option::of(0_u64..30_000);
-    let short = || prop::option::of(0_u64..3_000);
-    let of_scheduler = (some(), short(), short());
+    let of_scheduler = (some(), prop::option::of(0_u64..3_000));
     (0_u64..3_000, of_scheduler, some(), any::<[bool; 3]>()).prop_map(
-        |(delivery_ns, (scheduling_ns, least, way), waking_ns, [guest, ticks, probes])| Known {
+        |(delivery_ns, (scheduling_ns, least), waking_ns, [guest, ticks, probes])| Known {
             delivery_ns,
             scheduling_ns,
             least_sched_latency_ns: least,
-            least_way_ns: way,
             waking_ns,
             guest,
             ticks,
