@@ -128,12 +128,12 @@ INLINE void give_up(struct wakeup *wakeup)
 }
 
 /* Who runs on the other CPU that a wakeup is to wait for: what is switched from there has no name. */
-INLINE void look_there(struct wakeup *wakeup, struct cpu *waits)
+INLINE void look_there(struct task *who, struct cpu *waits)
 {
 	struct rq *rq = (void *)waits->runqueue;
 	struct task_struct *runs = rq && FIELD_EXISTS(rq->curr) ? READ(rq, curr) : 0;
 	if (runs)
-		describe(&wakeup->interrupted, runs);
+		describe(who, runs);
 }
 
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
@@ -156,6 +156,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	if (!wakeup)
 		return;
 	forget(wakeup);
+	wakeup->runs.pid = 0;
 	wakeup->due = due;
 	wakeup->woken = now;
 	wakeup->cpu = there;
@@ -186,7 +187,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, task, now);
 	else
-		look_there(wakeup, waits);
+		look_there(&wakeup->interrupted, waits);
 	if (targets == NAMED && here == there) {
 		u32 zero = 0;
 		struct control *asked = bpf_map_lookup_elem(&control, &zero);

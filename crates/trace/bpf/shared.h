@@ -272,6 +272,8 @@ struct wakeup {
 	struct task task;
 	struct task interrupted;
 	struct task waker;
+	/* Who ran on the CPU that it was moved to last; pid 0 if it was not, and for idle. */
+	struct task runs;
 	u64 stack[FRAMES];
 	u64 away[FRAMES];
 	/* Of the programs of the same tasks: of the one that was interrupted, and of the last one. */

@@ -36,8 +36,10 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	if (has_waited)
 		end_quota(wakeup, task, now);
-	if (move_wakeup(wakeup, ctx[1], to, has_waited))
+	if (move_wakeup(wakeup, ctx[1], to, has_waited)) {
+		look_there(&wakeup->runs, to);
 		begin_quota(wakeup, task, queue_on(task, ctx[1]), now);
+	}
 	return 0;
 }
 

@@ -122,7 +122,11 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         softirq: raw.softirq.checked_sub(1),
         idle_state: raw.idle.checked_sub(1),
         interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),
-        ran_there: (raw.looked == 0 && raw.interrupted.pid != 0).then(|| task_of(&raw.interrupted)),
+        ran_there: match (raw.runs.pid, raw.looked, raw.interrupted.pid) {
+            (0, 0, 1..) => Some(task_of(&raw.interrupted)),
+            (0, ..) => None,
+            _ => Some(task_of(&raw.runs)),
+        },
         given_up: (raw.away_pid != 0).then(|| GivenUpAt {
             pid: raw.away_pid,
             stack: stack(&raw.away, raw.away_bytes).to_vec(),

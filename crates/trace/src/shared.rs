@@ -246,6 +246,7 @@ pub(crate) struct Wakeup {
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
     pub(crate) waker: Task,
+    pub(crate) runs: Task,
     pub(crate) stack: [u64; FRAMES],
     pub(crate) away: [u64; FRAMES],
     pub(crate) user: [u64; USER_FRAMES],

@@ -1,10 +1,13 @@
 //! Wakeups that wait for one CPU and are moved to another.
 
+use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
 
+use serde_json::Value;
 use wakescope_core::explain::{Culprit, Evidence, StepEvent};
 use wakescope_core::run::Episode;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -14,6 +17,7 @@ use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 use crate::common::bench::{Test, skip};
 use crate::common::following::{can_follow, explained};
 use crate::common::measured::allowed_cpus;
+use crate::episodes::EPISODES;
 
 /// Two threads that keep a CPU each, and a third that is due meanwhile. It waits for the CPU that it ran
 /// on, and is moved to the one that is free first. That is the other one: they take turns.
@@ -105,4 +109,74 @@ fn what_ran_on_another_cpu_is_not_known_to_have_held_a_wakeup_up() {
         let mut shares = episode.blame.iter().filter(|share| share.evidence != Evidence::Bound);
         assert!(shares.all(|share| !is_of_crowd(&share.culprit)), "{episode:#?}");
     }
+}
+
+/// A thread that sleeps is told to run elsewhere, so its timer wakes it from one CPU and it waits for another one,
+/// where nobody looked. Who ran there has a name all the same.
+#[test]
+fn who_ran_where_a_wakeup_was_moved_to_has_a_name() {
+    const NAME: &str = "who_ran_where_a_wakeup_was_moved_to_has_a_name";
+    if !can_follow(NAME) {
+        return;
+    }
+    let [first, second, ..] = allowed_cpus()[..] else {
+        return skip(NAME, "it needs two CPUs");
+    };
+    let test = Test::new("moved-names");
+    let (ends, (tell, text)) = (Arc::new(AtomicBool::new(false)), channel());
+    let start = |name: &str, act: Box<dyn Fn() + Send>| {
+        let ends = Arc::clone(&ends);
+        let go_on = move || {
+            while !ends.load(Ordering::Relaxed) {
+                act();
+            }
+        };
+        Builder::new().name(name.into()).spawn(go_on).unwrap()
+    };
+    let keep = |cpu| {
+        start(
+            "keeps-the-cpu",
+            Box::new(move || {
+                set_affinity(&[cpu]).unwrap();
+                let begin = clock::now();
+                while clock::now() < begin.after(Crowd::LONG) {}
+            }),
+        )
+    };
+    let sleep = move || {
+        let _ = tell.send(this_thread().number());
+        clock::sleep_until(clock::now().after(SpanNs(2_000_000))).unwrap();
+    };
+    let threads = [keep(first), keep(second), start("waits", Box::new(sleep))];
+    let pid = text.recv().unwrap().to_string();
+    let moves = pid.clone();
+    let mover = start(
+        "moves",
+        Box::new(move || {
+            for cpu in [first, second] {
+                let to = cpu.to_string();
+                let _ = Command::new("taskset").args(["-p", "-c", &to, &moves]).output();
+            }
+        }),
+    );
+    let how = ["--duration", "2s", "--above", "1us", "--worst", "1000", "--out", "run"];
+    explained(&test, &[&["--pid", &pid][..], &how].concat());
+    ends.store(true, Ordering::Relaxed);
+    threads.into_iter().chain([mover]).for_each(|thread| thread.join().unwrap());
+    let stored = fs::read_to_string(test.dir.join("run").join(EPISODES)).unwrap();
+    let lines = stored.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let left: Vec<Value> = lines
+        .filter(|line| line["woken_by"]["cpu"] != line["cpu"])
+        .filter_map(|line| {
+            let mut events = line["events"].as_array()?.iter();
+            events.find(|event| event["kind"] == "switch").map(|switch| switch["from"].clone())
+        })
+        .filter(|from| from["pid"] != 0)
+        .collect();
+    if left.len() < 20 {
+        return skip(NAME, "no thread could be moved while it slept, as with taskset");
+    }
+    // One that is moved a second time without a word is known by its number only.
+    let nameless = left.iter().filter(|from| from["comm"] == "").count();
+    assert!(nameless * 10 <= left.len(), "{nameless} of {}: {left:?}", left.len());
 }

@@ -248,6 +248,21 @@ fn a_stimulus_has_its_waker() {
     }
 }
 
+/// What is switched from first has its name from there.
+#[test]
+fn who_runs_on_another_cpu_is_known() {
+    let [here, there, later] = [0, 6, 7].map(|pid| RawTask { pid, ..RawTask::default() });
+    let ran = |looked, interrupted, runs| {
+        read(Wakeup { looked, interrupted, runs, ..raw() }, &[]).ran_there.map(|task| task.pid)
+    };
+    // Where the wakeup was to wait, and where it was moved to, also from where somebody looked.
+    assert_eq!(
+        (ran(0, here, here), ran(0, there, here), ran(1, there, here)),
+        (None, Some(6), None)
+    );
+    assert_eq!((ran(0, there, later), ran(1, there, later)), (Some(7), Some(7)));
+}
+
 #[test]
 fn a_ring_that_is_full_of_later_events_has_lost_some() {
     let full = |first, room: usize| {

@@ -101,6 +101,7 @@ fn layouts() -> Vec<Layout> {
                 task,
                 interrupted,
                 waker,
+                runs,
                 stack,
                 away,
                 user,

@@ -180,7 +180,7 @@ impl Writer {
         last.into_iter().for_each(|word| self.u32(word));
         self.garbage(4);
         self.0.extend(w.code);
-        [w.task, w.interrupted, w.waker].iter().for_each(|task| self.task(task));
+        [w.task, w.interrupted, w.waker, w.runs].iter().for_each(|task| self.task(task));
         let stacks = w.stack.into_iter().chain(w.away).chain(w.user).chain(w.away_user);
         stacks.for_each(|frame| self.u64(frame));
     }
