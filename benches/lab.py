@@ -45,12 +45,12 @@ class Lab:
         self.share("kernels", "qemu", "apt", "locks", "headers", "modules", "images")
 
     def share(self, *names):
-        """Takes what the user has of these."""
+        """Takes what the user has of these, but for those that the folder has itself."""
         for name in names:
             shared = users_folder() / name
             shared.mkdir(parents=True, exist_ok=True)
             link = self.folder / name
-            if not link.is_symlink():
+            if not os.path.lexists(link):
                 link.symlink_to(shared)
 
     def command(self, *asked):
