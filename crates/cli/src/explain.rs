@@ -281,7 +281,7 @@ impl Follower {
             above_ns: above.time_ns(),
             tail: above.tail(),
             late: late_in_the_end(plan, above.tail()),
-            preemptible: preemptible(host.preemption.model),
+            model: host.preemption.model,
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(plan.worst),
             machine: Machine::of(host, time_domain),
@@ -327,15 +327,6 @@ fn watch(cpus: &[u32], host: &Host) -> Watch {
     // In an RT kernel softirqs run in threads.
     let softirqs = host.preemption.model != Model::Rt;
     Watch { cpus: cpus.iter().copied().collect(), softirqs }
-}
-
-/// Whether a real-time task takes over anywhere in the kernel where preemption is not off.
-pub(crate) fn preemptible(model: Model) -> Option<bool> {
-    match model {
-        Model::None | Model::Voluntary => Some(false),
-        Model::Full | Model::Lazy | Model::Rt => Some(true),
-        Model::Unknown => None,
-    }
 }
 
 /// How many of the wakeups that `plan` asks for are in that part of all; 0 if it does not say.

@@ -25,6 +25,18 @@ pub enum Model {
     Unknown,
 }
 
+impl Model {
+    /// Whether the kernel leaves its own code for a more urgent task wherever preemption is not off. `None` if that
+    /// is not known.
+    pub fn preempts_kernel_code(self) -> Option<bool> {
+        match self {
+            Self::None | Self::Voluntary => Some(false),
+            Self::Full | Self::Lazy | Self::Rt => Some(true),
+            Self::Unknown => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {

@@ -17,6 +17,7 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use wakescope_attribution::Machine;
 use wakescope_core::plan::{Stimulus, Target};
+use wakescope_core::preemption::Model;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::guest::{mount, restart};
@@ -198,7 +199,7 @@ impl Looking {
             above_ns: Some(NEVER.0),
             tail: 0.001,
             late: 0,
-            preemptible: None,
+            model: Model::Unknown,
             idle_states: Vec::new(),
             room: 64,
             machine: Machine::default(),

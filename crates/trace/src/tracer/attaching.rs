@@ -47,7 +47,7 @@ pub(super) fn load(
     // 0 stands for all that timers call.
     let sleepers_call = sleepers_call.unwrap_or(0);
     let announced = u32::from(options.announces());
-    let preemptible = u32::from(options.preemptible == Some(true));
+    let preemptible = u32::from(options.model.preempts_kernel_code() == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
     let also_followed = u32::from(waits) * ALL_WAITS + u32::from(shows.any()) * ALL_SECTIONS;
@@ -176,6 +176,7 @@ mod tests {
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
     use wakescope_core::plan::{Stimulus, Target};
+    use wakescope_core::preemption::Model;
     use wakescope_testing::skip;
 
     fn options(target: Target, pinned: bool, stimulus: Stimulus) -> Options {
@@ -188,7 +189,7 @@ mod tests {
             above_ns: None,
             tail: 0.001,
             late: 0,
-            preemptible: None,
+            model: Model::Unknown,
             idle_states: Vec::new(),
             room: 1,
             machine: Machine::default(),

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 
+use wakescope_core::preemption::Model;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::this_thread;
@@ -22,7 +23,7 @@ pub(super) fn options(above_ns: Option<u64>, room: usize) -> Options {
         above_ns,
         tail: 0.001,
         late: 0,
-        preemptible: None,
+        model: Model::Unknown,
         idle_states: Vec::new(),
         room,
         machine: Machine::default(),

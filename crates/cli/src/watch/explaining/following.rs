@@ -15,8 +15,6 @@ use wakescope_core::watch::explained::Explained;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_trace::{Options, TraceError, Tracer, Users, functions_of_program};
 
-use crate::explain::preemptible;
-
 /// The name of the thread.
 pub(super) const NAME: &str = "wakescope-expl";
 
@@ -127,7 +125,7 @@ fn follow(
         above_ns: Some(above_ns),
         tail: 0.0,
         late: 0,
-        preemptible: preemptible(host.preemption.model),
+        model: host.preemption.model,
         idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
         room: ROOM,
         machine: Machine::of(host, TimeDomain::Real),
