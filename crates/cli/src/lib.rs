@@ -168,8 +168,9 @@ fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> Exit
             let text = e.to_string();
             if e.use_stderr() {
                 output::tell(text.trim_end_matches('\n'));
-            } else {
-                let _ = output::print(&text);
+            } else if let Err(failure) = output::print(&text) {
+                output::complain(&failure);
+                return ExitCode::from(2);
             }
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }

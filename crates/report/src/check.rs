@@ -143,11 +143,15 @@ impl Text {
 
     fn machine(&mut self, host: &Host) {
         self.section("machine");
-        self.pair("kernel", &format!("{} {}", host.release, host.arch));
+        let release = known_or(&host.release, "of an unknown release,");
+        self.pair("kernel", &format!("{release} {}", host.arch));
         if let Some(model) = &host.cpu_model {
             self.pair("processor", model);
         }
-        let mut cpus = format!("{} online", host.cpus_online.len());
+        let mut cpus = match host.cpus_online.len() {
+            0 => "not known".to_string(),
+            online => format!("{online} online"),
+        };
         for (list, what) in [(&host.cpus_isolated, "isolated"), (&host.cpus_nohz_full, "nohz_full")]
         {
             if !list.is_empty() {
@@ -157,7 +161,8 @@ impl Text {
         self.pair("CPUs", &cpus);
         let (resolution, cost) =
             (SpanNs(host.clock.resolution_ns), SpanNs(host.clock.read_cost_ns));
-        let clock = format!("{}, resolution {resolution}, {cost} per reading", host.clock.source);
+        let source = known_or(&host.clock.source, "of an unknown source");
+        let clock = format!("{source}, resolution {resolution}, {cost} per reading");
         self.pair("clock", &clock);
     }
 
@@ -232,6 +237,11 @@ impl Text {
             self.lines.push(self.style.faint(&format!("{:indent$}→ {}", "", clean(hint, LONG))));
         }
     }
+}
+
+/// What could be read, or what stands in its place.
+fn known_or<'t>(read: &'t str, unknown: &'t str) -> &'t str {
+    if read.is_empty() { unknown } else { read }
 }
 
 /// A file's name in the first column, its middle left out if it is too long.

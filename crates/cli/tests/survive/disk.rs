@@ -21,6 +21,18 @@ fn small_disk(test: &Test, size: &str, name: &str) -> Option<(PathBuf, Disk)> {
     Some((place, disk))
 }
 
+#[test]
+fn help_that_could_not_be_written_is_no_success() {
+    let test = Test::new("full-help");
+    for args in [&["--help"][..], &["--version"], &["measure", "--help"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ended = test.command(args).stdout(full).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains("No space left on device"), "{args:?}: {told}");
+    }
+}
+
 /// Takes all the room that there is.
 fn fill(filler: &mut File) {
     while filler.write_all(&[1; 4096]).is_ok() {}

@@ -118,6 +118,19 @@ fn the_answer_comes_first() {
     );
 }
 
+#[test]
+fn what_could_not_be_read_is_not_known() {
+    let nothing =
+        Check { host: Host::default(), limitations: vec![], instruments: vec![], ..laptop() };
+    let text = nothing.text(Style { colour: false });
+    let machine = text.lines().skip_while(|line| *line != " machine").skip(1).take(3);
+    expect![[r#"
+         kernel                               of an unknown release,
+         CPUs                                 not known
+         clock                                of an unknown source, resolution 0 ns, 0 ns per reading"#]]
+    .assert_eq(&machine.collect::<Vec<_>>().join("\n"));
+}
+
 /// The first lines and the part on behaviour.
 fn parts(what: &Check) -> String {
     let text = what.text(Style::default());
