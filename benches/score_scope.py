@@ -17,9 +17,10 @@ from lab import Lab, users_folder
 from running import end_as_by_ctrl_c, execute, say
 from score import kept
 
-# A kernel of each series that the lab knows best, with the models that it has at its ends.
+# A kernel of each series that the lab knows best, with the models that it has at its ends; voluntary preemption and
+# PREEMPT_RT where they differ most from these.
 GUESTS = {
-    "amd64": "6.1-cloud/none 6.1-cloud/full 6.12-cloud/none 6.12-cloud/full 6.18-cloud/none 6.18-cloud/full 6.18-cloud/lazy 7.2-cloud/full 7.2-cloud/lazy",
+    "amd64": "6.1-cloud/none 6.1-cloud/full 6.12-cloud/none 6.12-cloud/full 6.18-cloud/none 6.18-cloud/full 6.18-cloud/lazy 7.2-cloud/full 7.2-cloud/lazy 6.1-cloud/voluntary 6.1-rt/rt 7.2-rt/rt",
     # Built for one model each: voluntary and lazy.
     "arm64": "6.12-cloud/default 7.2-cloud/default",
 }

@@ -70,7 +70,7 @@ class Sums(unittest.TestCase):
 
 class Arguments(unittest.TestCase):
     def test_a_guest_has_a_kernel_and_a_model(self):
-        self.assertEqual(len(score_scope.arguments([]).guests), 9)
+        self.assertEqual(len(score_scope.arguments([]).guests), 12)
         self.assertEqual(len(score_scope.arguments(["--arch", "arm64"]).guests), 2)
         message = io.StringIO()
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(message):
