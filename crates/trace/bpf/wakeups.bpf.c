@@ -67,8 +67,8 @@ APART int keep_context_switch(u64 what)
 }
 
 /*
- * Kernels without that tracepoint (before 6.18) show the scheduler's entry as well: it tells RCU, as soon as it has
- * interrupts off.
+ * Kernels without that tracepoint (6.12 has none, 6.16 has it) show the scheduler's entry as well: it tells RCU, as
+ * soon as it has interrupts off.
  */
 SEC("tp_btf/rcu_utilization") int on_rcu_utilization(u64 *ctx)
 {

@@ -111,8 +111,45 @@ fn what_ran_on_another_cpu_is_not_known_to_have_held_a_wakeup_up() {
     }
 }
 
-/// A thread that sleeps is told to run elsewhere, so its timer wakes it from one CPU and it waits for another one,
-/// where nobody looked. Who ran there has a name all the same.
+/// Something that a thread does again and again.
+type Turn = Box<dyn Fn() + Send>;
+
+/// Threads that take one turn after another, until they are ended.
+struct Turns {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Turns {
+    fn start(&mut self, name: &str, turn: Turn) {
+        let ends = Arc::clone(&self.ends);
+        let go_on = move || {
+            while !ends.load(Ordering::Relaxed) {
+                turn();
+            }
+        };
+        self.threads.push(Builder::new().name(name.into()).spawn(go_on).unwrap());
+    }
+
+    fn end(self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Who was switched from first where a wakeup waited that came on another CPU; idle does not count.
+fn first_to_leave(stored: &str) -> Vec<Value> {
+    let lines = stored.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let moved = lines.filter(|line| line["woken_by"]["cpu"] != line["cpu"]);
+    let left = moved.filter_map(|line| {
+        let mut events = line["events"].as_array()?.iter();
+        events.find(|event| event["kind"] == "switch").map(|switch| switch["from"].clone())
+    });
+    left.filter(|from| from["pid"] != 0).collect()
+}
+
+/// A thread is moved to another CPU while it sleeps. Its timer comes on the old CPU, and it waits for the new one.
+/// Nobody looked there, and who ran there has a name all the same.
 #[test]
 fn who_ran_where_a_wakeup_was_moved_to_has_a_name() {
     const NAME: &str = "who_ran_where_a_wakeup_was_moved_to_has_a_name";
@@ -123,56 +160,34 @@ fn who_ran_where_a_wakeup_was_moved_to_has_a_name() {
         return skip(NAME, "it needs two CPUs");
     };
     let test = Test::new("moved-names");
-    let (ends, (tell, text)) = (Arc::new(AtomicBool::new(false)), channel());
-    let start = |name: &str, act: Box<dyn Fn() + Send>| {
-        let ends = Arc::clone(&ends);
-        let go_on = move || {
-            while !ends.load(Ordering::Relaxed) {
-                act();
-            }
+    let mut turns = Turns { ends: Arc::default(), threads: Vec::new() };
+    for cpu in [first, second] {
+        let keep = move || {
+            set_affinity(&[cpu]).unwrap();
+            let begin = clock::now();
+            while clock::now() < begin.after(Crowd::LONG) {}
         };
-        Builder::new().name(name.into()).spawn(go_on).unwrap()
-    };
-    let keep = |cpu| {
-        start(
-            "keeps-the-cpu",
-            Box::new(move || {
-                set_affinity(&[cpu]).unwrap();
-                let begin = clock::now();
-                while clock::now() < begin.after(Crowd::LONG) {}
-            }),
-        )
-    };
+        turns.start("keeps-the-cpu", Box::new(keep));
+    }
+    let (tell, text) = channel();
     let sleep = move || {
         let _ = tell.send(this_thread().number());
         clock::sleep_until(clock::now().after(SpanNs(2_000_000))).unwrap();
     };
-    let threads = [keep(first), keep(second), start("waits", Box::new(sleep))];
+    turns.start("waits", Box::new(sleep));
     let pid = text.recv().unwrap().to_string();
-    let moves = pid.clone();
-    let mover = start(
-        "moves",
-        Box::new(move || {
-            for cpu in [first, second] {
-                let to = cpu.to_string();
-                let _ = Command::new("taskset").args(["-p", "-c", &to, &moves]).output();
-            }
-        }),
-    );
+    let sleeper = pid.clone();
+    let move_it = move || {
+        for cpu in [first, second] {
+            let to = cpu.to_string();
+            let _ = Command::new("taskset").args(["-p", "-c", &to, &sleeper]).output();
+        }
+    };
+    turns.start("moves", Box::new(move_it));
     let how = ["--duration", "2s", "--above", "1us", "--worst", "1000", "--out", "run"];
     explained(&test, &[&["--pid", &pid][..], &how].concat());
-    ends.store(true, Ordering::Relaxed);
-    threads.into_iter().chain([mover]).for_each(|thread| thread.join().unwrap());
-    let stored = fs::read_to_string(test.dir.join("run").join(EPISODES)).unwrap();
-    let lines = stored.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let left: Vec<Value> = lines
-        .filter(|line| line["woken_by"]["cpu"] != line["cpu"])
-        .filter_map(|line| {
-            let mut events = line["events"].as_array()?.iter();
-            events.find(|event| event["kind"] == "switch").map(|switch| switch["from"].clone())
-        })
-        .filter(|from| from["pid"] != 0)
-        .collect();
+    turns.end();
+    let left = first_to_leave(&fs::read_to_string(test.dir.join("run").join(EPISODES)).unwrap());
     if left.len() < 20 {
         return skip(NAME, "no thread could be moved while it slept, as with taskset");
     }
