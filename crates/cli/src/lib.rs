@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use wakescope_probe::load::{launched_output, play_part};
-use wakescope_sys::signal;
+use wakescope_sys::{process, signal};
 
 mod check;
 mod cleaner;
@@ -118,8 +118,20 @@ enum GuestVerb {
     LabGuest(guest::GuestArgs),
 }
 
+/// The least stack, bytes: to parse arguments takes more than 128 KiB of it (release build).
+const LEAST_STACK: u64 = 1 << 20;
+
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    // The kernel ends a process whose stack has no room, whatever it has to put back.
+    if let Some(limit) = process::stack_limit().ok().filter(|&limit| limit < LEAST_STACK) {
+        let least = LEAST_STACK >> 10;
+        let what =
+            format!("cannot run with a stack of {} KiB: it takes up to {least}", limit >> 10);
+        let remedy = format!("raise the limit of the stack: ulimit -s {least}");
+        output::complain(&Failure::new(what).try_this(remedy));
+        return ExitCode::from(2);
+    }
     run(|cli: Cli| match cli.verb {
         Verb::Check(args) => check::run(&args),
         Verb::Measure(args) => measure::run(&args),
@@ -148,6 +160,8 @@ pub fn guest_main() -> ExitCode {
     })
 }
 
+/// A call of its own: what it takes of the stack is not taken before `main` has looked how much there is.
+#[inline(never)]
 fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> ExitCode {
     // A load starts this program hundreds of times per second to do just that.
     if let Some(text) = launched_output(std::env::args_os().nth(1).as_deref()) {

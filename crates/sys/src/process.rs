@@ -442,6 +442,14 @@ fn open_files_limits() -> io::Result<libc::rlimit> {
     Ok(limit)
 }
 
+/// How large the stack of this process's first thread may become, bytes.
+pub fn stack_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is live and writable.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) })?;
+    Ok(limit.rlim_cur)
+}
+
 /// Lets this process have as many files open as the kernel allows it, and returns how many that are.
 pub fn raise_open_files() -> io::Result<u64> {
     // Of what every kernel allows the privileged, if not told otherwise (fs.nr_open).

@@ -39,6 +39,20 @@ fn no_privileges_are_needed_to_measure() {
 }
 
 #[test]
+fn a_stack_without_room_is_refused_before_it_overflows() {
+    let test = Test::new("small-stack");
+    for (kib, code) in [(64, 2), (1_023, 2), (1_024, 0)] {
+        let mut command = test.program(Path::new("/bin/sh"));
+        let script = format!("ulimit -s {kib} && exec \"$0\" --help");
+        let ended = Running::start(command.args(["-c", &script]).arg(&test.program)).output();
+        assert_eq!(ended.code, Some(code), "{kib}: {ended:?}");
+        let is_told = ended.stderr.contains(&format!("a stack of {kib} KiB"))
+            && ended.stderr.contains("→ raise the limit of the stack: ulimit -s 1024");
+        assert_eq!(is_told, code != 0, "{kib}: {ended:?}");
+    }
+}
+
+#[test]
 fn what_takes_privileges_is_refused_to_those_who_have_none() {
     let test = unprivileged("refuse-nobody");
     let before = names(&test.dir);
