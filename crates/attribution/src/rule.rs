@@ -51,6 +51,8 @@ rules! {
     TimerFunction,
     /// A softirq, between its entry and its exit.
     Softirq,
+    /// Softirqs had ended, and the kernel left others to their thread, which it makes ready.
+    SoftirqsLeft,
     /// Another CPU's call was on its way.
     RemoteCall,
     /// Another CPU's call came, and was not on its way yet when another interrupt did.

@@ -141,7 +141,7 @@ fn step_event(what: &What) -> Option<StepEvent> {
         What::Tracer(ns) => StepEvent::Tracer { ns: *ns },
         What::ContentionBegin => StepEvent::LockWait,
         What::ContentionEnd => StepEvent::LockAcquired,
-        What::TimerExit | What::Steal(_) | What::Deboost(_) => return None,
+        What::TimerExit | What::SoftirqsPending | What::Steal(_) | What::Deboost(_) => return None,
     })
 }
 

@@ -89,6 +89,7 @@ fn meaning(
         Payload::TimerExit => What::TimerExit,
         Payload::SoftirqEntry(number) => What::SoftirqEntry(u8::try_from(number).ok()?),
         Payload::SoftirqExit(number) => What::SoftirqExit(u8::try_from(number).ok()?),
+        Payload::SoftirqsPending => What::SoftirqsPending,
         Payload::Nmi { handler, duration_ns } => What::Nmi(decoder.function(handler), duration_ns),
         Payload::Tracer { duration_ns } => What::Tracer(duration_ns),
         Payload::Switch(switch) => {

@@ -209,6 +209,8 @@ pub enum Payload {
     SoftirqEntry(u32),
     /// The softirq of this number ends.
     SoftirqExit(u32),
+    /// A softirq has ended, more are pending, and the thread for these sleeps.
+    SoftirqsPending,
     /// The handler of an NMI ends.
     Nmi {
         /// Its address.

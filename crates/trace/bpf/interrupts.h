@@ -195,6 +195,8 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
 		u64 now = bpf_ktime_get_ns();
 		next_event(cpu, SOFTIRQ_EXIT, now)->softirq.number = ctx[0];
+		if (pending_softirqs(cpu) && ksoftirqd_sleeps(cpu))
+			next_event(cpu, SOFTIRQS_PENDING, now);
 		if (cpu->softirq_entry)
 			cpu->interrupts += now - cpu->softirq_entry;
 	}

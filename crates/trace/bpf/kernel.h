@@ -181,8 +181,14 @@ struct kvm_steal_time {
 	u64 steal;
 } CORE;
 
+/* Where neither `pcpu_hot` nor a variable of its own has it: x86 up to 6.1, and arm64. */
+typedef struct {
+	u16 __softirq_pending;
+} CORE irq_cpustat_t;
+
 struct pcpu_hot {
 	s32 preempt_count;
+	u16 softirq_pending;
 	void *hardirq_stack_ptr;
 } CORE;
 

@@ -60,6 +60,11 @@ enum kind {
 	TRACER,
 	/* The thread that runs gives back a priority that it was lent. */
 	DEBOOST,
+	/*
+	 * A softirq has ended, more are pending, and the thread for these sleeps: the kernel makes it ready unless
+	 * it goes on with another one at once.
+	 */
+	SOFTIRQS_PENDING,
 };
 
 /* Interrupts that have no line, and no name of their own. */

@@ -42,6 +42,9 @@ const volatile struct place pcpu_hot_place = {};
 const volatile struct place irq_regs_place = {};
 const volatile struct place irq_stack_place = {};
 const volatile struct place steal_time_place = {};
+const volatile struct place softirq_pending_place = {};
+const volatile struct place irq_stat_place = {};
+const volatile struct place ksoftirqd_place = {};
 /* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
 const volatile u32 preemptible = 0;
 
@@ -261,6 +264,32 @@ INLINE int sleeps(struct task_struct *task)
 {
 	struct task_struct___state *older = (void *)task;
 	return (FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state)) != 0;
+}
+
+/* The softirqs that this CPU has yet to do, a bit each; 0 also where that is not known. */
+INLINE u16 pending_softirqs(struct cpu *cpu)
+{
+	u16 pending = 0;
+	void *plain = per_cpu(cpu, &softirq_pending_place);
+	struct pcpu_hot *hot = per_cpu(cpu, &pcpu_hot_place);
+	irq_cpustat_t *stat = per_cpu(cpu, &irq_stat_place);
+	if (plain)
+		bpf_probe_read_kernel(&pending, sizeof(pending), plain);
+	else if (hot && FIELD_EXISTS(hot->softirq_pending))
+		pending = READ(hot, softirq_pending);
+	else if (stat && FIELD_EXISTS(stat->__softirq_pending))
+		pending = READ(stat, __softirq_pending);
+	return pending;
+}
+
+/* Whether the thread for softirqs that interrupts leave to it is asleep. */
+INLINE int ksoftirqd_sleeps(struct cpu *cpu)
+{
+	struct task_struct *thread = 0;
+	void *where = per_cpu(cpu, &ksoftirqd_place);
+	if (where)
+		bpf_probe_read_kernel(&thread, sizeof(thread), where);
+	return thread && sleeps(thread);
 }
 
 INLINE void describe(struct task *to, struct task_struct *task)

@@ -21,13 +21,17 @@ struct PerCpu {
     place: &'static str,
 }
 
-/// `pcpu_hot` has what is `__preempt_count` and `hardirq_stack_ptr` otherwise, on x86 from 6.2 to 6.14.
-const PER_CPU: [PerCpu; 5] = [
+/// `pcpu_hot` has what is `__preempt_count`, `hardirq_stack_ptr` and `__softirq_pending` otherwise, on x86 from
+/// 6.2 to 6.14. Before, and on arm64, softirqs that are pending are in `irq_stat`.
+const PER_CPU: [PerCpu; 8] = [
     PerCpu { name: "__preempt_count", place: "preempt_count_place" },
     PerCpu { name: "pcpu_hot", place: "pcpu_hot_place" },
     PerCpu { name: "__irq_regs", place: "irq_regs_place" },
     PerCpu { name: "hardirq_stack_ptr", place: "irq_stack_place" },
     PerCpu { name: "steal_time", place: "steal_time_place" },
+    PerCpu { name: "__softirq_pending", place: "softirq_pending_place" },
+    PerCpu { name: "irq_stat", place: "irq_stat_place" },
+    PerCpu { name: "ksoftirqd", place: "ksoftirqd_place" },
 ];
 
 /// Programs know the address of this one, and reach the others from there.
@@ -95,6 +99,10 @@ impl Kernel {
         // x86's have a tracepoint each, arm64's one for all.
         if !self.has("reschedule_entry") && !self.has("ipi_entry") {
             unseen.push("the purpose of interrupts from other CPUs".to_string());
+        }
+        let softirqs = ["softirq_pending_place", "pcpu_hot_place", "irq_stat_place"];
+        if !softirqs.into_iter().any(has) || !has("ksoftirqd_place") {
+            unseen.push(format!("softirqs that are left to a thread{why}"));
         }
         if !has("steal_time_place") {
             unseen.push(format!("steal time{why}"));

@@ -194,6 +194,7 @@ fn payload_of(raw: &Event) -> Payload {
         kind::TIMER_EXIT => Payload::TimerExit,
         kind::SOFTIRQ_ENTRY => Payload::SoftirqEntry(raw.payload::<shared::Softirq>().number),
         kind::SOFTIRQ_EXIT => Payload::SoftirqExit(raw.payload::<shared::Softirq>().number),
+        kind::SOFTIRQS_PENDING => Payload::SoftirqsPending,
         kind::NMI => {
             let nmi: shared::Nmi = raw.payload();
             Payload::Nmi { handler: nmi.handler, duration_ns: nmi.duration_ns }

@@ -26,6 +26,7 @@ fn seed() -> (Run, Vec<u8>) {
         What::TimerExit,
         What::SoftirqEntry(3),
         What::SoftirqExit(3),
+        What::SoftirqsPending,
         What::Nmi("perf".into(), 700),
         What::Tracer(90),
         What::ContentionBegin,

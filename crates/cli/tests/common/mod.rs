@@ -9,6 +9,7 @@ use wakescope_core::run::Run;
 pub(crate) mod bench;
 pub(crate) mod deadline;
 pub(crate) mod disturbed;
+pub(crate) mod episodes;
 pub(crate) mod exported;
 pub(crate) mod following;
 pub(crate) mod formats;

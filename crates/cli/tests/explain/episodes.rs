@@ -1,34 +1,16 @@
 //! What an explained run stores of its late wakeups, and what it is worth later.
 
 use std::fs;
-use std::path::Path;
 
-use wakescope_core::episodes::{Attributed, Head, LineError, read};
 use wakescope_core::run::{Run, State};
 use wakescope_sys::sched::this_thread;
 
 use crate::a_cpu;
 use crate::common::assert_valid_run;
 use crate::common::bench::{Disk, Test, eventually, kill};
+use crate::common::episodes::{EPISODES, stored};
 use crate::common::following::{can_follow, explain, explained, start_explain};
 use crate::common::measured::{RECORD, assert_found, assert_not_found, names, record};
-
-pub(super) const EPISODES: &str = "episodes.jsonl";
-
-/// Each episode below the head above it.
-pub(super) fn stored(folder: &Path) -> Vec<(Head, Result<Attributed, LineError>)> {
-    let mut all = Vec::new();
-    let bytes = fs::read(folder.join(EPISODES)).unwrap_or_default();
-    let ended = read(&bytes[..], |_, line| {
-        all.push(match line {
-            Ok((head, episode)) => (head.clone(), Ok(episode)),
-            Err(e) => (Head::default(), Err(e)),
-        });
-        Ok::<(), ()>(())
-    });
-    assert_eq!(ended.unwrap(), Ok(()));
-    all
-}
 
 #[test]
 fn what_is_stored_is_attributed_as_it_was() {

@@ -13,9 +13,9 @@ use wakescope_sys::futex::Scope;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::Test;
+use crate::common::episodes::stored;
 use crate::common::following::{can_follow, explained};
 use crate::common::measured::allowed_cpus;
-use crate::episodes::stored;
 
 const LENDER: u8 = 60;
 const FOLLOWED: u8 = 40;

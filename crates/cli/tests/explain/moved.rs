@@ -15,9 +15,9 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, skip};
+use crate::common::episodes::EPISODES;
 use crate::common::following::{can_follow, explained};
 use crate::common::measured::allowed_cpus;
-use crate::episodes::EPISODES;
 
 /// Two threads that keep a CPU each, and a third that is due meanwhile. It waits for the CPU that it ran
 /// on, and is moved to the one that is free first. That is the other one: they take turns.

@@ -19,9 +19,9 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::this_thread;
 
 use crate::common::bench::{Test, kill, skip};
+use crate::common::episodes::EPISODES;
 use crate::common::following::{await_programs, can_follow, explain, explained, start_explain};
 use crate::common::measured::{assert_found, await_samples_in, record};
-use crate::episodes::EPISODES;
 
 /// A thread of this test that sleeps again and again until a point in time.
 struct Sleeper {

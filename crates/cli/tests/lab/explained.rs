@@ -1,10 +1,13 @@
 //! What guests explain, and what they say where they cannot.
 
+use std::path::Path;
+
 use wakescope_core::explain::{Cause, StepEvent, Unsound};
 use wakescope_core::lab::Status;
 use wakescope_core::plan::Waker;
 
 use crate::common::bench::{Ended, Running};
+use crate::common::episodes::{LEAVES_SOFTIRQS, assert_some_softirqs_were_left};
 use crate::common::lab::{Bench, KERNEL, Ran, first_lab};
 
 const WHAT: [&str; 10] =
@@ -93,4 +96,16 @@ fn wakeups_by_another_thread_are_explained_in_a_guest() {
         let shares: u64 = episode.blame.iter().map(|share| share.ns).sum();
         assert_eq!(shares, episode.wakeup_latency_ns);
     }
+}
+
+/// More kernels: `kernels_show_which_softirqs_they_leave` in lab_long.
+#[test]
+fn softirqs_have_the_time_in_which_the_kernel_leaves_others_to_their_thread() {
+    let name = "softirqs_have_the_time_in_which_the_kernel_leaves_others_to_their_thread";
+    let Some((stock, pool, _)) = first_lab(name) else { return };
+    let bench = Bench::new(stock, "left");
+    bench.take_kernels(&pool);
+    let ran =
+        bench.run(&[&["--kernel", KERNEL, "--preempt", "full"][..], &LEAVES_SOFTIRQS].concat());
+    assert_some_softirqs_were_left(Path::new(ran.cell().run.as_ref().unwrap()));
 }

@@ -1,10 +1,11 @@
 //! `wakescope lab` on more kernels, with more seeds: many minutes (`make test-lab`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::bench::skip;
 use common::disturbed::{Disturbed, is_blamed_on};
+use common::episodes::{LEAVES_SOFTIRQS, assert_some_softirqs_were_left};
 use common::lab::{Bench, KERNEL, Ran, Stock};
 use common::measured::names;
 use wakescope_core::explain::{Cause, Step, StepEvent};
@@ -191,6 +192,32 @@ fn newer_kernels_run_what_they_are_asked_for_and_repeat_to_the_bit() {
         assert_all_ok(&ran);
         let ran_models: Vec<_> = ran.lab.cells.iter().filter_map(|cell| cell.model).collect();
         assert_eq!(ran_models, models, "{kernel}");
+    }
+}
+
+/// Where a kernel has the softirqs that are pending: x86 up to 6.1, up to 6.14, and since; arm64.
+#[test]
+fn kernels_show_which_softirqs_they_leave() {
+    let name = "kernels_show_which_softirqs_they_leave";
+    let Some(stock) = stock(name, &["6.12-cloud", "7.2-cloud"]) else { return };
+    let check = |kernel: &[&str]| {
+        let bench = Bench::new(stock, "left");
+        let ran = bench.run(&[kernel, &LEAVES_SOFTIRQS].concat());
+        assert_all_ok(&ran);
+        assert_some_softirqs_were_left(Path::new(ran.cell().run.as_ref().unwrap()));
+    };
+    for series in ["5.10", "5.15"] {
+        match old_kernel(series) {
+            Ok(image) => check(&["--kernel", &image, "--preempt", "default"]),
+            Err(why) => skip(&format!("{name}, {series}"), &why),
+        }
+    }
+    for kernel in [KERNEL, "6.12-cloud", "7.2-cloud"] {
+        check(&["--kernel", kernel, "--preempt", "full"]);
+    }
+    let Some((_, program)) = arm64(name, &["6.1-cloud", "7.2-cloud"]) else { return };
+    for kernel in ["6.1-cloud", "7.2-cloud"] {
+        check(&[&["--kernel", kernel][..], &for_arm64(&program)].concat());
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn full_lines() -> Vec<String> {
         What::TimerExit,
         What::SoftirqEntry(3),
         What::SoftirqExit(3),
+        What::SoftirqsPending,
         What::Nmi(name(), 1),
         What::Tracer(1),
         What::Switch { from: task(), to: task() },

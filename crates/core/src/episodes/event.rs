@@ -38,6 +38,7 @@ enum Kind {
     TimerExit,
     SoftirqEntry,
     SoftirqExit,
+    SoftirqsPending,
     Nmi,
     Tracer,
     Switch,
@@ -66,6 +67,7 @@ impl EventLine {
             What::TimerExit => plain(Kind::TimerExit),
             What::SoftirqEntry(of) => number(Kind::SoftirqEntry, of),
             What::SoftirqExit(of) => number(Kind::SoftirqExit, of),
+            What::SoftirqsPending => plain(Kind::SoftirqsPending),
             What::Nmi(name, ns) => Self { name: Some(name), ns: Some(ns), ..plain(Kind::Nmi) },
             What::Tracer(ns) => Self { ns: Some(ns), ..plain(Kind::Tracer) },
             What::Switch { from, to } => {
@@ -93,6 +95,7 @@ impl EventLine {
             Kind::TimerExit => What::TimerExit,
             Kind::SoftirqEntry => What::SoftirqEntry(number("softirq_entry")?),
             Kind::SoftirqExit => What::SoftirqExit(number("softirq_exit")?),
+            Kind::SoftirqsPending => What::SoftirqsPending,
             Kind::Nmi => What::Nmi(name("nmi")?, ns("nmi")?),
             Kind::Tracer => What::Tracer(ns("tracer")?),
             Kind::Switch => {

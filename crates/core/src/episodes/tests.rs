@@ -17,6 +17,7 @@ fn full() -> Attributed {
         What::TimerExit,
         What::SoftirqEntry(3),
         What::SoftirqExit(3),
+        What::SoftirqsPending,
         What::Nmi("perf".into(), 700),
         What::Tracer(90),
         What::Switch { from, to: to.clone() },

@@ -211,6 +211,9 @@ pub enum What {
     SoftirqEntry(u8),
     /// That softirq ends.
     SoftirqExit(u8),
+    /// More softirqs are pending then, and `ksoftirqd`, the thread for these, sleeps: the kernel makes it ready
+    /// unless it goes on with another softirq at once.
+    SoftirqsPending,
     /// An NMI handler of this name ends that took so long, nanoseconds.
     Nmi(String, u64),
     /// The tracer itself ends that had the CPU for so long, nanoseconds: it took stacks, or handed a

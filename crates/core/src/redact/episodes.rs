@@ -117,6 +117,7 @@ fn redact_event(event: &mut Event) {
         What::TimerExit
         | What::SoftirqEntry(_)
         | What::SoftirqExit(_)
+        | What::SoftirqsPending
         | What::Tracer(_)
         | What::SchedEntry
         | What::Steal(_)

@@ -201,7 +201,8 @@ fn payloads_are_those_of_their_kinds() {
             plain(kind::DEBOOST).with(shared::Switched { pid: 5, prio: 39, policy: 0 }),
             Payload::Deboost(SwitchedFrom { pid: 5, prio: 39, policy: 0 }),
         ),
-        (plain(14), Payload::Unknown),
+        (plain(kind::SOFTIRQS_PENDING), Payload::SoftirqsPending),
+        (plain(15), Payload::Unknown),
     ] {
         let want = KernelEvent { at: MonoNs(1_500), steal_ns: 7, payload: want };
         assert_eq!(read(raw(), &[raw_event]).events, [want]);

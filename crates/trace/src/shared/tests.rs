@@ -223,6 +223,7 @@ fn values() -> Vec<(&'static str, usize)> {
         ("CONTENTION_END", kind::CONTENTION_END),
         ("TRACER", kind::TRACER),
         ("DEBOOST", kind::DEBOOST),
+        ("SOFTIRQS_PENDING", kind::SOFTIRQS_PENDING),
         ("NO_VECTOR", 0),
         ("LOCAL_TIMER", Vector::LocalTimer as u32),
         ("RESCHEDULE", Vector::Reschedule as u32),

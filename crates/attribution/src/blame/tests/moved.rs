@@ -100,10 +100,18 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           switched::softirqs_have_what_lies_between_them
         next_softirq_ns 130 %
           switched::softirqs_have_what_lies_between_them
+        to_ksoftirqd_ns 70 %
+          switched::softirqs_have_the_time_in_which_their_thread_is_made_ready
+          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
+        to_ksoftirqd_ns 130 %
+          switched::softirqs_have_the_time_in_which_their_thread_is_made_ready
+          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
         way_out_percent 70 %
+          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::code_without_a_preemption_point_is_left_by_the_same_way
         way_out_percent 130 %
+          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::code_without_a_preemption_point_is_left_by_the_same_way
         slow_way_ns 70 %

@@ -54,6 +54,7 @@ fn whats() -> impl Strategy<Value = What> {
         (0_u8..3).prop_map(What::SoftirqEntry),
         (0_u8..3).prop_map(What::SoftirqExit),
         (0_u8..2).prop_map(What::SoftirqExit),
+        Just(What::SoftirqsPending),
         lengths().prop_map(|ns| What::Nmi("n".into(), ns)),
         (tasks(), tasks()).prop_map(|(from, to)| What::Switch { from, to }),
         lengths().prop_map(What::Tracer),

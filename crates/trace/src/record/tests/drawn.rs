@@ -48,6 +48,7 @@ pub(super) enum Kind {
     TimerEntry { function: usize, count: u32 },
     TimerExit,
     Softirq { number: u8, begins: bool },
+    SoftirqsPending,
     Nmi { handler: usize, length: u64 },
     Switch { from: usize, to: usize, throttled: bool },
     SchedEntry,
@@ -135,6 +136,7 @@ fn kinds() -> BoxedStrategy<Kind> {
         1 => Just(Kind::TimerExit),
         2 => (0_u8..10, any::<bool>())
             .prop_map(|(number, begins)| Kind::Softirq { number, begins }),
+        1 => Just(Kind::SoftirqsPending),
         1 => (function(), lengths()).prop_map(|(handler, length)| Kind::Nmi { handler, length }),
         3 => (task(), task(), any::<bool>())
             .prop_map(|(from, to, throttled)| Kind::Switch { from, to, throttled }),
@@ -338,6 +340,7 @@ impl Timed {
                 let softirq = Softirq { number: number.into(), pad: 0 };
                 edge(begins, kind::SOFTIRQ_ENTRY, kind::SOFTIRQ_EXIT).with(softirq)
             }
+            Kind::SoftirqsPending => plain(kind::SOFTIRQS_PENDING),
             Kind::Nmi { handler, length } => {
                 plain(kind::NMI).with(Nmi { handler: FUNCTIONS[handler].0, duration_ns: length })
             }
@@ -445,6 +448,7 @@ impl Drawn {
             Kind::TimerExit => What::TimerExit,
             Kind::Softirq { number, begins: true } => What::SoftirqEntry(number),
             Kind::Softirq { number, begins: false } => What::SoftirqExit(number),
+            Kind::SoftirqsPending => What::SoftirqsPending,
             Kind::Nmi { handler, length } => What::Nmi(function(handler), length),
             Kind::Switch { from, to, .. } => {
                 What::Switch { from: self.left(from, at), to: task(to) }
