@@ -7,6 +7,7 @@ mod moved;
 mod random;
 mod remote;
 mod scenes;
+mod softirqs;
 mod stacks;
 mod switched;
 mod way_out;

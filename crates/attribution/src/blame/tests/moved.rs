@@ -64,14 +64,14 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           remote::a_call_for_another_task_is_not_waited_for
+          softirqs::a_softirq_that_another_one_follows_has_ended
+          softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          softirqs::what_a_softirq_broke_into_goes_on_after_it
+          softirqs::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
+          softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
-          switched::a_softirq_that_another_one_follows_has_ended
-          switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
-          switched::what_a_softirq_broke_into_goes_on_after_it
-          switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
-          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
@@ -86,32 +86,32 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           remote::a_call_for_another_task_is_not_waited_for
+          softirqs::a_softirq_that_another_one_follows_has_ended
+          softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          softirqs::what_a_softirq_broke_into_goes_on_after_it
+          softirqs::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
-          switched::a_softirq_that_another_one_follows_has_ended
-          switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
-          switched::what_a_softirq_broke_into_goes_on_after_it
-          switched::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::without_the_schedulers_entry_the_way_goes_on_to_the_task
           what_every_wakeup_takes_holds_nobody_up
         next_softirq_ns 70 %
-          switched::softirqs_have_what_lies_between_them
+          softirqs::softirqs_have_what_lies_between_them
         next_softirq_ns 130 %
-          switched::softirqs_have_what_lies_between_them
+          softirqs::softirqs_have_what_lies_between_them
         to_ksoftirqd_ns 70 %
-          switched::softirqs_have_the_time_in_which_their_thread_is_made_ready
-          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
+          softirqs::softirqs_have_the_time_in_which_their_thread_is_made_ready
+          softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
         to_ksoftirqd_ns 130 %
-          switched::softirqs_have_the_time_in_which_their_thread_is_made_ready
-          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
+          softirqs::softirqs_have_the_time_in_which_their_thread_is_made_ready
+          softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
         way_out_percent 70 %
-          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
+          softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::code_without_a_preemption_point_is_left_by_the_same_way
         way_out_percent 130 %
-          switched::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
+          softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
           way_out::code_without_a_preemption_point_is_left_by_the_same_way
         slow_way_ns 70 %
