@@ -121,7 +121,7 @@ fn of_lines(head: &str) -> Option<Format> {
         Some(Format::StressNg)
     } else if has_line(&|l| l.contains("| Switches |") || l.contains("|  Count   |")) {
         Some(Format::PerfSched)
-    } else if has_line(&is_sample) && !begins("T:") {
+    } else if has_line(&is_sample) {
         Some(Format::CyclictestVerbose)
     } else if has_line(&|l| l.starts_with("T:") && l.contains(" C:")) {
         Some(Format::CyclictestText)

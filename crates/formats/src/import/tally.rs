@@ -15,7 +15,7 @@ const PAGE: usize = 64;
 pub(super) struct Tally {
     pages: Vec<Option<Box<[u64; PAGE]>>>,
     pub(super) count: u64,
-    min: u64,
+    pub(super) min: u64,
     pub(super) max: u64,
     sum: u64,
 }

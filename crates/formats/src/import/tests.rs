@@ -383,6 +383,36 @@ fn perf_sched_tables() {
 }
 
 #[test]
+fn cyclictest_samples_with_lines_of_threads() {
+    check(
+        CYCLICTEST_VERBOSE_QUIET,
+        expect![[r#"
+        [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 3000000 ns, other Some(80)
+          CPU Some(0): 6 from Some(19000) to Some(38000), sum 198000; 19000..20000: 1, 32000..33000: 1, 35000..36000: 1, 37000..38000: 2, 38000..39000: 1
+          CPU Some(1): 5 from Some(20000) to Some(41000), sum 130000; 20000..21000: 1, 22000..23000: 1, 23000..24000: 1, 24000..25000: 1, 41000..42000: 1
+          lost-samples: cyclictest did not print 1 sample of thread 1; the extremes are of all
+    "#]],
+    );
+}
+
+#[test]
+fn a_histogram_behind_samples_is_refused_with_a_remedy() {
+    let text = format!("{CYCLICTEST_VERBOSE}# Histogram\n000065 000002\n");
+    let error = read_as(Format::CyclictestVerbose, text.as_bytes()).unwrap_err();
+    assert!(error.why.contains("a histogram of the same samples begins"), "{error}");
+    assert!(error.remedy.contains("--from cyclictest"), "{}", error.remedy);
+}
+
+/// What jitterdebugger 0.3.1 prints resembles cyclictest's lines.
+#[test]
+fn what_jitterdebugger_prints_is_refused_with_a_remedy() {
+    let text = "T: 0 (30960) A: 0 C:      1944 Min:         9 Avg:   31.76 Max:      2533 \n";
+    let error = read_as(detected(text.as_bytes()), text.as_bytes()).unwrap_err();
+    assert!(error.why.contains("a line of jitterdebugger's"), "{error}");
+    assert!(error.remedy.contains("results.json"), "{}", error.remedy);
+}
+
+#[test]
 fn what_contradicts_itself_is_refused() {
     #[track_caller]
     fn refuses(text: &str, from: &str, to: &str, why: &str) {
@@ -420,6 +450,29 @@ fn what_contradicts_itself_is_refused() {
         "0:       2:      66\n",
         "line 7, column 1: thread 0 is at cycle 2, after 1 sample",
     );
+    let quiet = CYCLICTEST_VERBOSE_QUIET;
+    let contradicts = "its line contradicts its samples";
+    refuses(quiet, "C:      6 Min:     19", "C:      5 Min:     19", contradicts);
+    refuses(
+        quiet,
+        "Max:      38",
+        "Max:      39",
+        "thread 0: its line contradicts its samples: the maximum is 39",
+    );
+    refuses(
+        quiet,
+        "Max:      41",
+        "Max:      23",
+        "thread 1: its line contradicts its samples: the maximum is 23",
+    );
+    refuses(
+        quiet,
+        "Min:     20",
+        "Min:     21",
+        "thread 1: its line contradicts its samples: the minimum is 21",
+    );
+    refuses(quiet, "Avg:   33", "Avg:   35", "CPU 0: the mean is stated as");
+    refuses(quiet, "T: 1", "T: 0", "a second result begins");
     refuses(CYCLICTEST_JSON, "\"cycles\": 10", "\"cycles\": 6", "holds 7 samples, of 6 cycles");
     refuses(CYCLICTEST_JSON, "\"4\": 5", "\"3\": 5", "a duplicate key");
     refuses(CYCLICTEST_JSON, "\"max\": 51", "\"max\": 9", "none is beyond its end 10");

@@ -44,15 +44,28 @@ struct Seen {
     unit: UnitSeen,
 }
 
+/// What the threads' lines tell of the plan.
+pub(super) fn plan_of(threads: &BTreeMap<u64, Summary>, draft: &mut Draft) {
+    let Some(first) = threads.values().next() else { return };
+    draft.policy = draft.policy.or(policy_of(first.priority));
+    draft.priority = priority(first.priority);
+    draft.interval_ns = first.interval_us.checked_mul(1_000);
+    let longest = threads.values().map(|t| t.interval_us).max();
+    draft.spacing_ns = longest.and_then(|us| us.checked_mul(1_000));
+    if threads.values().any(|t| t.interval_us != first.interval_us) {
+        draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
+    }
+}
+
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
 #[derive(Clone, Debug, PartialEq)]
-struct Summary {
+pub(super) struct Summary {
     priority: u64,
     interval_us: u64,
-    cycles: u64,
-    min: u64,
-    mean: u64,
-    max: u64,
+    pub(super) cycles: u64,
+    pub(super) min: u64,
+    pub(super) mean: u64,
+    pub(super) max: u64,
 }
 
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
@@ -169,19 +182,9 @@ impl Seen {
         Ok(())
     }
 
-    /// What the threads' lines tell.
     fn plan(&self, draft: &mut Draft) {
         draft.policy = self.policy.as_deref().and_then(command::policy);
-        let mut threads = self.threads.values();
-        let Some(first) = threads.next() else { return };
-        draft.policy = draft.policy.or(policy_of(first.priority));
-        draft.priority = priority(first.priority);
-        draft.interval_ns = first.interval_us.checked_mul(1_000);
-        let longest = self.threads.values().map(|t| t.interval_us).max();
-        draft.spacing_ns = longest.and_then(|us| us.checked_mul(1_000));
-        if threads.any(|t| t.interval_us != first.interval_us) {
-            draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
-        }
+        plan_of(&self.threads, draft);
     }
 
     /// One thread per column.
@@ -301,7 +304,7 @@ impl Seen {
 
 /// Notes a mean that was cut off to a whole number.
 #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
-fn states_floored_mean(draft: &mut Draft, mean: u64, unit_ns: u64) {
+pub(super) fn states_floored_mean(draft: &mut Draft, mean: u64, unit_ns: u64) {
     let least = mean as f64 * unit_ns as f64;
     draft.states(Figure::Mean, least, least + unit_ns as f64);
 }
@@ -443,7 +446,12 @@ fn is_remark(text: &str) -> bool {
     text.trim().is_empty() || BEGINNINGS.iter().any(|b| text.starts_with(b))
 }
 
-fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
+/// The number of a thread, and what its line says.
+pub(super) fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
+    if line.text.contains(" A:") && !line.text.contains(" P:") {
+        let why = "a line of jitterdebugger's, which has no histogram";
+        return Err(line.fault(why).try_this("import the results.json of `jitterdebugger -o DIR`"));
+    }
     let value = |key: &str| {
         let fault = || line.fault(&format!("a thread's line without a whole number after `{key}`"));
         let at = line.text.find(key).ok_or_else(fault)?;

@@ -1,15 +1,22 @@
 //! Samples as text (`-v`): `thread: cycle: value` per line, as fast as they can be read.
+//!
+//! With `-q`, the lines of threads come behind them. They are of all cycles, while the samples of
+//! the last moment are not printed.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use wakescope_core::budget::{Budget, Entry};
+use wakescope_core::finding::Severity;
 use wakescope_core::run::Run;
+use wakescope_core::units::counted;
 
 use super::super::draft::Draft;
 use super::super::frame::{Unframed, unframed};
-use super::super::lines;
+use super::super::lines::{self, Line};
 use super::super::tally::Tally;
 use super::super::{About, ImportError};
+use super::text::{Summary, plan_of, states_floored_mean, summary};
 use super::{MOST_THREADS, UnitSeen, draft, of_thread};
 use wakescope_core::harmless::clean;
 
@@ -19,6 +26,10 @@ const BLOCK: usize = 1 << 18;
 struct Samples<'a> {
     budget: &'a Budget,
     threads: Vec<Thread>,
+    /// The CPUs that threads were bound to (`-a`), by the threads' numbers.
+    bound: BTreeMap<u64, u32>,
+    /// The threads' lines at the end.
+    summaries: BTreeMap<u64, Summary>,
     intervals: Intervals,
     /// The name in brackets that lines begin with.
     name: Option<String>,
@@ -101,6 +112,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     if samples.intervals.distance_us().is_some_and(|us| us > 0) {
         draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
     }
+    plan_of(&samples.summaries, &mut draft);
     samples.finish(draft, unit_ns)
 }
 
@@ -109,6 +121,8 @@ impl<'a> Samples<'a> {
         Self {
             budget,
             threads: Vec::new(),
+            bound: BTreeMap::new(),
+            summaries: BTreeMap::new(),
             intervals: Intervals::default(),
             name: None,
             unit: UnitSeen::default(),
@@ -193,14 +207,33 @@ impl<'a> Samples<'a> {
             return self.count(thread, cycle, value);
         }
         self.unit.take(text);
+        if text == "# Histogram" {
+            return Err(ImportError::at(number, 0, "a histogram of the same samples begins")
+                .try_this("read that: wakescope import FILE --from cyclictest"));
+        }
         let remarks = ["#", "Max CPUs = ", "Online CPUs = ", "WARN", "INFO"];
-        if text.trim().is_empty() || remarks.iter().any(|r| text.starts_with(r)) {
+        let is_affinity = text.starts_with("Using ") && text.ends_with(" cpus.");
+        if text.trim().is_empty() || is_affinity || remarks.iter().any(|r| text.starts_with(r)) {
+            return Ok(());
+        }
+        if let Some((thread, cpu)) = binding(text) {
+            self.bound.insert(thread, cpu);
+            return Ok(());
+        }
+        if text.starts_with("T:") {
+            self.unit.take_columns(text);
+            let line = Line { number, text, offset: 0 };
+            let (thread, of) = summary(line)?;
+            if self.summaries.insert(thread, of).is_some() {
+                return Err(line.fault("a second result begins; give each a file of its own"));
+            }
             return Ok(());
         }
         let interval = text.strip_prefix("Thread ").and_then(|t| t.split_once(" Interval: "));
         let interval = interval.and_then(|(_, us)| lines::number(us.trim()));
         let Some(us) = interval else {
-            return Err(fault("this is not a line of cyclictest -v"));
+            return Err(fault("this is not a line of cyclictest -v")
+                .try_this("remove lines that other programs wrote, if it is one of these"));
         };
         self.intervals.take(us);
         Ok(())
@@ -215,16 +248,75 @@ impl<'a> Samples<'a> {
         Err(lines::mixed(self.line, known, name))
     }
 
-    fn finish(self, mut draft: Draft, unit_ns: u64) -> Result<Run, ImportError> {
+    fn finish(mut self, mut draft: Draft, unit_ns: u64) -> Result<Run, ImportError> {
         if self.threads.is_empty() {
             return Err(ImportError::new("there is no sample in it"));
         }
-        for (i, thread) in self.threads.iter().enumerate() {
-            let d = thread.tally.finish(unit_ns).map_err(|why| of_thread(i, why))?;
-            draft.thread(None, d);
+        if let Some(&last) = self.summaries.keys().next_back() {
+            if last >= self.threads.len() as u64 {
+                self.grow(last)?;
+            }
+        }
+        for i in 0..self.threads.len() {
+            let cpu = self.bound.get(&(i as u64)).copied();
+            let Some(summary) = self.summaries.get(&(i as u64)) else {
+                let d = self.threads[i].tally.finish(unit_ns).map_err(|why| of_thread(i, why))?;
+                draft.thread(cpu, d);
+                continue;
+            };
+            let tally = &mut self.threads[i].tally;
+            complete(tally, summary, self.budget).map_err(|why| of_thread(i, why))?;
+            let lost = summary.cycles - tally.count;
+            let d = tally.finish(unit_ns).map_err(|why| of_thread(i, why))?;
+            draft.thread(cpu, d);
+            if lost == 0 {
+                states_floored_mean(&mut draft, summary.mean, unit_ns);
+            } else {
+                let message = format!(
+                    "cyclictest did not print {} of thread {i}; the extremes are of all",
+                    counted(lost, "sample")
+                );
+                draft.find("lost-samples", Severity::Warning, message, "use a histogram: -h 1000");
+            }
         }
         draft.finish()
     }
+}
+
+/// Adds to a thread's samples what its line tells of those that were not printed: the largest and
+/// the smallest.
+fn complete(tally: &mut Tally, line: &Summary, budget: &Budget) -> Result<(), ImportError> {
+    let contradicts = |what: &str, stated: u64| {
+        ImportError::new(format!("its line contradicts its samples: {what} {stated}"))
+    };
+    if line.cycles < tally.count {
+        return Err(contradicts("it has cycles:", line.cycles));
+    }
+    if line.cycles == 0 {
+        return Ok(());
+    }
+    let extremes = [
+        ("the maximum is", line.max, line.max < tally.max, line.max > tally.max),
+        ("the minimum is", line.min, line.min > tally.min, line.min < tally.min),
+    ];
+    for (what, value, is_within, is_beyond) in extremes {
+        let is_new = is_beyond || tally.count == 0;
+        if (is_within && tally.count > 0) || (is_new && tally.count == line.cycles) {
+            return Err(contradicts(what, value));
+        }
+        if is_new {
+            tally.add(value, budget)?;
+        }
+    }
+    Ok(())
+}
+
+/// The thread and the CPU of `Thread 0 using cpu 1.`, which each thread that has an affinity writes.
+fn binding(text: &str) -> Option<(u64, u32)> {
+    let (thread, cpu) =
+        text.strip_prefix("Thread ")?.strip_suffix('.')?.split_once(" using cpu ")?;
+    let thread = lines::number(thread).filter(|&t| t < MOST_THREADS)?;
+    Some((thread, u32::try_from(lines::number(cpu)?).ok()?))
 }
 
 /// The sample in a line at the start of `bytes`: the line's length with its end, thread, cycle,
