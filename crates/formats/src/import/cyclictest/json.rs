@@ -132,8 +132,10 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
         let over = thread.overflow(rows, unit_ns).map_err(|e| of_thread(i, e))?;
         draft.thread(cpu, d);
-        if let Some(mean) = thread.avg.filter(|_| thread.cycles > 0) {
-            states_mean(&mut draft, mean, unit_ns, if rounded { 1.006 } else { 0.006 });
+        match thread.avg.filter(|_| thread.cycles > 0) {
+            Some(mean) if rounded => states_mean_of_rounded(&mut draft, mean, unit_ns),
+            Some(mean) => states_mean(&mut draft, mean, unit_ns, 0.006),
+            None => {}
         }
         // What wakescope writes without a limit has all samples.
         if let Some(over) = over.filter(|_| own.is_none() || rows.is_some()) {
@@ -277,6 +279,15 @@ pub(in super::super) fn states_mean(draft: &mut Draft, mean: f64, unit_ns: u64, 
     #[allow(clippy::cast_precision_loss)] // 1 or 1,000.
     let unit = unit_ns as f64;
     draft.states(Figure::Mean, (mean - to) * unit, (mean + to) * unit);
+}
+
+/// Notes the mean of what was before its buckets were rounded up, each by a unit and by its own width
+/// at most.
+fn states_mean_of_rounded(draft: &mut Draft, mean: f64, unit_ns: u64) {
+    #[allow(clippy::cast_precision_loss)] // 1 or 1,000.
+    let unit = unit_ns as f64;
+    let widest = mean / 512.0;
+    draft.states(Figure::Mean, (mean - 1.006) * unit, (mean + widest + 1.006) * unit);
 }
 
 /// The sum of `count` samples whose mean is given with few decimals.

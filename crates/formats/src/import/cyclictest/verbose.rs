@@ -197,6 +197,7 @@ impl<'a> Samples<'a> {
         };
         let text = std::str::from_utf8(line).map_err(|_| fault("neither ASCII nor UTF-8"))?;
         let text = text.trim_end_matches('\r');
+        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
         let plain = lines::without_escapes(text);
         let Some(Unframed { text, name }) = unframed(&plain) else { return Ok(()) };
         if let Some(name) = name {

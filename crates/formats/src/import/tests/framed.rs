@@ -9,7 +9,8 @@ fn each_line(text: &str, mut framed: impl FnMut(usize, &str) -> String) -> Strin
     text.lines().enumerate().map(|(i, line)| framed(i, line) + "\n").collect()
 }
 
-const FRAMINGS: [Framing; 11] = [
+const FRAMINGS: [Framing; 12] = [
+    ("a byte order mark", |text| format!("\u{feff}{text}")),
     ("a list's indentation", |text| each_line(text, |_, line| format!("    {line}"))),
     ("tabs", |text| each_line(text, |_, line| format!("\t\t{line}"))),
     ("a quote", |text| each_line(text, |_, line| format!("> {line}"))),

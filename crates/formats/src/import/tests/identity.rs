@@ -262,8 +262,32 @@ fn what_is_no_wakeup_latency_in_real_time_stays_so() {
     }
 }
 
+/// Buckets of long latencies are wider than a row: the mean of the rows is above that of the samples.
+#[test]
+fn what_wakescope_measured_is_read_again_from_what_it_wrote() {
+    let long: Vec<u64> = (0..40).map(|i| (1 << 29) + i * (1 << 20) + 1).collect();
+    let run = run_of(&[&long, &[40_001, 700_000_001]]);
+    for format in
+        [Format::CyclictestText, Format::CyclictestJson, Format::HdrLog, Format::HdrPercentiles]
+    {
+        let again = only_run(format, &exported(format, &run, Layout::Full), None);
+        assert_eq!(again.woken().count, 42, "{format}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn of_own_runs(
+        cpus in prop::collection::vec(prop::collection::vec(0_u64..900_000_000, 1..40), 1..4),
+    ) {
+        let run = run_of(&cpus.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        for format in [Format::CyclictestJson, Format::HdrLog, Format::HdrPercentiles] {
+            let again = only_run(format, &exported(format, &run, Layout::Full), None);
+            prop_assert_eq!(again.woken().count, run.woken().count);
+        }
+    }
 
     #[test]
     fn of_cyclictest_text(
