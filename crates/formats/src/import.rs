@@ -25,6 +25,7 @@ mod oslat;
 mod own;
 mod perf_sched;
 mod realfeel;
+mod rt_tests;
 mod rteval;
 mod rtla;
 mod schbench;

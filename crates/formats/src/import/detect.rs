@@ -2,6 +2,7 @@
 
 use super::Format;
 use super::frame::unframed_text;
+use super::rt_tests;
 
 /// What the first bytes of a file say about the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,22 @@ pub fn detect(head: &[u8]) -> Head {
         return Head::Unknown;
     }
     // A head may end in the middle of a character.
-    of_text(&String::from_utf8_lossy(head)).map_or(Head::Unknown, Head::Known)
+    let text = String::from_utf8_lossy(head);
+    if let Some(refused) =
+        rt_tests::of_command(command(&text)).or_else(|| rt_tests::of_lines(&text))
+    {
+        return Head::Refused(refused.why, refused.remedy);
+    }
+    of_text(&text).map_or(Head::Unknown, Head::Known)
+}
+
+/// The command line that the JSON of rt-tests states.
+fn command(head: &str) -> &str {
+    if !head.contains("\"rt_test_version") {
+        return "";
+    }
+    let after = head.split_once("\"cmdline").map_or("", |(_, after)| after);
+    after.split('\n').next().unwrap_or_default().split('"').nth(2).unwrap_or_default()
 }
 
 /// Records of 28 bytes: a thread, a time with its nanoseconds, a value. In zeroes is no time.
@@ -138,10 +154,7 @@ fn of_json(head: &str) -> Option<Format> {
         return None;
     }
     if head.contains("\"rt_test_version:\"") || head.contains("\"rt_test_version\"") {
-        let command = head.split_once("\"cmdline").map_or("", |(_, after)| after);
-        let command = command.split('\n').next().unwrap_or_default();
-        let program = command.split('"').nth(2).unwrap_or_default();
-        let program = program.split_ascii_whitespace().next().unwrap_or_default();
+        let program = command(head).split_ascii_whitespace().next().unwrap_or_default();
         return match program.rsplit('/').next() {
             Some("oslat") => Some(Format::OslatJson),
             // wakescope writes the same.

@@ -412,6 +412,53 @@ fn what_jitterdebugger_prints_is_refused_with_a_remedy() {
     assert!(error.remedy.contains("results.json"), "{}", error.remedy);
 }
 
+/// What programs of rt-tests 2.4 printed here. Their values are no wakeup latencies as those of
+/// cyclictest are, and their files look alike.
+#[test]
+fn other_programs_of_rt_tests_are_refused_with_a_remedy() {
+    const PMQTEST: &str = "\
+#0: ID7611, P80, CPU0, I1000; #1: ID7612, P80, CPU0, TO 0, Cycles 500
+#2: ID7613, P80, CPU1, I1500; #3: ID7614, P80, CPU1, TO 0, Cycles 359
+#1 -> #0, Min    3, Cur    4, Avg    4, Max   30
+#3 -> #2, Min    3, Cur    5, Avg    5, Max   34
+";
+    const PTSEMATEST: &str = "\
+#0: ID7605, P80, CPU0, I1000; #1: ID7606, P80, CPU0, Cycles 500
+#1 -> #0, Min    2, Cur   47, Avg    3, Max   47
+";
+    const SIGNALTEST: &str = "\
+T: 0 ( 7554) P:80 C:   1000 Min:     24 Act:   34 Avg:   36 Max:     159
+T: 1 ( 7555) P:80 C:   1000 Min:     21 Act:   33 Avg:  669 Max:   10198
+";
+    const CYCLICDEADLINE: &str = "\
+T: 0 (21404) I:10000 C:    101 Min:      2 Act:   44 Avg:   24 Max:     233
+";
+    let refusal = |text: &str| match detect(text.as_bytes()) {
+        Head::Refused(why, remedy) => (why.to_owned(), remedy.to_owned()),
+        Head::Known(format) => {
+            let error = read_as(format, text.as_bytes()).unwrap_err();
+            (error.why, error.remedy)
+        }
+        Head::Unknown => panic!("{text}"),
+    };
+    let json = |command: &str| CYCLICTEST_JSON.replace("\"cyclictest ", &format!("\"{command} "));
+    for (program, remedy, texts) in [
+        ("pmqtest", "mqueue", [PMQTEST.to_owned(), json("pmqtest")]),
+        ("ptsematest", "semaphore", [PTSEMATEST.to_owned(), json("/usr/bin/ptsematest")]),
+        ("signaltest", "kill", [SIGNALTEST.to_owned(), json("signaltest")]),
+        ("cyclicdeadline", "deadline", [CYCLICDEADLINE.to_owned(), json("cyclicdeadline")]),
+    ] {
+        for text in &texts {
+            let (why, found) = refusal(text);
+            assert!(why.contains(program), "{why}: {text}");
+            assert!(found.contains("--stimulus ") && found.contains(remedy), "{found}: {text}");
+        }
+        // Naming the format of a file does not make it one.
+        let error = read_as(Format::CyclictestJson, texts[1].as_bytes()).unwrap_err();
+        assert!(error.why.contains(program), "{error}");
+    }
+}
+
 #[test]
 fn what_contradicts_itself_is_refused() {
     #[track_caller]

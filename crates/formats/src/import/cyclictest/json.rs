@@ -14,6 +14,7 @@ use super::super::draft::{Draft, Kernel};
 use super::super::json::{self, Entries};
 use super::super::lines::number;
 use super::super::own::Own;
+use super::super::rt_tests;
 use super::super::statement::Figure;
 use super::super::{About, ImportError, Unit, unit};
 use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, of_thread, priority};
@@ -91,6 +92,9 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let mut bytes = json::bytes(from)?;
     name_missing_means(&mut bytes);
     let preamble: Preamble = json::parse(&bytes)?;
+    if let Some(refused) = rt_tests::of_command(&preamble.command) {
+        return Err(refused.error());
+    }
     let file: File = json::parse(&bytes)?;
     if file.num_threads != file.thread.0.len() as u64 || file.num_threads > MOST_THREADS {
         return Err(ImportError::new(format!(

@@ -12,6 +12,7 @@ use super::super::counts::{Counts, in_ns, sum_of_mean, wide};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
 use super::super::own::Own;
+use super::super::rt_tests;
 use super::super::statement::Figure;
 use super::super::{About, ImportError, Unit};
 use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, of_thread, policy_of, priority};
@@ -451,6 +452,9 @@ pub(super) fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
     if line.text.contains(" A:") && !line.text.contains(" P:") {
         let why = "a line of jitterdebugger's, which has no histogram";
         return Err(line.fault(why).try_this("import the results.json of `jitterdebugger -o DIR`"));
+    }
+    if let Some(refused) = rt_tests::of_thread_line(line.text) {
+        return Err(line.fault(refused.why).try_this(refused.remedy));
     }
     let value = |key: &str| {
         let fault = || line.fault(&format!("a thread's line without a whole number after `{key}`"));
