@@ -255,7 +255,7 @@ impl Reader<'_> {
 }
 
 /// The file, and which of its runs: `FILE#NAME`, unless there is a file of that very name.
-fn selection(path: &Path) -> (PathBuf, Option<String>) {
+pub(crate) fn selection(path: &Path) -> (PathBuf, Option<String>) {
     let text = path.to_string_lossy();
     match text.rsplit_once('#') {
         Some((file, name)) if !path.exists() && Path::new(file).is_file() => {

@@ -15,7 +15,7 @@ use wakescope_stats::compare::{Compare, Watched, compare_watches};
 use super::{CompareArgs, failure};
 use crate::Failure;
 use crate::report::is_watch;
-use crate::runs::{folders_in, labels, run_in};
+use crate::runs::{folders_in, labels, run_in, selection};
 use crate::watch::replay::{Range, Stored};
 
 /// The most memory for the groups of all watches, bytes: room for 270,000 groups of 60 buckets.
@@ -94,7 +94,19 @@ impl Found {
 }
 
 fn mixed(watch: &Path, other: &Path) -> Failure {
+    let is_empty_folder = other.is_dir()
+        && run_in(other).is_none()
+        && folders_in(other).is_ok_and(|folders| folders.iter().all(|f| run_in(f).is_none()));
+    let missing = std::fs::metadata(selection(other).0).err();
     let [watch, other] = [watch, other].map(|path| clean(&path.display().to_string(), 200));
+    if is_empty_folder || missing.is_some() {
+        let what = match missing {
+            Some(e) => format!("cannot read {other}: {e}"),
+            None => format!("{other} contains no watch"),
+        };
+        return Failure::new(what)
+            .try_this("name the folder of a watch (wakescope watch --out DIR), or one of several");
+    }
     Failure::new(format!(
         "cannot compare a watch with anything else: {watch} is one, {other} is not"
     ))

@@ -103,13 +103,15 @@ fn what_is_no_fair_comparison_is_refused_with_a_remedy() {
     fleets(&test, 2, 1_000, 3_000);
     let run = test.write_runs("runs", &[100]).remove(0);
     fs::create_dir(test.dir.join("copies")).unwrap();
+    fs::create_dir(test.dir.join("empty")).unwrap();
     write_watch(&test, "copies/again", 1, 1_000, 3_000);
     symlink("new/host0", test.dir.join("link")).unwrap();
     for (args, told) in [
         (&["new", "--against", &run][..], "cannot compare a watch with anything else"),
         (&[&run, "--against", "old", "--force"], "which is not wakeup latency"),
         (&[&run, "--against", "old", "--mix-quantities"], "is one, "),
-        (&["new", "--against", "old", "gone"], "gone is not"),
+        (&["new", "--against", "old", "gone"], "cannot read gone: No such file or directory"),
+        (&["new", "--against", "old", "empty"], "empty contains no watch"),
         (&["new", "--against", "new/host0"], "new/host0 is given twice"),
         (&["new/host0", "--against", "link", "--force"], "have a window in common"),
         (&["new", "--against", "copies"], "a copy is not a second watch"),
