@@ -2,6 +2,8 @@
 
 use std::io::BufRead;
 
+use wakescope_core::finding::Severity;
+use wakescope_core::harmless::clean;
 use wakescope_core::plan::Target;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
@@ -26,12 +28,18 @@ struct Task {
 pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let mut tasks: Vec<Task> = Vec::new();
     let mut total = None;
+    let mut doubts: Vec<String> = Vec::new();
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         let text = line.text.trim();
         if let Some(rest) = text.strip_prefix("TOTAL:") {
             let count = rest.split('|').nth(2).and_then(|cell| number(cell.trim()));
             total = Some(count.ok_or_else(|| line.fault("a total without a count"))?);
+        } else if text.starts_with("INFO: ") && text.contains("% ") {
+            // What it lost, or could not put in order. There are a few kinds.
+            if doubts.len() < 8 {
+                doubts.push(clean(text, 200));
+            }
         } else if text.contains("| avg:") {
             if total.is_some() || tasks.len() >= MOST_TASKS {
                 return Err(line.fault("a task behind the total, or more than 65,536 tasks"));
@@ -58,8 +66,13 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     draft.source.resolution_ns = Some(1_000);
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");
+    for doubt in doubts {
+        let message = format!("delays may be missing or wrong; perf says: {doubt}");
+        let hint = "record with a larger buffer: perf sched record -m 16M";
+        draft.find("lost-samples", Severity::Warning, message, hint);
+    }
     let worst = tasks.iter().max_by_key(|t| t.max).map_or("", |t| t.name.as_str());
-    let latest = wakescope_core::harmless::clean(worst, 60);
+    let latest = clean(worst, 60);
     draft.target = Target::Tasks { count: tasks.len() as u64, latest };
     for task in tasks.iter().filter(|t| t.count > 0) {
         let (max_ns, sum_ns) =

@@ -33,6 +33,8 @@ struct Seen {
     buckets: Option<(u64, u64)>,
     rows: Vec<(u64, u64)>,
     note: Option<String>,
+    /// The line that says that there is no result.
+    none: Option<String>,
 }
 
 pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
@@ -48,6 +50,10 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         line: Some(end),
         ..ImportError::new(format!("the file ends before `{what}`: it is truncated"))
     };
+    if let Some(line) = seen.none.filter(|_| seen.samples.is_none()) {
+        let why = format!("stress-ng says: {}", clean(&line, 200));
+        return Err(ImportError::new(why).try_this("run one instance: --cyclic 1"));
+    }
     let samples = seen.samples.ok_or_else(|| cut("samples"))?;
     let mean = seen.mean.ok_or_else(|| cut("mean:"))?;
     let (min, max) = seen.extremes.ok_or_else(|| cut("min:"))?;
@@ -162,6 +168,9 @@ impl Seen {
             ["(for", "the", "first", _, "buckets", "of", all] => {
                 let all = Word { text: all.trim_end_matches(')'), ..words[6] };
                 self.buckets = Some((words[3].number()?, all.number()?));
+            }
+            [.., "no", "latency", "information", "available"] => {
+                self.none = Some(line.text.trim().into());
             }
             ["Note:", ..] => self.note = Some(line.text.trim().into()),
             [row, count]

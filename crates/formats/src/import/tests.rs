@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};
+use wakescope_core::finding::Severity;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -380,6 +381,27 @@ fn perf_sched_tables() {
           summary-only: the file has only the number of samples, their mean and their extremes: percentiles are upper bounds
     "#]],
     );
+}
+
+/// perf 6.1 wrote this line below its table.
+#[test]
+fn what_perf_says_of_its_own_losses_is_not_lost() {
+    let text = format!("{PERF_SCHED}  INFO: 1350.000% context switch bugs (108 out of 8)\n");
+    let run = &import(text.as_bytes())[0].run;
+    let lost = run.validity.findings.iter().find(|f| f.code == "lost-samples").unwrap();
+    assert!(lost.message.contains("context switch bugs (108 out of 8)"), "{}", lost.message);
+    assert_eq!(lost.severity, Severity::Warning);
+}
+
+/// stress-ng 0.15 with `--cyclic 2`: the kernel refused the policy to both.
+#[test]
+fn a_run_of_stress_ng_without_a_result_is_not_called_truncated() {
+    let text = "stress-ng: info:  [3253] dispatching hogs: 2 cyclic\n\
+        stress-ng: info:  [3254] cyclic: for best results, run just 1 instance of this stressor\n\
+        stress-ng: info:  [3254] cyclic: SCHED_DEADLINE: no latency information available\n";
+    let error = read_as(detected(text.as_bytes()), text.as_bytes()).unwrap_err();
+    assert!(error.why.contains("SCHED_DEADLINE: no latency information available"), "{error}");
+    assert!(error.remedy.contains("--cyclic 1"), "{}", error.remedy);
 }
 
 #[test]
