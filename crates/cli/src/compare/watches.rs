@@ -1,8 +1,6 @@
 //! Watches to be compared: folders of stored windows, each of which counts as one run.
 
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::histogram::Bucket;
@@ -16,7 +14,7 @@ use super::{CompareArgs, failure};
 use crate::Failure;
 use crate::report::is_watch;
 use crate::runs::{folders_in, labels, run_in, selection};
-use crate::watch::replay::{Range, Stored};
+use crate::watch::replay::{Range, Stored, mark};
 
 /// The most memory for the groups of all watches, bytes: room for 270,000 groups of 60 buckets.
 const MOST_BYTES: usize = 512 << 20;
@@ -161,23 +159,11 @@ fn read_all(paths: &[PathBuf], by: Grouping, most: usize) -> Result<Vec<Observed
     Ok(all)
 }
 
-/// What no other window has in common with this one: when it began and how long it is, to the nanosecond,
-/// and what was counted.
-fn mark(window: &Window) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&window.started, window.begin_ns, window.window_ns).hash(&mut hasher);
-    (window.own_cost.agent_ns, window.own_cost.program_runs).hash(&mut hasher);
-    for cpu in &window.cpus {
-        (cpu.cpu, cpu.switches, cpu.waits.count, cpu.waits.sum_ns).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
 fn repeated(one: &Path, other: &Path, window: &Window) -> Failure {
     let [one, other] = [one, other].map(|path| clean(&path.display().to_string(), 200));
     let started = &window.started;
     let what = match one == other {
-        true => format!("cannot compare: {one} is given twice, or has a window twice"),
+        true => format!("cannot compare: {one} is given twice"),
         false => format!("cannot compare: {one} and {other} have a window in common"),
     };
     Failure::new(what)

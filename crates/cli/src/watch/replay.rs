@@ -1,8 +1,11 @@
 //! Stored windows, shown as they were.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::date::Date;
 use wakescope_core::redact::redact_window;
@@ -93,6 +96,7 @@ impl Stored {
         let (mut sum, mut windows) = (Sum::default(), 0);
         let mut span: Option<(Date, Date)> = None;
         let mut there: Option<(Date, Date)> = None;
+        let mut seen: HashMap<u64, (PathBuf, u64)> = HashMap::new();
         let files = window_files(path).map_err(|e| {
             cannot(path, e).try_this("name the folder of a watch: wakescope watch --out DIR")
         })?;
@@ -116,6 +120,9 @@ impl Stored {
                 }
                 span = Some(span.map_or((begin, end), |(first, _)| (first, end)));
                 windows += 1;
+                if let Some(before) = seen.insert(mark(&window), (file.clone(), number)) {
+                    return Err(Stop::Failure(repeated(&file, number, &window, &before)));
+                }
                 let place = Place { file: &file, line: number };
                 let goes_on = each(&as_shown(&window, redacts), place).map_err(Stop::Failure)?;
                 // With the names: after a boot another cgroup may have the ID that one had before.
@@ -148,6 +155,29 @@ impl Stored {
         let Self { total, windows, first, end } = self;
         shown::stored_table(*windows, (*first, *end), total, view, style)
     }
+}
+
+/// What no other window has in common with this one: when it began and how long it is, to the nanosecond,
+/// and what was counted.
+pub(crate) fn mark(window: &Window) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&window.started, window.begin_ns, window.window_ns).hash(&mut hasher);
+    (window.own_cost.agent_ns, window.own_cost.program_runs).hash(&mut hasher);
+    for cpu in &window.cpus {
+        (cpu.cpu, cpu.switches, cpu.waits.count, cpu.waits.sum_ns).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// A file that was copied within the folder.
+fn repeated(file: &Path, number: u64, window: &Window, (before, line): &(PathBuf, u64)) -> Failure {
+    let [file, before] = [file, before].map(|path| clean(&path.display().to_string(), 200));
+    let started = clean(&window.started, 30);
+    Failure::new(format!(
+        "cannot use {file}: line {number}: the window of {started} is also in {before}, line {line}, and \
+         would count twice"
+    ))
+    .try_this("remove one of the two lines, or the file that is a copy")
 }
 
 /// The window, without names where these are not to be shown.

@@ -127,6 +127,27 @@ fn what_is_no_fair_comparison_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_window_that_is_twice_in_a_folder_does_not_count_twice() {
+    let test = Test::new("watches-copied");
+    fleets(&test, 1, 1_000, 3_000);
+    let folder = test.dir.join("new/host0");
+    fs::copy(folder.join("2026-11-21T01-40-00.jsonl"), folder.join("2026-11-21T02-00-00.jsonl"))
+        .unwrap();
+    for args in [
+        &["report", "new/host0"][..],
+        &["report", "new/host0", "--format", "json"],
+        &["watch", "--replay", "new/host0", "--once"],
+        &["compare", "new", "--against", "old"],
+    ] {
+        let ended = test.ended(args);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
+        let told = "02-00-00.jsonl: line 1: the window of 2026-11-21T01:40:00Z is also in";
+        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("→ remove one of the two lines"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn what_is_cut_is_named_and_what_is_damaged_is_refused() {
     let test = Test::new("compare-watches-damaged");
     fleets(&test, 1, 1_000, 3_000);
