@@ -16,7 +16,7 @@ const ALL: &str = "all";
 
 /// Reads the name of a stimulus that wakes probes, or the word for all of them.
 pub(crate) fn stimuli_or_all() -> impl TypedValueParser<Value = Chosen> {
-    let all = PossibleValue::new(ALL).help("All of them, one after the other");
+    let all = PossibleValue::new(ALL).help("All but line and spin, one after the other");
     let names = PossibleValuesParser::new(Stimulus::OF_PROBES.iter().map(listed).chain([all]));
     names.try_map(|name| match name.as_str() {
         ALL => Ok(Chosen::All),

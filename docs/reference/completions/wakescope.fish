@@ -68,7 +68,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'
-all\t'All of them, one after the other'"
+all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
@@ -136,7 +136,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'
-all\t'All of them, one after the other'"
+all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
