@@ -156,6 +156,12 @@ impl Draft {
         self.find("summary-only", Severity::Warning, message.into(), remedy);
     }
 
+    /// Says that there is no histogram, but some percentiles.
+    pub(super) fn summary_and_percentiles(&mut self, remedy: &str) {
+        let message = "the file has only the number of samples, their mean, their extremes and some percentiles: other percentiles are upper bounds";
+        self.find("summary-only", Severity::Warning, message.into(), remedy);
+    }
+
     /// Says that values are whole units.
     pub(super) fn coarse(&mut self, resolution_ns: u64) {
         self.source.resolution_ns = Some(resolution_ns);

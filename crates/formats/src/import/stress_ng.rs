@@ -72,7 +72,11 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     }
     let d = match seen.width {
         None => {
-            draft.summary_only("run stress-ng with a histogram: --cyclic-dist 1000");
+            let remedy = "run stress-ng with a histogram: --cyclic-dist 1000";
+            match seen.percentiles.is_empty() {
+                true => draft.summary_only(remedy),
+                false => draft.summary_and_percentiles(remedy),
+            }
             wide(samples, in_ns(min, 1).map_err(ImportError::new)?, max, 1, sum_ns)
         }
         Some(width) => {

@@ -393,6 +393,20 @@ fn what_perf_says_of_its_own_losses_is_not_lost() {
     assert_eq!(lost.severity, Severity::Warning);
 }
 
+#[test]
+fn percentiles_that_stress_ng_states_are_no_upper_bounds() {
+    let (before, _) =
+        STRESS_NG.split_once("stress-ng: info:  [25582] cyclic: latency dist").unwrap();
+    let message = |text: &str| {
+        let run = import(text.as_bytes()).remove(0).run;
+        run.validity.findings.into_iter().find(|f| f.code == "summary-only").unwrap().message
+    };
+    assert!(message(before).contains("other percentiles are upper bounds"));
+    let without: String =
+        before.lines().filter(|line| !line.contains("%:")).map(|l| format!("{l}\n")).collect();
+    assert!(message(&without).ends_with("extremes: percentiles are upper bounds"));
+}
+
 /// stress-ng 0.15 with `--cyclic 2`: the kernel refused the policy to both.
 #[test]
 fn a_run_of_stress_ng_without_a_result_is_not_called_truncated() {
