@@ -52,5 +52,14 @@ pub fn calibrate(table: &ComponentTable, machine: Machine, probes: bool) -> Know
     let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
     let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
     let least_sched_latency_ns = table.sched_latency.min_ns;
-    Known { delivery_ns, scheduling_ns, least_sched_latency_ns, waking_ns, guest, ticks, probes }
+    Known {
+        delivery_ns,
+        scheduling_ns,
+        least_sched_latency_ns,
+        waking_ns,
+        guest,
+        ticks,
+        probes,
+        shows_softirqs_left: false,
+    }
 }

@@ -48,6 +48,9 @@ pub(crate) fn while_due(decoder: &Decoder, seen: &KernelWakeup, ours: &Task) -> 
         }
         let what = meaning(decoder, event, seen, ours, &mut lines);
         events.extend(what.map(|what| Event { at, what }));
+        if matches!(event.payload, Payload::SoftirqExit { pending: true, .. }) {
+            events.push(Event { at, what: What::SoftirqsPending });
+        }
     }
     let after = seen.steal_after_ns;
     if after != 0 && steal.is_some_and(|last| last != after) {
@@ -88,8 +91,7 @@ fn meaning(
         }
         Payload::TimerExit => What::TimerExit,
         Payload::SoftirqEntry(number) => What::SoftirqEntry(u8::try_from(number).ok()?),
-        Payload::SoftirqExit(number) => What::SoftirqExit(u8::try_from(number).ok()?),
-        Payload::SoftirqsPending => What::SoftirqsPending,
+        Payload::SoftirqExit { number, .. } => What::SoftirqExit(u8::try_from(number).ok()?),
         Payload::Nmi { handler, duration_ns } => What::Nmi(decoder.function(handler), duration_ns),
         Payload::Tracer { duration_ns } => What::Tracer(duration_ns),
         Payload::Switch(switch) => {
@@ -132,13 +134,15 @@ fn task_left(at: MonoNs, ran: &SwitchedFrom, seen: &KernelWakeup) -> Task {
 /// when a wakeup begins is always known. One that ended between the two shows its end.
 fn went_on(begun: &KernelEvent, seen: &KernelWakeup) -> bool {
     let Payload::SoftirqEntry(number) = begun.payload else { return true };
-    let edges = [Payload::SoftirqEntry(number), Payload::SoftirqExit(number)];
-    let mut after = seen.events.iter().filter(|event| event.at >= seen.marks.due);
-    let next = after.find(|event| edges.contains(&event.payload));
+    let mut edges = seen.events.iter().filter_map(|event| match event.payload {
+        Payload::SoftirqEntry(of) => Some((event.at, of, false)),
+        Payload::SoftirqExit { number: of, .. } => Some((event.at, of, true)),
+        _ => None,
+    });
+    let next = edges.find(|&(at, of, _)| at >= seen.marks.due && of == number);
     // Where somebody looked at what was interrupted, the softirq is that of its CPU, which may be another.
     let is_of_here = seen.interrupted.is_none() || seen.stimulus_cpu == seen.cpu;
-    (is_of_here && seen.softirq == Some(number))
-        || next.is_some_and(|next| next.payload == Payload::SoftirqExit(number))
+    (is_of_here && seen.softirq == Some(number)) || next.is_some_and(|(.., ends)| ends)
 }
 
 /// What of `events` had begun and not ended.
@@ -166,7 +170,7 @@ fn going_on<'a>(events: impl Iterator<Item = &'a KernelEvent>) -> Vec<&'a Kernel
             }
             Payload::IrqExit(_) => |payload| matches!(payload, Payload::IrqEntry { .. }),
             Payload::TimerExit => |payload| matches!(payload, Payload::TimerEntry { .. }),
-            Payload::SoftirqExit(_) => |payload| matches!(payload, Payload::SoftirqEntry(_)),
+            Payload::SoftirqExit { .. } => |payload| matches!(payload, Payload::SoftirqEntry(_)),
             _ => continue,
         };
         if let Some(at) = open.iter().rposition(|begun| begins(&begun.payload)) {

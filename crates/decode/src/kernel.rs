@@ -208,9 +208,12 @@ pub enum Payload {
     /// The softirq of this number begins.
     SoftirqEntry(u32),
     /// The softirq of this number ends.
-    SoftirqExit(u32),
-    /// A softirq has ended, more are pending, and the thread for these sleeps.
-    SoftirqsPending,
+    SoftirqExit {
+        /// Its number.
+        number: u32,
+        /// Whether more are pending, and the thread for these sleeps.
+        pending: bool,
+    },
     /// The handler of an NMI ends.
     Nmi {
         /// Its address.

@@ -213,7 +213,11 @@ impl<'i> Tracepoints<'i> {
                 cpu.softirq = None;
                 let began = cpu.softirq_entry.take().filter(|_| cpu.open > 0);
                 cpu.interrupts_ns += began.map_or(0, |began| now - began);
-                self.while_open(number, now, Payload::SoftirqExit(softirq.into()));
+                self.while_open(
+                    number,
+                    now,
+                    Payload::SoftirqExit { number: softirq.into(), pending: false },
+                );
             }
             Transition::IrqsOff => self.cpus[number].irqs_off = Some(now),
             Transition::IrqsOn => {

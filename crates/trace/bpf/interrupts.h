@@ -193,10 +193,15 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 		return 0;
 	cpu->softirq = 0;
 	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
+		/*
+		 * Interrupts are on. What comes between the reading of the clock and the event is before it and seems
+		 * to be later, so what takes long is done before.
+		 */
+		u32 pending = pending_softirqs(cpu) && ksoftirqd_sleeps(cpu);
 		u64 now = bpf_ktime_get_ns();
-		next_event(cpu, SOFTIRQ_EXIT, now)->softirq.number = ctx[0];
-		if (pending_softirqs(cpu) && ksoftirqd_sleeps(cpu))
-			next_event(cpu, SOFTIRQS_PENDING, now);
+		struct softirq *softirq = &next_event(cpu, SOFTIRQ_EXIT, now)->softirq;
+		softirq->number = ctx[0];
+		softirq->pending = pending;
 		if (cpu->softirq_entry)
 			cpu->interrupts += now - cpu->softirq_entry;
 	}

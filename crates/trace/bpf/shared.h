@@ -60,11 +60,6 @@ enum kind {
 	TRACER,
 	/* The thread that runs gives back a priority that it was lent. */
 	DEBOOST,
-	/*
-	 * A softirq has ended, more are pending, and the thread for these sleeps: the kernel makes it ready unless
-	 * it goes on with another one at once.
-	 */
-	SOFTIRQS_PENDING,
 };
 
 /* Interrupts that have no line, and no name of their own. */
@@ -104,10 +99,14 @@ struct timer {
 	u32 pad;
 };
 
-/* SOFTIRQ_ENTRY, SOFTIRQ_EXIT */
+/* SOFTIRQ_EXIT, and SOFTIRQ_ENTRY without `pending`. */
 struct softirq {
 	u32 number;
-	u32 pad;
+	/*
+	 * SOFTIRQ_EXIT: whether more are pending, and the thread for these sleeps. The kernel makes it ready unless it
+	 * goes on with another one at once.
+	 */
+	u32 pending;
 };
 
 /* NMI: one that has ended. */

@@ -82,9 +82,19 @@ impl Kernel {
         self.tracepoints.contains(tracepoint)
     }
 
+    fn has_place(&self, place: &str) -> bool {
+        self.places.iter().any(|&(known, _)| known == place)
+    }
+
+    /// Whether it shows which softirqs it leaves to their thread.
+    pub(crate) fn shows_softirqs_left(&self) -> bool {
+        let pending = ["softirq_pending_place", "pcpu_hot_place", "irq_stat_place"];
+        pending.iter().any(|place| self.has_place(place)) && self.has_place("ksoftirqd_place")
+    }
+
     /// What goes unseen for want of variables.
     pub(crate) fn unseen(&self) -> Vec<String> {
-        let has = |place| self.places.iter().any(|&(known, _)| known == place);
+        let has = |place| self.has_place(place);
         let why = if self.from_symbols { " (not in /proc/kallsyms)" } else { "" };
         let mut unseen = Vec::new();
         // arm64 has the count elsewhere.
@@ -100,8 +110,7 @@ impl Kernel {
         if !self.has("reschedule_entry") && !self.has("ipi_entry") {
             unseen.push("the purpose of interrupts from other CPUs".to_string());
         }
-        let softirqs = ["softirq_pending_place", "pcpu_hot_place", "irq_stat_place"];
-        if !softirqs.into_iter().any(has) || !has("ksoftirqd_place") {
+        if !self.shows_softirqs_left() {
             unseen.push(format!("softirqs that are left to a thread{why}"));
         }
         if !has("steal_time_place") {

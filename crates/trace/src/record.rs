@@ -193,8 +193,10 @@ fn payload_of(raw: &Event) -> Payload {
         }
         kind::TIMER_EXIT => Payload::TimerExit,
         kind::SOFTIRQ_ENTRY => Payload::SoftirqEntry(raw.payload::<shared::Softirq>().number),
-        kind::SOFTIRQ_EXIT => Payload::SoftirqExit(raw.payload::<shared::Softirq>().number),
-        kind::SOFTIRQS_PENDING => Payload::SoftirqsPending,
+        kind::SOFTIRQ_EXIT => {
+            let softirq: shared::Softirq = raw.payload();
+            Payload::SoftirqExit { number: softirq.number, pending: softirq.pending != 0 }
+        }
         kind::NMI => {
             let nmi: shared::Nmi = raw.payload();
             Payload::Nmi { handler: nmi.handler, duration_ns: nmi.duration_ns }

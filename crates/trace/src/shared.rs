@@ -70,7 +70,6 @@ pub(crate) mod kind {
     pub(crate) const CONTENTION_END: u32 = 11;
     pub(crate) const TRACER: u32 = 12;
     pub(crate) const DEBOOST: u32 = 13;
-    pub(crate) const SOFTIRQS_PENDING: u32 = 14;
 }
 
 /// See `struct event`. What its payload is, its kind tells: see [`Payload`].
@@ -127,7 +126,7 @@ pub(crate) struct Timer {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Softirq {
     pub(crate) number: u32,
-    pub(crate) pad: u32,
+    pub(crate) pending: u32,
 }
 
 /// See `struct nmi`.

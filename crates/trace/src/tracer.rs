@@ -12,7 +12,7 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{By, Known, Measured, Quota, Waits, Wakeup};
+use wakescope_core::explain::{By, ComponentTable, Known, Measured, Quota, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -146,6 +146,8 @@ pub struct Tracer {
     shows: Shows,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
+    /// See [`Known::shows_softirqs_left`].
+    shows_softirqs_left: bool,
     /// The quota of the process that is followed, when the run began: it may end before the run.
     quota_at_start: Option<Quota>,
 }
@@ -241,6 +243,7 @@ impl Tracer {
             shows,
             seen_with,
             not_seen,
+            shows_softirqs_left: kernel.shows_softirqs_left(),
             quota_at_start: None,
         })
     }
@@ -350,7 +353,7 @@ impl Tracer {
         if self.overflow.is_empty() {
             return;
         }
-        let (known, least_depth) = (self.known(), self.counts().least_depth);
+        let (known, least_depth) = (self.known_so_far(), self.counts().least_depth);
         self.overflow.explain(known, least_depth);
     }
 
@@ -409,13 +412,18 @@ impl Tracer {
     /// What has been decoded since the last call, with what all wakeups taught so far.
     pub fn decoded(&mut self) -> Option<(Vec<Wakeup>, Known)> {
         let wakeups = self.overflow.decoded();
-        (!wakeups.is_empty()).then(|| (wakeups, self.known()))
+        (!wakeups.is_empty()).then(|| (wakeups, self.known_so_far()))
     }
 
-    fn known(&self) -> Known {
-        let counted = Counted::of(&self.figures, self.places);
-        let probes = self.options.is_of_probes();
-        calibrate(&counted.components, self.options.machine, probes)
+    fn known_so_far(&self) -> Known {
+        self.known(&Counted::of(&self.figures, self.places).components)
+    }
+
+    fn known(&self, components: &ComponentTable) -> Known {
+        Known {
+            shows_softirqs_left: self.shows_softirqs_left,
+            ..calibrate(components, self.options.machine, self.options.is_of_probes())
+        }
     }
 
     /// How late wakeups were so far.
@@ -446,6 +454,7 @@ impl Tracer {
         self.explain_overflow();
         let Counted { components, wakeup_latency, net_of_steal } =
             Counted::of(&self.figures, self.places);
+        let known = self.known(&components);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
@@ -475,7 +484,7 @@ impl Tracer {
             wakeups,
             by: self.options.by,
             abridged,
-            known: None,
+            known: Some(known),
             components,
             wakeup_latency,
             net_of_steal,

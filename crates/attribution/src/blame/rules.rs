@@ -12,7 +12,7 @@ use crate::function::{
 use crate::rule::Rule;
 use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
-    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Task, What, WokenBy,
+    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Task, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -454,11 +454,13 @@ fn way_first(case: &Case, then: Label) -> Split {
 }
 
 /// The same of what a softirq broke into. Softirqs end only after the event of it: where more are pending, their
-/// thread is made ready first. Unless that is shown, it may be what took the time. (6.1: 1,588 ns of that, and then
-/// 3 of the code beneath.)
+/// thread is made ready first. Where a kernel does not show that, it may be what took the time. (6.1: 1,588 ns of
+/// that, and then 3 of the code beneath.)
 fn after_softirqs(case: &Case, then: Label) -> Split {
-    let is_shown = case.events().any(|event| event.what == What::SoftirqsPending);
-    if is_shown { way_first(case, then) } else { return_path(case, then) }
+    match case.known.shows_softirqs_left {
+        true => way_first(case, then),
+        false => return_path(case, then),
+    }
 }
 
 fn way_back() -> Label {

@@ -159,6 +159,7 @@ fn what_every_wakeup_takes_holds_nobody_up() {
         guest: false,
         ticks: false,
         probes: true,
+        shows_softirqs_left: false,
     };
     let mut got = shares_of_run(&timer(), &known);
     got.sort();

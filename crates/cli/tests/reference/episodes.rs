@@ -104,6 +104,7 @@ pub(super) fn full_lines() -> Vec<String> {
         scheduling_ns: Some(1),
         least_sched_latency_ns: Some(3),
         waking_ns: Some(2),
+        shows_softirqs_left: true,
         ..Default::default()
     };
     let head = Head::of(&run, Default::default(), known);

@@ -33,6 +33,11 @@ pub struct Known {
     pub ticks: bool,
     /// Whether those that wake are probes, which do hardly anything between two sleeps.
     pub probes: bool,
+    /// Whether the kernel shows which softirqs it leaves to their thread: see `What::SoftirqsPending`.
+    ///
+    /// Left out of a file if it does not, for the same reason.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shows_softirqs_left: bool,
 }
 
 impl Known {

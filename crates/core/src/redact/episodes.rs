@@ -37,6 +37,7 @@ fn keep_known(known: &Known) {
         guest: _,
         ticks: _,
         probes: _,
+        shows_softirqs_left: _,
     } = known;
 }
 

@@ -148,6 +148,20 @@ fn check_of(wakeup: KernelWakeup, events: &[KernelEvent], want: &[&str]) {
     assert_eq!(wakeup.events.iter().map(line).collect::<Vec<_>>(), want);
 }
 
+/// The end of a softirq after which none is pending.
+fn exit(number: u32) -> Payload {
+    Payload::SoftirqExit { number, pending: false }
+}
+
+#[test]
+fn softirqs_that_are_pending_as_one_ends_are_an_event_at_its_end() {
+    let ends = |pending| event(1_300, Payload::SoftirqExit { number: 3, pending });
+    let begins = event(1_050, Payload::SoftirqEntry(3));
+    let both = ["1050 SoftirqEntry(3)", "1300 SoftirqExit(3)", "1300 SoftirqsPending"];
+    check(&[begins, ends(true)], &both);
+    check(&[begins, ends(false)], &both[..2]);
+}
+
 #[test]
 fn events_are_those_between_due_and_response() {
     check(
@@ -155,7 +169,7 @@ fn events_are_those_between_due_and_response() {
             irq(900, Irq::Line(7), "eth0"),
             event(990, Payload::IrqExit(Irq::Line(7))),
             event(1_000, Payload::SoftirqEntry(3)),
-            event(2_000, Payload::SoftirqExit(3)),
+            event(2_000, exit(3)),
             event(2_001, Payload::SchedEntry),
         ],
         &["1000 SoftirqEntry(3)", "2000 SoftirqExit(3)"],
@@ -169,7 +183,7 @@ fn events_behind_one_that_came_too_early_are_kept() {
         &[
             event(1_050, Payload::SoftirqEntry(3)),
             event(2_500, Payload::SchedEntry),
-            event(1_300, Payload::SoftirqExit(3)),
+            event(1_300, exit(3)),
             event(2_600, Payload::SchedEntry),
         ],
         &["1050 SoftirqEntry(3)", "2500 SchedEntry", "1300 SoftirqExit(3)"],
@@ -183,7 +197,7 @@ fn what_had_begun_and_goes_on_begins_when_it_is_due() {
         in_softirq(),
         &[
             event(800, Payload::SoftirqEntry(9)),
-            event(810, Payload::SoftirqExit(9)),
+            event(810, exit(9)),
             event(900, Payload::SoftirqEntry(3)),
             irq(950, Irq::Line(7), "eth0"),
             event(1_050, Payload::IrqExit(Irq::Line(7))),
@@ -218,14 +232,10 @@ fn what_ended_unseen_does_not_go_on() {
     // A softirq is not seen to end where nobody waits any more. The CPU was in none, or in another.
     check(&[begun], &[]);
     check_of(KernelWakeup { softirq: Some(1), ..seen() }, &[begun], &[]);
-    let again =
-        [begun, event(1_250, Payload::SoftirqEntry(3)), event(1_260, Payload::SoftirqExit(3))];
+    let again = [begun, event(1_250, Payload::SoftirqEntry(3)), event(1_260, exit(3))];
     check(&again, &["1250 SoftirqEntry(3)", "1260 SoftirqExit(3)"]);
     // It ended before the wakeup began.
-    check(
-        &[begun, event(1_050, Payload::SoftirqExit(3))],
-        &["1000 SoftirqEntry(3)", "1050 SoftirqExit(3)"],
-    );
+    check(&[begun, event(1_050, exit(3))], &["1000 SoftirqEntry(3)", "1050 SoftirqExit(3)"]);
     // Where it can be preempted, it is that of somebody else.
     let preempted = [begun, switch(900, 231, 5, "spin")];
     check_of(KernelWakeup { softirq: Some(3), ..seen() }, &preempted, &[]);

@@ -163,7 +163,8 @@ fn payloads_are_those_of_their_kinds() {
     let name = *b"eth0\0\0\0\0\0\0\0\0\0\0\0\0";
     let plain = |kind| RawEvent { at_ns: 1_500, steal_ns: 7, kind, ..RawEvent::default() };
     let irq = |kind, vector, line| plain(kind).with(RawIrq { vector, line, name });
-    let softirq = |kind| plain(kind).with(Softirq { number: 3, pad: 0 });
+    let softirq = |kind, pending| plain(kind).with(Softirq { number: 3, pending });
+    let exit = |pending| Payload::SoftirqExit { number: 3, pending };
     let prev = shared::Switched { pid: 5, prio: -1, policy: 6 };
     let next = shared::Switched { pid: 9, prio: 120, policy: 3 };
     let switch = CpuSwitch { prev, next, comm: name, throttled: 1, pad: 0 };
@@ -179,8 +180,9 @@ fn payloads_are_those_of_their_kinds() {
             Payload::TimerEntry { function: at::WAKER, count: 2 },
         ),
         (plain(kind::TIMER_EXIT), Payload::TimerExit),
-        (softirq(kind::SOFTIRQ_ENTRY), Payload::SoftirqEntry(3)),
-        (softirq(kind::SOFTIRQ_EXIT), Payload::SoftirqExit(3)),
+        (softirq(kind::SOFTIRQ_ENTRY, 0), Payload::SoftirqEntry(3)),
+        (softirq(kind::SOFTIRQ_EXIT, 0), exit(false)),
+        (softirq(kind::SOFTIRQ_EXIT, 1), exit(true)),
         (plain(kind::NMI).with(nmi), Payload::Nmi { handler: at::NMI, duration_ns: 150 }),
         (
             plain(kind::SWITCH).with(switch),
@@ -201,8 +203,7 @@ fn payloads_are_those_of_their_kinds() {
             plain(kind::DEBOOST).with(shared::Switched { pid: 5, prio: 39, policy: 0 }),
             Payload::Deboost(SwitchedFrom { pid: 5, prio: 39, policy: 0 }),
         ),
-        (plain(kind::SOFTIRQS_PENDING), Payload::SoftirqsPending),
-        (plain(15), Payload::Unknown),
+        (plain(14), Payload::Unknown),
     ] {
         let want = KernelEvent { at: MonoNs(1_500), steal_ns: 7, payload: want };
         assert_eq!(read(raw(), &[raw_event]).events, [want]);

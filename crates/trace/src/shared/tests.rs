@@ -40,7 +40,7 @@ fn layouts() -> Vec<Layout> {
     vec![
         layout!("irq", Irq { vector, line, name }),
         layout!("timer", Timer { function, count, pad }),
-        layout!("softirq", Softirq { number, pad }),
+        layout!("softirq", Softirq { number, pending }),
         layout!("nmi", Nmi { handler, duration_ns }),
         layout!("switched", Switched { pid, prio, policy }),
         layout!("cpu_switch", CpuSwitch { prev, next, comm, throttled, pad }),
@@ -223,7 +223,6 @@ fn values() -> Vec<(&'static str, usize)> {
         ("CONTENTION_END", kind::CONTENTION_END),
         ("TRACER", kind::TRACER),
         ("DEBOOST", kind::DEBOOST),
-        ("SOFTIRQS_PENDING", kind::SOFTIRQS_PENDING),
         ("NO_VECTOR", 0),
         ("LOCAL_TIMER", Vector::LocalTimer as u32),
         ("RESCHEDULE", Vector::Reschedule as u32),

@@ -19,6 +19,7 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
             guest: false,
             ticks: false,
             probes: true,
+            shows_softirqs_left: false,
         },
     );
     let of_wait =

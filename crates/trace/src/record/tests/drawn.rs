@@ -48,7 +48,6 @@ pub(super) enum Kind {
     TimerEntry { function: usize, count: u32 },
     TimerExit,
     Softirq { number: u8, begins: bool },
-    SoftirqsPending,
     Nmi { handler: usize, length: u64 },
     Switch { from: usize, to: usize, throttled: bool },
     SchedEntry,
@@ -136,7 +135,6 @@ fn kinds() -> BoxedStrategy<Kind> {
         1 => Just(Kind::TimerExit),
         2 => (0_u8..10, any::<bool>())
             .prop_map(|(number, begins)| Kind::Softirq { number, begins }),
-        1 => Just(Kind::SoftirqsPending),
         1 => (function(), lengths()).prop_map(|(handler, length)| Kind::Nmi { handler, length }),
         3 => (task(), task(), any::<bool>())
             .prop_map(|(from, to, throttled)| Kind::Switch { from, to, throttled }),
@@ -153,6 +151,11 @@ fn kinds() -> BoxedStrategy<Kind> {
 fn steps(count: std::ops::Range<usize>) -> BoxedStrategy<Vec<Step>> {
     let stolen = prop_oneof![4 => Just(0_u64), 1 => lengths()];
     prop::collection::vec((lengths(), stolen, kinds()), count).boxed()
+}
+
+/// Whether more softirqs are pending when the one of this number ends.
+fn leaves_others(number: u8) -> bool {
+    number % 2 == 1
 }
 
 /// What goes on when the wakeup is due: of each at most one, each in the one before.
@@ -337,10 +340,10 @@ impl Timed {
             }
             Kind::TimerExit => plain(kind::TIMER_EXIT),
             Kind::Softirq { number, begins } => {
-                let softirq = Softirq { number: number.into(), pad: 0 };
+                let pending = leaves_others(number).into();
+                let softirq = Softirq { number: number.into(), pending };
                 edge(begins, kind::SOFTIRQ_ENTRY, kind::SOFTIRQ_EXIT).with(softirq)
             }
-            Kind::SoftirqsPending => plain(kind::SOFTIRQS_PENDING),
             Kind::Nmi { handler, length } => {
                 plain(kind::NMI).with(Nmi { handler: FUNCTIONS[handler].0, duration_ns: length })
             }
@@ -428,7 +431,12 @@ impl Drawn {
         let begun = self.begun.iter().map(|kind| (DUE, kind));
         let mut named: Vec<usize> = Vec::new();
         let all = begun.chain(during);
-        all.filter_map(|(at, kind)| Some((at, self.shown(at, kind, &mut named)?))).collect()
+        let shown = all.filter_map(|(at, kind)| Some((at, self.shown(at, kind, &mut named)?)));
+        let with_those_left = shown.flat_map(|(at, what)| {
+            let leaves = matches!(what, What::SoftirqExit(number) if leaves_others(number));
+            [Some((at, what)), leaves.then_some((at, What::SoftirqsPending))].into_iter().flatten()
+        });
+        with_those_left.collect()
     }
 
     /// What an event means. `named`: interrupts whose entry was seen, which has their name.
@@ -448,7 +456,6 @@ impl Drawn {
             Kind::TimerExit => What::TimerExit,
             Kind::Softirq { number, begins: true } => What::SoftirqEntry(number),
             Kind::Softirq { number, begins: false } => What::SoftirqExit(number),
-            Kind::SoftirqsPending => What::SoftirqsPending,
             Kind::Nmi { handler, length } => What::Nmi(function(handler), length),
             Kind::Switch { from, to, .. } => {
                 What::Switch { from: self.left(from, at), to: task(to) }

@@ -125,8 +125,11 @@ impl Writer {
                 self.u64(function);
                 self.u32(count);
             }
-            kind::SOFTIRQ_ENTRY | kind::SOFTIRQ_EXIT => {
-                self.u32(event.payload::<Softirq>().number);
+            kind::SOFTIRQ_ENTRY => self.u32(event.payload::<Softirq>().number),
+            kind::SOFTIRQ_EXIT => {
+                let Softirq { number, pending } = event.payload();
+                self.u32(number);
+                self.u32(pending);
             }
             kind::NMI => {
                 let Nmi { handler, duration_ns } = event.payload();

@@ -165,8 +165,13 @@ impl DrawnRecord {
 fn knowns() -> impl Strategy<Value = Known> {
     let some = || prop::option::of(0_u64..30_000);
     let of_scheduler = (some(), prop::option::of(0_u64..3_000));
-    (0_u64..3_000, of_scheduler, some(), any::<[bool; 3]>()).prop_map(
-        |(delivery_ns, (scheduling_ns, least), waking_ns, [guest, ticks, probes])| Known {
+    (0_u64..3_000, of_scheduler, some(), any::<[bool; 4]>()).prop_map(
+        |(
+            delivery_ns,
+            (scheduling_ns, least),
+            waking_ns,
+            [guest, ticks, probes, shows_softirqs_left],
+        )| Known {
             delivery_ns,
             scheduling_ns,
             least_sched_latency_ns: least,
@@ -174,6 +179,7 @@ fn knowns() -> impl Strategy<Value = Known> {
             guest,
             ticks,
             probes,
+            shows_softirqs_left,
         },
     )
 }
