@@ -57,20 +57,25 @@ enum Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Whether the kernel goes on its way as if this had not been: it is laid over the pieces, or says no more than
-    /// what is known of that way.
-    fn is_beside_the_kernels_way(&self) -> bool {
-        matches!(self, Self::Event(_, what) if is_beside_the_kernels_way(what))
+    fn ends_softirqs(&self) -> bool {
+        match self {
+            Self::Turn(_) => true,
+            Self::Event(_, what) => ends_softirqs(what),
+        }
     }
 }
 
-fn is_beside_the_kernels_way(what: &What) -> bool {
-    matches!(what, What::Nmi(..) | What::Tracer(_) | What::Steal(_) | What::SoftirqsPending)
+/// Whether the kernel, which has just ended a softirq, is no more at softirqs when this comes. What is laid over the
+/// pieces says nothing of that.
+fn ends_softirqs(what: &What) -> bool {
+    !matches!(what, What::Nmi(..) | What::Tracer(_) | What::Steal(_) | What::SoftirqsPending)
 }
 
 /// The end of a softirq after which the kernel is at softirqs for longer.
 struct SoftirqEnd {
+    /// The event.
     what: What,
+    /// When it is no more.
     until: u64,
     /// How that is known.
     rule: Rule,
@@ -82,7 +87,7 @@ pub(super) fn pieces(case: &Case) -> Pieces {
     let mut sweep = Sweep::new(case);
     for (at, moment) in moments(case) {
         sweep.advance(at);
-        if !moment.is_beside_the_kernels_way() {
+        if moment.ends_softirqs() {
             sweep.end_softirqs();
         }
         match moment {
@@ -143,6 +148,7 @@ struct Sweep<'c, 'a> {
     contended: bool,
     /// Whether the task has been switched to for good.
     has_run: bool,
+    /// The event of a softirq's end that the kernel is still at softirqs after.
     softirq_end: Option<SoftirqEnd>,
     /// Softirqs of tasks that were switched from, where softirqs can be.
     suspended: HashMap<u32, Vec<Nested>>,
@@ -236,7 +242,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         if !self.nesting.is_in_softirq(*number) {
             return None;
         }
-        let next = self.remaining_events().find(|event| !is_beside_the_kernels_way(&event.what));
+        let next = self.remaining_events().find(|event| ends_softirqs(&event.what));
         let until = next.filter(|next| self.is_next_softirq(at, next)).map(|next| next.at.0);
         let known = until.map(|until| (until, Rule::Softirq, Evidence::Edge));
         let (until, rule, evidence) = known.or_else(|| {
@@ -257,8 +263,9 @@ impl<'c, 'a> Sweep<'c, 'a> {
 
     /// Whether the kernel leaves softirqs that are pending to their thread.
     fn are_softirqs_left(&self) -> bool {
-        let at_once = self.remaining_events().take_while(|e| is_beside_the_kernels_way(&e.what));
-        at_once.into_iter().any(|event| event.what == What::SoftirqsPending)
+        let mut at_its_end =
+            self.remaining_events().take_while(|event| !ends_softirqs(&event.what));
+        at_its_end.any(|event| event.what == What::SoftirqsPending)
     }
 
     /// The kernel is at softirqs no more.
