@@ -97,6 +97,11 @@ pub(crate) fn failure(error: RunFolderError) -> Failure {
             Failure::new(format!("{} already holds a run", path.display()))
                 .try_this("name another folder: --out DIR")
         }
+        RunFolderError::HoldsRuns(path) => {
+            Failure::new(format!("{} already holds folders with runs", path.display()))
+                .because("with a run of its own, it would be shown as that run alone")
+                .try_this(format!("name a folder in it: --out {}", path.join("NAME").display()))
+        }
         RunFolderError::InUse(path) => Failure::new(format!("{} already exists", path.display()))
             .because("another run is writing to this folder, or a killed run left it")
             .try_this("name another folder: --out DIR"),

@@ -42,6 +42,8 @@ const FOLDER_MODE: u32 = 0o755;
 pub enum RunFolderError {
     /// There is a run in it.
     HoldsRun(PathBuf),
+    /// It has folders with runs in it, which nobody would be shown any more who asks for all that are in it.
+    HoldsRuns(PathBuf),
     /// Another run is being written to it, or one that was killed has left this file; or another watch is.
     InUse(PathBuf),
     /// The folder could not be made or may not be used.
@@ -69,6 +71,14 @@ pub struct RunFiles {
     next: RoomyFile,
     /// Whether the file system can exchange names; if not, the record is replaced.
     exchanges: bool,
+}
+
+/// Whether runs lie in folders of this one, as far as can be seen at once.
+fn holds_runs(path: &Path) -> bool {
+    const MOST: usize = 10_000;
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().take(MOST);
+    let mut records = entries.map(|entry| entry.path().join(RECORD));
+    records.any(|record| fs::symlink_metadata(record).is_ok())
 }
 
 impl RunFiles {
@@ -310,7 +320,10 @@ impl Place {
                 Err(e) => return Err(RunFolderError::File(self.path.join(file), e)),
             }
         }
-        Ok(())
+        match holds_runs(&self.path) {
+            true => Err(RunFolderError::HoldsRuns(self.path.clone())),
+            false => Ok(()),
+        }
     }
 
     /// Gives the record's name to a new file, which is returned.

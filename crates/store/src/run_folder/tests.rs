@@ -101,6 +101,20 @@ fn of_many_that_are_told_a_new_folder_one_gets_it() {
 }
 
 #[test]
+fn a_folder_of_runs_does_not_become_one() {
+    let runs = Folder::new("folder-of-runs");
+    create(&runs.join("first")).unwrap().finish(b"{}").unwrap();
+    let refused = create(&runs).err();
+    assert!(matches!(refused, Some(RunFolderError::HoldsRuns(_))), "{refused:?}");
+    assert_eq!(fs::read_dir(&runs).unwrap().count(), 1);
+    create(&runs.join("second")).unwrap().finish(b"{}").unwrap();
+    // Other things may lie in a run's folder.
+    let own = Folder::new("folder-of-others");
+    fs::create_dir(own.join("notes")).unwrap();
+    create(&own).unwrap().finish(b"{}").unwrap();
+}
+
+#[test]
 fn a_run_that_does_not_begin_leaves_nothing_that_it_made() {
     let scratch = Folder::new("discard");
     for out in ["", "a", "a/b/c", "a/../b"] {
