@@ -106,6 +106,7 @@ fn a_run_folder_of_others_is_refused() {
     }
     // A new folder in a place of theirs is one's own.
     assert_eq!(measure("theirs/new").code, Some(0));
+    fs::remove_dir_all(theirs.join("new")).unwrap();
     fs::create_dir(test.dir.join("runs")).unwrap();
     chown(test.dir.join("runs"), Some(NOBODY), None).unwrap();
     let ended = test.measure(&["--samples", "1"]);
