@@ -21,8 +21,8 @@ pub struct Tuning {
     /// code in it.
     pub next_softirq_ns: u64,
     /// How long the kernel may take from the end of a softirq until it has made the thread ready to which it leaves
-    /// the others: 1.6 to 1.8 µs in guests of 6.1, 6.12 and 7.2, 2 to 4 µs in a guest of KVM (6.18) under a program
-    /// of bpftrace at both events, which takes a part of that.
+    /// the others: 1.6 to 1.8 µs in guests of 6.1 and 6.12, 1.1 to 1.6 µs in ones of 7.2, 2 to 4 µs in a guest of
+    /// KVM (6.18) under a program of bpftrace at both events, which takes a part of that.
     pub to_ksoftirqd_ns: u64,
     /// How much of the run's shortest way from an interrupt to the scheduler that one takes which leads through
     /// a section that is over at once. The CPU goes back to the code, which calls the scheduler itself. (In percent

@@ -159,7 +159,7 @@ const SEEN: [(&str, u64, Cause, u64, u64); 10] = [
     ("amd64-6.12-none-launch.jsonl", 59_500_000, Cause::Softirq, 4_941, 200),
     ("amd64-6.12-none-launch.jsonl", 59_500_000, Cause::NoPreemptionPoint, 63_014, 600),
     // The kernel did eight more at once, each 675 ns after the one before, which were the scheduler's: 5.4 us. Of the
-    // 327 ns after the last one no event tells.
+    // 327 ns before the first of these no event tells.
     ("amd64-6.12-none-launch.jsonl", 115_500_000, Cause::Softirq, 41_499, 350),
     // A known miss: the interrupt came with preemption off, then interrupts went off, and preemption on. No stock
     // kernel shows either edge, so all of it is given to preemption off.

@@ -24,7 +24,7 @@ pub(crate) fn stored(folder: &Path) -> Vec<(Head, Result<Attributed, LineError>)
     all
 }
 
-/// A cell of the lab in which some of half of its wakeups see the kernel leave softirqs: 5 of 500 with 1,000 on 6.1.
+/// A cell of the lab whose kernel leaves softirqs to their thread, in 5 of the 500 wakeups that are stored (6.1).
 pub(crate) const LEAVES_SOFTIRQS: [&str; 11] = [
     "--load",
     "fork",
