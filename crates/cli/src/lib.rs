@@ -126,8 +126,7 @@ pub fn main() -> ExitCode {
     // The kernel ends a process whose stack has no room, whatever it has to put back.
     if let Some(limit) = process::stack_limit().ok().filter(|&limit| limit < LEAST_STACK) {
         let least = LEAST_STACK >> 10;
-        let what =
-            format!("cannot run with a stack of {} KiB: it takes up to {least}", limit >> 10);
+        let what = format!("cannot run with a stack of {} KiB: {least} are needed", limit >> 10);
         let remedy = format!("raise the limit of the stack: ulimit -s {least}");
         output::complain(&Failure::new(what).try_this(remedy));
         return ExitCode::from(2);
