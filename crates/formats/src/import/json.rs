@@ -59,10 +59,15 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ImportError>
         ImportError::at(line as u64 + 1, column, "this is neither ASCII nor UTF-8")
     })?;
     serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|e| {
+        let (line, column) = (e.line() as u64, e.column().saturating_sub(1));
+        if e.is_eof() {
+            return ImportError::at(line, column, "its JSON breaks off: the file is truncated")
+                .try_this("copy it again, or let the program that writes it end");
+        }
         // The message ends with the place.
         let why = e.to_string();
         let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
-        ImportError::at(e.line() as u64, e.column().saturating_sub(1), why)
+        ImportError::at(line, column, why)
     })
 }
 

@@ -163,6 +163,10 @@ struct Seen {
     cpus: Option<Vec<u32>>,
     /// Rows by upper edge in ns, and their counts.
     rows: Vec<(u64, Vec<u64>)>,
+    /// The upper edges of those rows before which it says, by `...`, that empty ones are left out (`-z`).
+    after_empty: Vec<u64>,
+    /// Whether it says so of the row that comes next.
+    empty_ones: bool,
     last: Option<u64>,
     min: Option<Vec<u64>>,
     mean: Option<Vec<u64>>,
@@ -183,6 +187,8 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
         line: Some(end),
         ..ImportError::new(format!("the file ends before `{what}`: it is truncated"))
     };
+    let width = width(seen.rows.iter().map(|(row, _)| *row));
+    seen.has_all_rows(width)?;
     let cpus = seen.cpus.ok_or_else(|| cut("Core:"))?;
     let last = seen.last.ok_or_else(|| cut("(including overflows)"))?;
     let min = seen.min.ok_or_else(|| cut("Minimum:"))?;
@@ -192,7 +198,6 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let mut draft = draft("text", about)?;
     draft.source.version = seen.version.clone();
     draft.duration_ns = duration.iter().max().and_then(|ms| ms.checked_mul(1_000_000));
-    let width = width(seen.rows.iter().map(|(row, _)| *row));
     let scale = Scale { width, last: Some(last), version: seen.version.unwrap_or_default() };
     draft.coarse(if width % 1_000 == 0 { 1_000 } else { 1 });
     draft.approximate("sum_ns: the mean counts each sample as the upper edge of its row");
@@ -221,6 +226,10 @@ impl Seen {
         let text = line.text.trim();
         if let Some(version) = text.strip_prefix("oslat V ") {
             self.version = Some(version.trim().chars().take(12).collect());
+            return Ok(());
+        }
+        if text == "..." {
+            self.empty_ones = true;
             return Ok(());
         }
         let Some((name, _)) = text.split_once(':') else { return Ok(()) };
@@ -283,7 +292,26 @@ impl Seen {
             ["(including", "overflows)"] => self.last = Some(row),
             _ => return Err(line.fault(&format!("more than one count for each of {cpus} CPUs"))),
         }
+        if std::mem::take(&mut self.empty_ones) {
+            self.after_empty.push(row);
+        }
         self.rows.push((row, counts));
+        Ok(())
+    }
+
+    /// Every row is there from the first on, or said to be empty.
+    fn has_all_rows(&self, width: u64) -> Result<(), ImportError> {
+        let mut before = 0;
+        for &(row, _) in &self.rows {
+            if row - before != width && !self.after_empty.contains(&row) {
+                let bias = if before == 0 { "; or was a bias subtracted (-B)?" } else { "" };
+                return Err(ImportError::new(format!(
+                    "it has no row between {before} ns and the one that ends at {row} ns; rows are missing{bias}",
+                ))
+                .try_this("copy its whole output again, or measure without -B"));
+            }
+            before = row;
+        }
         Ok(())
     }
 }

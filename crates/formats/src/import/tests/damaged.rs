@@ -81,6 +81,20 @@ proptest! {
     }
 }
 
+/// JSON that was cut off after any of its lines is said to be, with what to do.
+#[test]
+fn json_that_breaks_off_is_said_to_be_truncated() {
+    for (format, text) in
+        [(Format::CyclictestJson, files::CYCLICTEST_JSON), (Format::OslatJson, files::OSLAT_JSON)]
+    {
+        for (kept, _) in text.trim_end().match_indices('\n') {
+            let e = read_as(format, &text.as_bytes()[..kept]).unwrap_err();
+            assert!(e.why.contains("the file is truncated"), "{format}, {kept} bytes: {e}");
+            assert!(e.remedy.contains("copy it again"), "{format}, {kept} bytes: {}", e.remedy);
+        }
+    }
+}
+
 /// Files without end, of which none is held in memory.
 #[test]
 fn endless_files_are_given_up() {

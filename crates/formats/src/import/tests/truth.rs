@@ -172,6 +172,20 @@ fn each_statement_is_checked() {
             "34 0",
             "`Max-Min:` is 34000 ns, but its extremes are 36000 ns and 1000 ns",
         ),
+        (
+            Format::OslatText,
+            OSLAT_2_4,
+            "    ...\n",
+            "",
+            "no row between 1000 ns and the one that ends at 3000 ns; rows are missing",
+        ),
+        (
+            Format::OslatText,
+            OSLAT_2_4,
+            "    001 (us):\t 10 20\n    ...\n",
+            "",
+            "no row between 0 ns and the one that ends at 3000 ns; rows are missing; or was a bias",
+        ),
         (Format::OslatJson, OSLAT_JSON, "1.235739", "9.235739", "mean"),
         (
             Format::Rteval,
