@@ -48,9 +48,22 @@ impl Showing {
         if let Event::Started { damaged: Some(why), .. } = event {
             self.tell(&format!("a cached cell is damaged and is run again: {why}"));
         }
+        let began = self.began;
+        self.shows(title(phase), || {
+            let mut progress = progress(standing, began, clock::now());
+            if phase == Phase::Checking {
+                // What these take says nothing about the measurements that follow.
+                progress.left = None;
+            }
+            progress
+        })
+    }
+
+    /// Shows what `progress` gives, if it is time to; whether the user has ended it.
+    pub(super) fn shows(&mut self, title: &str, progress: impl FnOnce() -> LabProgress) -> bool {
         let now = clock::now();
         if now >= self.next {
-            self.show(phase, standing, now);
+            self.show(title, &progress());
             self.next = now.after(self.pace(now));
         }
         self.waiting.stopped()
@@ -70,22 +83,12 @@ impl Showing {
         }
     }
 
-    fn show(&mut self, phase: Phase, standing: &Standing, now: MonoNs) {
-        let mut progress = progress(standing, self.began, now);
-        if phase == Phase::Checking {
-            // What these take says nothing about the measurements that follow.
-            progress.left = None;
-        }
-        let title = match phase {
-            Phase::Checking => "checking the kernels' preemption models",
-            Phase::Measuring => "measuring in virtual time",
-            Phase::Repeating => "repeating cells",
-        };
+    fn show(&mut self, title: &str, progress: &LabProgress) {
         match &mut self.screen {
             Some(screen) => {
-                screen.draw(&block(title, &progress, HEIGHT, WIDTH));
+                screen.draw(&block(title, progress, HEIGHT, WIDTH));
             }
-            None => output::tell(&format!("{title}: {}", line(&progress))),
+            None => output::tell(&format!("{title}: {}", line(progress))),
         }
     }
 
@@ -99,6 +102,14 @@ impl Showing {
 impl Drop for Showing {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+fn title(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Checking => "checking the kernels' preemption models",
+        Phase::Measuring => "measuring in virtual time",
+        Phase::Repeating => "repeating cells",
     }
 }
 
