@@ -167,6 +167,26 @@ fn assert_wakeups_are_explained(scope: &Scope, run: &Run) {
     assert_eq!((first.wakeups, first.same_cause), (all, all), "{first:#?}");
 }
 
+/// Cells that are looked into side by side, each by its own emulator, show what each of them shows alone.
+#[test]
+fn cells_are_looked_into_side_by_side() {
+    let name = "cells_are_looked_into_side_by_side";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    let bench = Bench::new(stock, "scoped-together");
+    let what = ["--kernel", KERNEL, "--preempt", "none,voluntary,full", "--load", "find"];
+    let ran = bench.run(
+        &[&what[..], &["--seeds", "1", "--samples", "200", "--scope", "--jobs", "2"]].concat(),
+    );
+    assert_eq!(ran.lab.cells.len(), 3);
+    for cell in &ran.lab.cells {
+        let seen = cell.scope.as_ref().unwrap();
+        assert_eq!(seen.failed, "", "{}", cell.asked);
+        let alone = told(&bench, &["scope", cell.run.as_ref().unwrap(), "--json"]);
+        let alone = Scope::from_json(alone.stdout.as_bytes()).unwrap();
+        assert_eq!(*seen, CellScope::of(&alone), "{}", cell.asked);
+    }
+}
+
 /// The first blame of explain is a section's or something else's as the emulator saw it, and lengths differ by
 /// no more than what lies between a section's ends and the tracer's events.
 #[test]
