@@ -31,7 +31,7 @@ pub fn text(trend: &Trend, style: Style) -> String {
             _ => format!("{}: ", series.quantity),
         };
         for (name, steps) in figures(series) {
-            let changed = !steps.is_empty();
+            let changed = steps.is_some_and(|steps| !steps.is_empty());
             let sentence = wrapped(&format!("{title}{}", headline(name, steps)), WIDTH, "  ");
             let _ = writeln!(out, "{}", if changed { style.strong(&sentence) } else { sentence });
         }
@@ -49,14 +49,14 @@ pub fn text(trend: &Trend, style: Style) -> String {
     out
 }
 
-/// The figures that are followed, each with its changes.
-fn figures(series: &Series) -> impl Iterator<Item = (&'static str, &[Step])> {
-    let all = [("p99.9", &series.p999), ("max", &series.max)];
-    all.into_iter().filter_map(|(name, steps)| Some((name, steps.as_deref()?)))
+/// Figures, each with its changes; `None` where nothing can be said of them.
+fn figures(series: &Series) -> [(&'static str, Option<&[Step]>); 2] {
+    [("p99.9", series.p999.as_deref()), ("max", series.max.as_deref())]
 }
 
 /// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001).`
-fn headline(name: &str, steps: &[Step]) -> String {
+fn headline(name: &str, steps: Option<&[Step]>) -> String {
+    let Some(steps) = steps else { return format!("{name}: whether it changed is not known.") };
     let text: Vec<String> = steps
         .iter()
         .map(|step| {

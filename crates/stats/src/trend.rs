@@ -83,9 +83,10 @@ pub struct Series {
     pub count: u64,
     /// The runs.
     pub runs: Vec<RunFigures>,
-    /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it.
+    /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, or they are too few to
+    /// find a change.
     pub p999: Option<Vec<Step>>,
-    /// Changes of the maximum, at equal count.
+    /// Changes of the maximum, at equal count; `null` likewise.
     pub max: Option<Vec<Step>>,
 }
 
@@ -185,12 +186,20 @@ fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) ->
     let count = least_count(runs.iter().copied());
     let figures: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
     let steps = |of: fn(&RunFigures) -> Option<u64>| {
+        if is_too_short(&figures) {
+            return None;
+        }
         let logs: Option<Vec<f64>> =
             figures.iter().map(|run| Some((of(run)?.max(1) as f64).ln())).collect();
         Some(steps(&figures, &logs?, alpha, seed))
     };
     let (p999, max) = (steps(|run| run.p999_ns), steps(|run| run.max_of_count_ns));
     Series { quantity, count, runs: figures, p999, max }
+}
+
+/// Whether there is no place that has enough runs before it and after it.
+fn is_too_short(runs: &[RunFigures]) -> bool {
+    runs.len() < 2 * LEAST
 }
 
 /// The changes of a figure, given by its logarithms.
@@ -240,16 +249,16 @@ fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
 }
 
 fn notes(series: &Series) -> Vec<String> {
-    let runs = series.runs.len();
+    let runs = series.runs.len() as u64;
     let mut notes = Vec::new();
-    if runs < 2 * LEAST {
+    if is_too_short(&series.runs) {
         notes.push(format!(
             "{} {} too few: a change point needs {LEAST} runs before it and {LEAST} after.",
-            counted(runs as u64, "run"),
-            one_or_many(runs as u64, "is", "are")
+            counted(runs, "run"),
+            one_or_many(runs, "is", "are")
         ));
     }
-    if series.p999.is_none() {
+    if series.runs.iter().any(|run| run.p999_ns.is_none()) {
         notes.push("p99.9 is not followed: every run must have 2,000 samples and more than an upper bound of it.".into());
     }
     notes

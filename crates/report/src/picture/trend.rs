@@ -19,7 +19,8 @@ struct Figure<'a> {
     name: String,
     /// `None` where a run does not carry it.
     values: Vec<Option<u64>>,
-    steps: &'a [Step],
+    /// `None` where nothing can be said of its changes.
+    steps: Option<&'a [Step]>,
 }
 
 /// The picture of a series; `None` where no run carries a figure.
@@ -52,15 +53,11 @@ fn figures(series: &Series) -> Vec<Figure<'_>> {
     };
     let max = format!("max of {}", wakescope_core::units::grouped(series.count));
     let all = [
-        ("p99.9".to_owned(), of(|run| run.p999_ns), &series.p999),
-        (max, of(|run| run.max_of_count_ns), &series.max),
+        ("p99.9".to_owned(), of(|run| run.p999_ns), series.p999.as_deref()),
+        (max, of(|run| run.max_of_count_ns), series.max.as_deref()),
     ];
-    let figure = |(name, values, steps)| Figure { name, values, steps: steps_of(steps) };
+    let figure = |(name, values, steps)| Figure { name, values, steps };
     all.into_iter().map(figure).filter(|f| f.values.iter().any(Option::is_some)).collect()
-}
-
-fn steps_of(steps: &Option<Vec<Step>>) -> &[Step] {
-    steps.as_deref().unwrap_or_default()
 }
 
 /// The least and the largest value, with some room.
@@ -75,8 +72,10 @@ fn extent(figures: &[Figure<'_>]) -> Option<(f64, f64)> {
 fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
     let title = format!("{} over {} runs", series.quantity, series.runs.len());
     let sentences = figures.iter().map(|figure| {
-        let steps = figure
-            .steps
+        let Some(steps) = figure.steps else {
+            return format!("{}: whether it changed is not known", figure.name);
+        };
+        let steps = steps
             .iter()
             .map(|step| format!("{:.2} times from {} on", step.ratio, clean(&step.after, 80)));
         let steps: Vec<String> = steps.collect();
@@ -159,9 +158,10 @@ fn draw_steps(
             (_, None) => field.right,
         };
     scene.begin("steps", Some(at));
-    for (i, step) in figure.steps.iter().enumerate() {
-        let from = if i == 0 { field.left } else { border(figure.steps[i - 1].at) };
-        let to = figure.steps.get(i + 1).map_or(field.right, |next| border(next.at));
+    let steps = figure.steps.unwrap_or_default();
+    for (i, step) in steps.iter().enumerate() {
+        let from = if i == 0 { field.left } else { border(steps[i - 1].at) };
+        let to = steps.get(i + 1).map_or(field.right, |next| border(next.at));
         let x = border(step.at);
         let (before, after) = (y.at(step.before_ns), y.at(step.after_ns));
         let mut means = vec![vec![(x, after), (to, after)]];

@@ -61,9 +61,16 @@ fn what_changed_comes_first() {
 
 #[test]
 fn nothing_changed() {
-    let got = followed(&[run(1), run(2), run(1)], "");
-    let text = text(&got, PLAIN);
+    let shown = |us: &[u64]| {
+        let runs: Vec<Run> = us.iter().copied().map(run).collect();
+        text(&followed(&runs, ""), PLAIN)
+    };
+    let text = shown(&[100, 101, 99, 100, 102, 98]);
     assert!(text.starts_with("p99.9: no change found.\nmax: no change found.\n"), "{text}");
+    let text = shown(&[1, 2, 1]);
+    let not_known =
+        "p99.9: whether it changed is not known.\nmax: whether it changed is not known.\n";
+    assert!(text.starts_with(not_known), "{text}");
     assert!(text.contains("3 runs are too few"), "{text}");
 }
 

@@ -40,8 +40,13 @@ fn a_change_is_told_with_its_size() {
 #[test]
 fn nothing_is_made_of_little() {
     let got = followed(&[run(100), run(101), run(300)], &Options::default()).unwrap();
-    assert_eq!(got.series[0].max.as_ref().map(Vec::len), Some(0));
+    // No change would be a claim, where none could be found.
+    assert_eq!((&got.series[0].p999, &got.series[0].max), (&None, &None));
     assert!(got.notes[0].starts_with("3 runs are too few"), "{:?}", got.notes);
+    let enough = [100, 101, 99, 103, 102, 98].map(run);
+    let got = followed(&enough, &Options::default()).unwrap();
+    assert_eq!((&got.series[0].p999, &got.series[0].max), (&Some(vec![]), &Some(vec![])));
+    assert_eq!(got.notes, [""; 0]);
     let short = run_of(&[1_000; 50]);
     let got = followed(&[short, run(101)], &Options::default()).unwrap();
     assert_eq!(got.series[0].p999, None);
