@@ -12,6 +12,7 @@ use std::time::Duration;
 use wakescope_core::lab::{CellScope, Lab};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::cell::Again;
+use wakescope_lab::farm::{Event, Standing};
 use wakescope_lab::matrix::Equipment;
 use wakescope_lab::scope::{Detail, ScopeFailure, Subject, scope};
 use wakescope_lab::store::Key;
@@ -50,13 +51,11 @@ pub(super) fn look_into_worst(lab: &mut Lab, equipment: &Equipment) -> Result<bo
         loop {
             match receiver.recv_timeout(TICK) {
                 Ok(Message::Begins(look)) => progress.begins(look),
+                Ok(Message::Ends(_, Err(ScopeFailure::Stopped))) => {}
                 Ok(Message::Ends(look, seen)) => {
-                    progress.ends(look);
-                    lab.cells[looks[look].place].scope = match seen {
-                        Ok(seen) => Some(seen),
-                        Err(ScopeFailure::Stopped) => None,
-                        Err(e) => Some(CellScope::failed(clean(&e.to_string(), 300))),
-                    };
+                    progress.ends(look, seen.is_err());
+                    let failed = |e: ScopeFailure| CellScope::failed(clean(&e.to_string(), 300));
+                    lab.cells[looks[look].place].scope = Some(seen.unwrap_or_else(failed));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -65,7 +64,7 @@ pub(super) fn look_into_worst(lab: &mut Lab, equipment: &Equipment) -> Result<bo
                 queue.ended.store(true, Ordering::Relaxed);
             }
         }
-        Ok(queue.ended.load(Ordering::Relaxed))
+        Ok(progress.done < looks.len())
     })
 }
 
@@ -138,11 +137,12 @@ fn look_into(
     // Single sections are not kept.
     let detail = Detail { above_ns: u64::MAX, ..Detail::default() };
     let subject = Subject::of(key, store, &again)?;
-    let goes_on =
-        |ended: bool| if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let seen = scope(subject, detail, store, &again, cache, &mut Silent { ended }, &mut |_, _| {
-        goes_on(ended.load(Ordering::Relaxed))
-    })?;
+    let mut running = |_: Event<'_>, _: &Standing| match ended.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let silent = &mut Silent { ended };
+    let seen = scope(subject, detail, store, &again, cache, silent, &mut running)?;
     Ok(CellScope::of(&seen.scope))
 }
 
@@ -164,21 +164,25 @@ struct Progress<'a> {
     looks: &'a [Look],
     began: MonoNs,
     done: usize,
+    /// Of these, how many could not be looked into.
+    failed: usize,
+    /// Each by its place, and since when.
     running: Vec<(usize, MonoNs)>,
 }
 
 impl<'a> Progress<'a> {
     fn of(looks: &'a [Look]) -> Self {
-        Self { looks, began: clock::now(), done: 0, running: Vec::new() }
+        Self { looks, began: clock::now(), done: 0, failed: 0, running: Vec::new() }
     }
 
     fn begins(&mut self, look: usize) {
         self.running.push((look, clock::now()));
     }
 
-    fn ends(&mut self, look: usize) {
+    fn ends(&mut self, look: usize, failed: bool) {
         self.running.retain(|&(running, _)| running != look);
         self.done += 1;
+        self.failed += usize::from(failed);
     }
 
     fn now(&self) -> LabProgress {
@@ -194,7 +198,7 @@ impl<'a> Progress<'a> {
             total: self.looks.len(),
             done: self.done,
             cached: 0,
-            failed: 0,
+            failed: self.failed,
             waiting: 0,
             elapsed,
             left: each.map(|each| SpanNs(each.saturating_mul(left as u64))),

@@ -62,7 +62,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ImportError>
         let (line, column) = (e.line() as u64, e.column().saturating_sub(1));
         if e.is_eof() {
             return ImportError::at(line, column, "its JSON breaks off: the file is truncated")
-                .try_this("copy it again, or let the program that writes it end");
+                .try_this("copy it again, once the program that writes it has ended");
         }
         // The message ends with the place.
         let why = e.to_string();
