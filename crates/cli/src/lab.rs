@@ -30,7 +30,6 @@ pub(crate) mod predict;
 mod prune;
 mod run;
 pub(crate) mod scope;
-mod scoped;
 mod showing;
 mod verify;
 mod waiting;

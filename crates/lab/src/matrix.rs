@@ -105,6 +105,8 @@ pub enum Phase {
     Measuring,
     /// Cells are run once more.
     Repeating,
+    /// The worst cells are looked into from outside.
+    Looking,
 }
 
 /// Who watches a lab.

@@ -34,10 +34,12 @@ mod first_blame;
 mod locks;
 pub(crate) mod plugin;
 mod subject;
+mod worst;
 
 pub use wakescope_decode::scope::{KERNEL_HEAD, ScopeError};
 
 pub use subject::Subject;
+pub use worst::look_into_worst;
 
 use episodes::Latest;
 use explained::Late;

@@ -10,13 +10,13 @@ use wakescope_lab::kernel::fetch::Source;
 use wakescope_lab::kernel::name::Flavour;
 use wakescope_lab::matrix::{self, LabError, Phase};
 use wakescope_lab::plan::{Kernels, Offer, Plan};
+use wakescope_lab::scope::look_into_worst;
 use wakescope_report::lab::{self as table, Extent};
 use wakescope_report::style::clean;
 use wakescope_sys::clock;
 
 use super::asking::{Asking, failure_of_plan};
 use super::equipping::{Equipping, site};
-use super::scoped;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_archive, failure_of_cache, failure_of_store};
@@ -83,12 +83,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut showing = Showing::new(waiting);
     let mut watch = watcher(&mut showing);
     let done = matrix::run(&plan, &kernels, args.repeat(), &equipment, &mut watch);
-    drop(watch);
-    drop(showing);
     let mut done = done.map_err(|e| failure_of_lab(&e))?;
     if (args.scope || plan.scope) && !done.stopped {
-        done.stopped = scoped::look_into_worst(&mut done.lab, &equipment)?;
+        let stopped = look_into_worst(&mut done.lab, &equipment, &mut watch);
+        done.stopped = stopped.map_err(|e| failure_of_lab(&e))?;
     }
+    drop(watch);
+    drop(showing);
     show(&done.lab, args, clock::now().since(began))?;
     if done.stopped {
         output::tell("ended before its last cell; run the same command again to resume");

@@ -48,22 +48,14 @@ impl Showing {
         if let Event::Started { damaged: Some(why), .. } = event {
             self.tell(&format!("a cached cell is damaged and is run again: {why}"));
         }
-        let began = self.began;
-        self.shows(title(phase), || {
-            let mut progress = progress(standing, began, clock::now());
+        let now = clock::now();
+        if now >= self.next {
+            let mut progress = progress(standing, self.began, now);
             if phase == Phase::Checking {
                 // What these take says nothing about the measurements that follow.
                 progress.left = None;
             }
-            progress
-        })
-    }
-
-    /// Shows what `progress` gives, if it is time to; whether the user has ended it.
-    pub(super) fn shows(&mut self, title: &str, progress: impl FnOnce() -> LabProgress) -> bool {
-        let now = clock::now();
-        if now >= self.next {
-            self.show(title, &progress());
+            self.show(title(phase), &progress);
             self.next = now.after(self.pace(now));
         }
         self.waiting.stopped()
@@ -110,6 +102,7 @@ fn title(phase: Phase) -> &'static str {
         Phase::Checking => "checking the kernels' preemption models",
         Phase::Measuring => "measuring in virtual time",
         Phase::Repeating => "repeating cells",
+        Phase::Looking => "looking into the worst cells",
     }
 }
 

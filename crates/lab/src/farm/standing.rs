@@ -58,26 +58,33 @@ enum State {
 
 impl Standing {
     pub(super) fn new<W>(jobs: &[Job<W>], store: &CellStore, workers: usize) -> Self {
-        let cell = |job: &Job<W>| {
-            let known = store.has(&job.recipe.key());
-            let state = if known { State::Known } else { State::New };
-            Cell { label: job.label.clone(), state }
-        };
+        let mut standing = Self::of(jobs.iter().map(|job| job.label.clone()), workers);
+        for (cell, job) in standing.cells.iter_mut().zip(jobs) {
+            if store.has(&job.recipe.key()) {
+                cell.state = State::Known;
+            }
+        }
+        standing
+    }
+
+    /// Of cells that are called so, which are all to be run.
+    pub(crate) fn of(labels: impl Iterator<Item = Label>, workers: usize) -> Self {
+        let cells: Vec<Cell> = labels.map(|label| Cell { label, state: State::New }).collect();
         Self {
-            total: jobs.len(),
+            total: cells.len(),
             done: 0,
             cached: 0,
             failed: 0,
             waiting: 0,
             running: Vec::new(),
             left: None,
-            cells: jobs.iter().map(cell).collect(),
+            cells,
             forecast: Forecast::default(),
             workers,
         }
     }
 
-    pub(super) fn started(&mut self, job: usize, now: MonoNs) {
+    pub(crate) fn started(&mut self, job: usize, now: MonoNs) {
         self.cells[job].state = State::Running;
         let label = self.cells[job].label.clone();
         self.running.push(Running { job, label, since: now });
@@ -99,18 +106,31 @@ impl Standing {
         host: Option<SpanNs>,
         now: MonoNs,
     ) {
+        self.done += usize::from(*outcome != Outcome::NotRun);
+        self.cached += usize::from(matches!(outcome, Outcome::Kept { cached: true, .. }));
+        self.failed += usize::from(outcome.failed().is_some());
+        self.over(job, host, now);
+    }
+
+    /// It was looked into at `now`, or that failed.
+    pub(crate) fn looked_into(&mut self, job: usize, failed: bool, now: MonoNs) {
+        let since = self.running.iter().find(|running| running.job == job).map(|it| it.since);
+        let took = since.filter(|_| !failed).map(|since| now.since(since));
+        self.done += 1;
+        self.failed += usize::from(failed);
+        self.over(job, took, now);
+    }
+
+    fn over(&mut self, job: usize, host: Option<SpanNs>, now: MonoNs) {
         self.cells[job].state = State::Done;
         self.running.retain(|running| running.job != job);
         if let Some(host) = host {
             self.forecast.learn(&self.cells[job].label.load, host);
         }
-        self.done += usize::from(*outcome != Outcome::NotRun);
-        self.cached += usize::from(matches!(outcome, Outcome::Kept { cached: true, .. }));
-        self.failed += usize::from(outcome.failed().is_some());
         self.update(now);
     }
 
-    pub(super) fn update(&mut self, now: MonoNs) {
+    pub(crate) fn update(&mut self, now: MonoNs) {
         self.waiting = self.cells.iter().filter(|cell| cell.state == State::Elsewhere).count();
         let new = self.cells.iter().filter(|c| matches!(c.state, State::New | State::Elsewhere));
         let new = new.map(|cell| (cell.label.load.as_str(), SpanNs(0)));
