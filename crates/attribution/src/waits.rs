@@ -16,23 +16,27 @@ pub struct Waited {
     pub steal_ns: u64,
     /// Who waited.
     pub task: Task,
-    /// Who took the CPU, or had it last.
+    /// Of those who took the CPU and who had it last, the one that had it longer.
     pub other: Task,
+    /// How long that one is known to have had it of this wait, nanoseconds.
+    pub other_ns: u64,
 }
 
 impl Waited {
-    /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why.
+    /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why, and whoever had
+    /// it for less than half of what is left is not to blame.
     pub fn cause(&self) -> (Cause, Culprit) {
         let unknown = (Cause::Unexplained, Culprit::None);
         let Some(throttled_ns) = self.throttled_ns else { return unknown };
-        let other_ns = self.ns.saturating_sub(throttled_ns).saturating_sub(self.steal_ns);
-        if throttled_ns >= self.steal_ns && throttled_ns >= other_ns {
+        let left_ns = self.ns.saturating_sub(throttled_ns).saturating_sub(self.steal_ns);
+        if throttled_ns >= self.steal_ns && throttled_ns >= left_ns {
             return (Cause::Throttled, Culprit::None);
         }
-        if self.steal_ns >= other_ns {
+        if self.steal_ns >= left_ns {
             return (Cause::Steal, Culprit::Hypervisor);
         }
-        if self.other.is_idle() {
+        let is_most = self.other_ns >= throttled_ns.max(self.steal_ns).max(left_ns.div_ceil(2));
+        if self.other.is_idle() || !is_most {
             return unknown;
         }
         let cause = match self.other.comes_before(&self.task) {

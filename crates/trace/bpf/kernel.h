@@ -102,6 +102,8 @@ struct sched_dl_entity {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	u64 sum_exec_runtime;
+	u64 nr_migrations;
 } CORE;
 
 /* Before 5.14 the name was another. */
@@ -122,6 +124,7 @@ struct task_struct {
 	u64 maj_flt;
 	u64 nvcsw;
 	u64 nivcsw;
+	u64 start_time;
 	/* With PREEMPT_RT. */
 	s32 softirq_disable_cnt;
 	struct css_set *cgroups;

@@ -570,7 +570,8 @@ struct waits_of_kind {
 	u32 worst_cpu;
 	/* Whether nobody knows what of it a quota took. */
 	u32 worst_unsure;
-	/* Preempted: who took the CPU. Others: who had it last. */
+	/* Of those who took the CPU and who had it last: the one that had it longer in the longest, and how long. */
+	u64 worst_taken;
 	struct task taker;
 };
 
@@ -596,6 +597,14 @@ struct waits {
 	u32 moved;
 	/* Whether a throttle without a clock of its own stopped it. */
 	u32 stopped;
+	/* When it was moved last. */
+	u64 moved_at;
+	/* Preempted: who took the CPU, its place in memory, and when that task began. */
+	u64 taker_at;
+	u64 taker_began;
+	/* How long it had run by then, and how often it had been moved. */
+	u64 taker_ran;
+	u64 taker_moves;
 	struct task taker;
 	/* Whose waits. */
 	struct task task;

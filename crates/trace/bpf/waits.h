@@ -128,6 +128,48 @@ INLINE u64 stopped_time(struct waits *waits, struct task_struct *task, u64 ns, u
 	return time < ns ? time : ns;
 }
 
+/* What a switch away from this thread is remembered by: who takes its CPU. */
+INLINE void is_taken_by(struct waits *waits, struct task_struct *taker)
+{
+	describe(&waits->taker, taker);
+	waits->taker_at = 0;
+	if (!FIELD_EXISTS(taker->start_time) || !FIELD_EXISTS(taker->se.sum_exec_runtime) ||
+	    !FIELD_EXISTS(taker->se.nr_migrations))
+		return;
+	waits->taker_at = (u64)taker;
+	waits->taker_began = READ(taker, start_time);
+	waits->taker_ran = READ(taker, se.sum_exec_runtime);
+	waits->taker_moves = READ(taker, se.nr_migrations);
+}
+
+/* How long the one that took the CPU has run on it in this wait; 0 if that is not known. */
+INLINE u64 run_by_taker(struct waits *waits)
+{
+	struct task_struct *taker = (void *)waits->taker_at;
+	if (waits->kind != WAIT_PREEMPTED || waits->moved || !taker)
+		return 0;
+	/* It may have ended since, and its place may be another's. One that was moved ran elsewhere as well. */
+	if (READ(taker, pid) != waits->taker.pid || READ(taker, start_time) != waits->taker_began ||
+	    READ(taker, se.nr_migrations) != waits->taker_moves)
+		return 0;
+	u64 ran = READ(taker, se.sum_exec_runtime);
+	return ran > waits->taker_ran ? ran - waits->taker_ran : 0;
+}
+
+/* How long the one that had the CPU last has had it without a pause in this wait; 0 if that is not known. */
+INLINE u64 last_turn(struct waits *waits, struct cpu *cpu, struct task_struct *last, u64 ns)
+{
+	struct rq *rq = cpu ? (void *)runqueue(cpu) : 0;
+	if (!rq || !last->pid || !FIELD_EXISTS(last->sched_info.last_arrival))
+		return 0;
+	u64 clock = READ(rq, clock);
+	u64 since = READ(last, sched_info.last_arrival);
+	u64 turn = clock > since ? clock - since : 0;
+	/* Before that the thread waited for another CPU. */
+	u64 here = waits->moved ? waits->since + ns - waits->moved_at : ns;
+	return turn < here ? turn : here;
+}
+
 /*
  * Counts the open wait, which was that long. `other` is who had the CPU last; 0 if its end was not seen:
  * then it may be several waits, and is not the longest of any.
@@ -153,7 +195,10 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 		of->worst_steal = steal;
 		of->worst_cpu = number;
 		of->worst_unsure = unsure;
-		if (waits->kind == WAIT_PREEMPTED)
+		u64 by_taker = run_by_taker(waits);
+		u64 by_last = last_turn(waits, cpu_of(number), other, ns);
+		of->worst_taken = by_taker > by_last ? by_taker : by_last;
+		if (by_taker > by_last)
 			of->taker = waits->taker;
 		else
 			describe(&of->taker, other);
@@ -332,7 +377,7 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 		return;
 	waits->stopped = realtime_throttled(cpu, prev, next);
 	describe(&waits->task, prev);
-	describe(&waits->taker, next);
+	is_taken_by(waits, next);
 }
 
 /* A thread was made ready, and is in the queue of its CPU. */
@@ -399,6 +444,7 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 	if (!waits || !waits->since)
 		return;
 	waits->moved = 1;
+	waits->moved_at = bpf_ktime_get_ns();
 	waits->run_delay_moved = 0;
 	if (FIELD_EXISTS(task->sched_info.run_delay))
 		waits->run_delay_moved = READ(task, sched_info.run_delay);

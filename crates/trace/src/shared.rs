@@ -414,6 +414,7 @@ pub(crate) struct WaitsOfKind {
     pub(crate) worst_steal: u64,
     pub(crate) worst_cpu: u32,
     pub(crate) worst_unsure: u32,
+    pub(crate) worst_taken: u64,
     pub(crate) taker: Task,
 }
 
@@ -433,6 +434,11 @@ pub(crate) struct Waits {
     pub(crate) cpu: u32,
     pub(crate) moved: u32,
     pub(crate) stopped: u32,
+    pub(crate) moved_at: u64,
+    pub(crate) taker_at: u64,
+    pub(crate) taker_began: u64,
+    pub(crate) taker_ran: u64,
+    pub(crate) taker_moves: u64,
     pub(crate) taker: Task,
     pub(crate) task: Task,
     pub(crate) run_delay_base: u64,

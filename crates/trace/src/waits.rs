@@ -151,6 +151,7 @@ fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
         steal_ns,
         task: who.clone(),
         other: task_of(&of.taker).decoded(),
+        other_ns: of.worst_taken,
     };
     let (cause, culprit) = seen.cause();
     WorstWait {

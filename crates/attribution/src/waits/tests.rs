@@ -9,7 +9,21 @@ fn task(comm: &str, pid: u32, prio: i32) -> Task {
 
 #[track_caller]
 fn check(throttled_ns: Option<u64>, steal_ns: u64, other: Task, want: Cause, who: &str) {
-    let waited = Waited { ns: 100, throttled_ns, steal_ns, task: task("waits", 7, 120), other };
+    let other_ns = 100_u64.saturating_sub(throttled_ns.unwrap_or(0)).saturating_sub(steal_ns);
+    check_known(other_ns, throttled_ns, steal_ns, other, want, who);
+}
+
+#[track_caller]
+fn check_known(
+    other_ns: u64,
+    throttled_ns: Option<u64>,
+    steal_ns: u64,
+    other: Task,
+    want: Cause,
+    who: &str,
+) {
+    let task = task("waits", 7, 120);
+    let waited = Waited { ns: 100, throttled_ns, steal_ns, task, other, other_ns };
     let (cause, culprit) = waited.cause();
     let comm = match culprit {
         Culprit::Task(NamedTask { comm, .. }) => comm,
@@ -37,6 +51,19 @@ fn a_wait_is_blamed_on_what_took_most_of_it() {
     // How much of it was throttled is not known.
     check(None, 0, urgent(), Cause::Unexplained, "");
     check(Some(u64::MAX), u64::MAX, urgent(), Cause::Throttled, "");
+}
+
+/// A task that had the CPU for a moment, before or after another one had it for long, is not named.
+#[test]
+fn a_wait_is_not_blamed_on_a_task_that_had_the_cpu_for_less_than_half_of_it() {
+    let urgent = || task("urgent", 8, 40);
+    check_known(50, Some(0), 0, urgent(), Cause::HigherPriorityTask, "urgent");
+    check_known(49, Some(0), 0, urgent(), Cause::Unexplained, "");
+    check_known(0, Some(0), 0, urgent(), Cause::Unexplained, "");
+    // Of what is left, it had half; but the quota had more.
+    check_known(31, Some(40), 0, urgent(), Cause::Unexplained, "");
+    check_known(31, Some(0), 40, urgent(), Cause::Unexplained, "");
+    check_known(40, Some(20), 20, urgent(), Cause::HigherPriorityTask, "urgent");
 }
 
 fn waits() -> Waits {

@@ -105,7 +105,7 @@ pub struct WorstWait {
     pub task: NamedTask,
     /// What took most of it, as far as that is known.
     pub cause: Cause,
-    /// Who took the CPU, or had it last.
+    /// Who took the CPU, or had it last, whichever of them had it for most of the wait.
     #[serde(default)]
     pub culprit: Culprit,
     /// What a quota or throttle took of it, nanoseconds.

@@ -168,6 +168,7 @@ fn layouts() -> Vec<Layout> {
                 worst_steal,
                 worst_cpu,
                 worst_unsure,
+                worst_taken,
                 taker
             }
         ),
@@ -186,6 +187,11 @@ fn layouts() -> Vec<Layout> {
                 cpu,
                 moved,
                 stopped,
+                moved_at,
+                taker_at,
+                taker_began,
+                taker_ran,
+                taker_moves,
                 taker,
                 task,
                 run_delay_base,

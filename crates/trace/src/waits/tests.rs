@@ -19,7 +19,14 @@ fn thread(pid: u32, sums: [u64; WAIT_KINDS]) -> shared::Waits {
     let mut waits = shared::Waits { task: named("waits", pid), ..Default::default() };
     for (of, sum) in waits.of.iter_mut().zip(sums) {
         let count = u64::from(sum > 0);
-        *of = WaitsOfKind { count, sum, worst: sum, taker: named("taker", 9), ..*of };
+        *of = WaitsOfKind {
+            count,
+            sum,
+            worst: sum,
+            worst_taken: sum,
+            taker: named("taker", 9),
+            ..*of
+        };
     }
     let sum = sums.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
     (waits.by_clock, waits.run_delay, waits.compared) = (sum, sum, 1);

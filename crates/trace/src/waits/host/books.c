@@ -20,6 +20,8 @@ static struct thread {
 	u64 since, stopped;
 	u32 kind, moved;
 	int counts, may_be_stopped;
+	/* Since when it runs; how long each of the others had its CPU in this wait, and since when it is there. */
+	u64 runs_since, had[THREADS], here_since;
 } threads[THREADS];
 static struct rq rqs[CPUS];
 static struct cfs_rq queues[CPUS], *of_group[CPUS];
@@ -73,6 +75,7 @@ static int is_shown(void) { return !misses || draw(misses); }
 
 static void enqueue(struct thread *t, u32 cpu)
 {
+	t->task.se.nr_migrations += t->task.cpu != cpu;
 	t->task.cpu = cpu;
 	t->task.se.cfs_rq = &queues[cpu];
 	if (!t->task.sched_info.last_queued)
@@ -90,6 +93,8 @@ static void dequeue(struct thread *t)
 static void begins(struct thread *t, u32 kind)
 {
 	t->where = WAITS;
+	t->here_since = now_ns;
+	memset(t->had, 0, sizeof(t->had));
 	t->since = now_ns;
 	t->kind = kind;
 	t->moved = 0;
@@ -98,7 +103,28 @@ static void begins(struct thread *t, u32 kind)
 	t->stopped = t->may_be_stopped ? -stopped_on(t->task.cpu) : 0;
 }
 
-static void ends(struct thread *t)
+/* The clock of a queue is behind by less than this. */
+#define BEHIND 5000
+
+/* Of the longest wait, which is this one, the programs name who had the CPU, and for how long. */
+static void check_taker(struct thread *t, struct thread *last, struct waits_of_kind *of)
+{
+	u32 pid = of->taker.pid;
+	u64 had = pid ? t->had[pid - 1] : 0;
+	check(of->worst_taken <= had + BEHIND, "taken", of->worst_taken, had);
+	if (!last)
+		return;
+	u64 since = last->runs_since > t->here_since ? last->runs_since : t->here_since;
+	check(of->worst_taken + BEHIND >= now_ns - since, "last turn", of->worst_taken, now_ns - since);
+	/* One that had the CPU first and last, and was not moved, is known for all that it ran. */
+	struct waits *row = &rows[t->task.pid];
+	int is_known = row->kind == WAIT_PREEMPTED && !row->moved && row->taker.pid == last->task.pid &&
+		       row->taker_moves == last->task.se.nr_migrations && row->taker_began == last->task.start_time;
+	had = is_known ? t->had[last - threads] : 0;
+	check(of->worst_taken + BEHIND >= had, "taken by one", of->worst_taken, had);
+}
+
+static void ends(struct thread *t, struct thread *last, int is_seen)
 {
 	u64 ns = now_ns - t->since;
 	u64 stopped = t->stopped + (t->may_be_stopped ? stopped_on(t->task.cpu) : 0);
@@ -109,6 +135,9 @@ static void ends(struct thread *t)
 	truth_sum[kind] += ns;
 	truth_count[kind]++;
 	truth_stopped += stopped;
+	struct waits_of_kind *of = &rows[t->task.pid].of[kind];
+	if (is_seen && !misses && of->worst == ns && of->worst_at == t->since)
+		check_taker(t, last, of);
 }
 
 static void wakes(struct thread *t, u32 cpu)
@@ -159,8 +188,13 @@ static void switches(u32 cpu)
 	current = (void *)ctx[1];
 	/* What each switch asks first (`on_switch`). */
 	int is_asked = open_waits || !is_stranger((void *)ctx[1]) || !is_stranger((void *)ctx[2]);
-	if (is_shown() && is_asked)
+	int is_seen = is_shown() && is_asked;
+	if (prev)
+		prev->task.se.sum_exec_runtime += now_ns - prev->runs_since;
+	if (is_seen)
 		follow_waits(ctx, &cpus_here[cpu], cpu);
+	if (next)
+		ends(next, prev, is_seen);
 	if (prev) {
 		prev->task.on_cpu = 0;
 		prev->where = SLEEPS;
@@ -170,9 +204,10 @@ static void switches(u32 cpu)
 			enqueue(prev, cpu);
 	}
 	if (next) {
-		ends(next);
 		dequeue(next);
 		next->task.left = 0;
+		next->runs_since = now_ns;
+		next->task.sched_info.last_arrival = rqs[cpu].clock;
 		next->where = RUNS;
 		next->task.on_cpu = 1;
 	}
@@ -192,6 +227,8 @@ static void moves(struct thread *t)
 		t->stopped -= stopped_on(to);
 	enqueue(t, to);
 	t->moved = 1;
+	t->here_since = now_ns;
+	memset(t->had, 0, sizeof(t->had));
 }
 
 static void throttles_or_not(u32 cpu)
@@ -221,6 +258,7 @@ static void is_gone(struct thread *t)
 	if (t->where != SLEEPS)
 		return;
 	end_of_waits(t->task.pid);
+	t->task.start_time = now_ns;
 	memset(&t->task.sched_info, 0, sizeof(t->task.sched_info));
 }
 
@@ -259,6 +297,15 @@ static void compare(void)
 	check(stopped == truth_stopped && stopped, "stopped", stopped, truth_stopped);
 }
 
+static void passes(u64 ns)
+{
+	now_ns += ns;
+	for (u32 i = 0; i < THREADS; i++)
+		for (u32 by = 0; threads[i].where == WAITS && by < THREADS; by++)
+			if (threads[by].where == RUNS && threads[by].task.cpu == threads[i].task.cpu)
+				threads[i].had[by] += ns;
+}
+
 int main(int count, char **words)
 {
 	if (count != 4)
@@ -277,7 +324,7 @@ int main(int count, char **words)
 	for (u32 i = 0; i < 20000; i++) {
 		struct thread *t = &threads[draw(THREADS)];
 		u32 cpu = draw(CPUS);
-		now_ns += 1 + draw(500);
+		passes(1 + draw(500));
 		/* The queue's clock may stand still. */
 		for (u32 c = 0; c < CPUS; c++)
 			if (draw(3))

@@ -41,15 +41,17 @@ struct task_struct {
 	s32 pid, tgid, prio;
 	u32 policy;
 	char comm[16];
+	u64 start_time;
 	struct {
 		struct cfs_rq *cfs_rq;
+		u64 sum_exec_runtime, nr_migrations;
 	} se;
 	struct {
 		u32 dl_throttled;
 	} dl;
 	u8 on_cpu;
 	struct {
-		u64 run_delay, last_queued;
+		u64 run_delay, last_arrival, last_queued;
 	} sched_info;
 	_Bool throttled;
 	/* Of the test: where it is, and whether it is followed no more. */
