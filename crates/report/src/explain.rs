@@ -78,6 +78,12 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
     run.explanation.as_ref().map(|_| verdict::text(run, &Ranked::of(run)))
 }
 
+/// What the threads that were followed waited for if that outweighs their waits after wakeups, in lines for
+/// a terminal of 100 columns; empty otherwise.
+pub(crate) fn waits_sentence(run: &Run, style: Style) -> String {
+    verdict::lines(waits::sentence(run).trim_end(), style)
+}
+
 /// The verdict, the four components, the causes, what they rest on, and the worst episodes, for a
 /// terminal of 100 columns. Of a run that was not explained, no more than that.
 pub fn text(run: &Run, style: Style, extent: Extent) -> String {

@@ -12,6 +12,7 @@ use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
+use crate::explain;
 use crate::findings::{self, Notes};
 use crate::headline::Headline;
 use crate::intervals;
@@ -55,7 +56,9 @@ pub fn summary(run: &Run, style: Style) -> String {
 }
 
 fn overview(run: &Run, style: Style, notes: Notes) -> String {
-    let mut out = headline(run, style);
+    // Other waits than those after wakeups are in no figure below.
+    let mut out = explain::waits_sentence(run, style);
+    out.push_str(&headline(run, style));
     out.push_str(&what_it_proves(run));
     for line in crate::audio::sentences(run).into_iter().chain(crate::stamps::sentence(run)) {
         let _ = writeln!(out, "{line}");

@@ -12,8 +12,12 @@ use crate::text;
 
 /// The first sentence.
 pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
-    let lines = wrapped(&text(run, ranked), WIDTH, "");
-    lines.lines().map(|line| style.strong(line) + "\n").collect()
+    lines(&text(run, ranked), style)
+}
+
+/// A sentence in lines for a terminal.
+pub(super) fn lines(sentence: &str, style: Style) -> String {
+    wrapped(sentence, WIDTH, "").lines().map(|line| style.strong(line) + "\n").collect()
 }
 
 /// The same without style: what threads waited for most if that were not their wakeups, the worst wakeup,

@@ -5,6 +5,9 @@ use wakescope_core::explain::{
 
 use super::*;
 use crate::explain::tests::runs::{named_task, serial};
+use crate::style::Style;
+
+const PLAIN: Style = Style { colour: false };
 
 fn row(kind: WaitKind, count: u64, sum_ms: u64, cause: Cause, culprit: Culprit) -> WaitRow {
     let ns = sum_ms * 1_000_000 / count;
@@ -85,6 +88,19 @@ fn what_outweighs_wakeups_comes_first() {
     let mut realtime = throttled(640);
     realtime.worst.as_mut().unwrap().task.policy = Policy::Fifo;
     says(waits(vec![realtime]), "Stopped by real-time throttling for 634 ms of 7.00 s, 63 times. ");
+}
+
+/// `report` shows the wakeups of such a run, among which there may be none.
+#[test]
+fn the_text_of_a_report_begins_with_what_outweighs_wakeups() {
+    let mut run = serial();
+    run.duration_ns = 7_000_000_000;
+    let before = crate::text::summary(&run, PLAIN);
+    run.explanation.as_mut().unwrap().waits =
+        Some(waits(vec![row(WaitKind::Preempted, 12, 2_400, Cause::HigherPriorityTask, urgent())]));
+    let preempted =
+        "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95.\n";
+    assert_eq!(crate::text::summary(&run, PLAIN), preempted.to_owned() + &before);
 }
 
 #[track_caller]
