@@ -261,13 +261,18 @@ impl Run {
         threads.try_fold(first, |sum, thread| Some(sum.merged(thread.maxima.as_ref()?)))
     }
 
+    /// The least lateness of a wakeup, over all threads.
+    fn least_woken_ns(&self) -> Option<u64> {
+        self.threads.iter().filter_map(|t| t.woken.min_ns).min()
+    }
+
     /// Computes [`Self::summary`] from the threads.
     pub fn summarize(&mut self) {
         let all = self.expiries();
         self.summary = Summary {
             count: all.count,
             missed: self.missed(),
-            min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
+            min_ns: self.least_woken_ns(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
             percentiles_at_most: Percentile::SHOWN
@@ -291,7 +296,38 @@ impl Run {
             let sum = counts.try_fold(0_u64, u64::checked_add);
             sum.is_none().then(|| "the threads' counts add up to more than 2^64".into())
         };
-        self.fault_of_threads().or_else(of_sum).or_else(|| self.fault_of_explanation())
+        self.fault_of_threads()
+            .or_else(of_sum)
+            .or_else(|| self.fault_of_summary())
+            .or_else(|| self.fault_of_explanation())
+    }
+
+    /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate
+    /// may have been computed by another version.)
+    fn fault_of_summary(&self) -> Option<String> {
+        let Summary { count, missed, min_ns, max_ns, ref percentiles, .. } = self.summary;
+        // A record may be without.
+        if self.summary == Summary::default() {
+            return None;
+        }
+        let all = self.expiries();
+        let of_all = [
+            ("count", Some(count), Some(all.count)),
+            ("missed", Some(missed), Some(self.missed())),
+            ("min_ns", min_ns, self.least_woken_ns()),
+            ("max_ns", max_ns, all.max_ns),
+        ];
+        let of_all = of_all.map(|(key, said, has)| (key.to_owned(), said, has));
+        // Those of other programs are stated beside their histograms.
+        let own = Percentile::SHOWN.into_iter().filter(|_| self.source.is_none());
+        let of_percentiles = own.filter_map(|p| {
+            let said = (*percentiles.get(&p.to_string())?)?;
+            Some((format!("percentiles.{p}"), Some(said), Some(all.percentile(p)?)))
+        });
+        let mut all = of_all.into_iter().chain(of_percentiles);
+        let (key, said, has) = all.find(|(_, said, has)| said.is_some() && said != has)?;
+        let shown = |figure: Option<u64>| figure.map_or("none".into(), |n| n.to_string());
+        Some(format!("summary.{key} is {}, but its threads have {}", shown(said), shown(has)))
     }
 
     fn fault_of_explanation(&self) -> Option<String> {

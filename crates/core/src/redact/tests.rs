@@ -138,8 +138,8 @@ fn full() -> Run {
         summary: Summary {
             count: 1,
             missed: 0,
-            min_ns: None,
-            max_ns: None,
+            min_ns: Some(5_000),
+            max_ns: Some(5_000),
             percentiles: [(marker(), None)].into(),
             percentiles_at_most: [(marker(), 1)].into(),
             interval_deviation: None,

@@ -132,6 +132,38 @@ fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
     assert!(e.contains(want), "{e}");
 }
 
+/// Text, pages and `compare` take their figures from the threads, and other programs from the summary.
+#[test]
+fn a_summary_of_other_threads_is_refused_with_both_figures() {
+    let full = || {
+        let mut run = run_with(&[vec![5_000; 50], vec![7_000; 50]], "x");
+        run.summarize();
+        serde_json::to_value(run).unwrap()
+    };
+    let said = |at: &str, figure: serde_json::Value| {
+        let mut json = full();
+        *json.pointer_mut(at).unwrap() = figure;
+        Run::from_json(json.to_string().as_bytes()).map_err(|e| e.to_string())
+    };
+    // How many samples a percentile needs may have been another number.
+    assert!(said("/summary/percentiles/p50", serde_json::Value::Null).is_ok());
+    for (at, figure, want) in [
+        ("/summary/count", 99.into(), "summary.count is 99, but its threads have 100"),
+        ("/summary/missed", 3.into(), "summary.missed is 3, but its threads have 0"),
+        ("/summary/min_ns", 4_999.into(), "summary.min_ns is 4999, but its threads have 5000"),
+        ("/summary/max_ns", 6_999.into(), "summary.max_ns is 6999, but its threads have 7000"),
+        (
+            "/summary/percentiles/p50",
+            1.into(),
+            "summary.percentiles.p50 is 1, but its threads have 50",
+        ),
+        ("/threads", serde_json::json!([]), "summary.count is 100, but its threads have 0"),
+    ] {
+        let e = said(at, figure).unwrap_err();
+        assert!(e.contains(want), "{e}");
+    }
+}
+
 #[test]
 fn what_cannot_be_trusted_is_refused_with_the_reason() {
     check(
