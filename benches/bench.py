@@ -24,6 +24,7 @@ from pathlib import Path
 import explain
 import figures
 import lab
+import lab_speed
 import loads
 import show
 import simulate
@@ -281,11 +282,12 @@ PAGES = {
     "tracer": list(tracer.PARTS),
     "watch": list(watch.PARTS),
     "lab": list(lab.PARTS),
+    "lab-speed": list(lab_speed.PARTS),
     "show": list(show.PARTS),
     "model": list(simulate.PARTS),
 }
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["wakers", "loads", "explain", "tracer", "watch", "lab", "show", "model"]
+OWN_PAGES = ["wakers", "loads", "explain", "tracer", "watch", "lab", "lab-speed", "show", "model"]
 
 
 def first_line(*command):
@@ -305,7 +307,7 @@ def machine(plan, page):
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     rows = [
         ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
-        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page not in ("lab", "tracer", "model") else "")],
+        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page not in ("lab", "lab-speed", "tracer", "model") else "")],
         ["kernel", f"{platform.release()} {platform.version()}"],
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
@@ -349,7 +351,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, tracer, watch, lab, show and model are all of theirs")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, tracer, watch, lab, lab-speed, show and model are all of theirs")
     parser.add_argument(
         "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
     )
@@ -376,8 +378,8 @@ def arguments():
 
 def results_of(plan, page):
     """All that is to be measured for a page, as Markdown."""
-    if page in ("lab", "tracer"):
-        return lab.results_of(plan.pages[page], plan, BINARY, {"lab": lab, "tracer": tracer}[page].PARTS)
+    if of_guests := {"lab": lab, "lab-speed": lab_speed, "tracer": tracer}.get(page):
+        return lab.results_of(plan.pages[page], plan, BINARY, of_guests.PARTS)
     if page == "model":
         return simulate.results_of(plan.pages[page], plan, BINARY)
     if not may_use_fifo():

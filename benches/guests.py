@@ -1,14 +1,93 @@
-"""Guests of the lab, as the benchmark handles them: the emulator's command taken apart and put
-together again, what comes out of a guest, and a guest of its own with cyclictest in it.
+"""Guests of the lab, as the benchmark handles them: the emulator's command made of a cell's recipe, taken
+apart and put together again, what comes out of a guest, and guests of its own.
 
 What is computed here is tested in test_guests.py.
 """
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+
+PROGRAM = "qemu-system-x86_64"
+
+# The file by which a guest that has booted gets its order, and its length (crates/lab/src/guest/order.rs).
+ORDER, ORDER_BYTES = "opt/wakescope/order", 4096
+
+# What a cell's recipe says.
+
+
+def parts(recipe, name):
+    """What a recipe, the text of a cell's recipe.json, has of this name, in its order."""
+    return [value for found, value in json.loads(recipe)["parts"] if found == name]
+
+
+def part(recipe, name):
+    return parts(recipe, name)[0]
+
+
+def with_samples(order, samples):
+    """A guest's order with so many samples, and with time for them."""
+    words, at, plan = order.partition("{")
+    plan = json.loads(at + plan)
+    more_ns = (samples - plan["samples"]) * plan["interval_ns"]
+    words = re.sub(r"(?<=--limit )\d+", lambda ns: str(int(ns[0]) + max(0, 4 * more_ns)), words)
+    return words + json.dumps({**plan, "samples": samples}, separators=(",", ":"))
+
+
+def emulator(named, cache, banner):
+    """The words that start the emulator: the one that is `named` if any is, else that of a lab's folder with
+    this banner, as the lab starts it, else the one that is installed."""
+    if named:
+        return [str(Path(named, PROGRAM) if Path(named).is_dir() else named)]
+    version = re.match(r"QEMU ([0-9.]+)", banner)[1]
+    root = Path(cache, "qemu", version, "usr")
+    program = root / "bin" / PROGRAM
+    if not program.exists():
+        return [PROGRAM]
+    loader = next(root.glob("lib*/**/ld-linux-x86-64.so.2"))
+    data = [folder for folder in (root / "share/qemu", root / "share/seabios") if folder.is_dir()]
+    words = [loader, "--library-path", root / "lib/x86_64-linux-gnu", program]
+    return [*map(str, words), *(word for folder in data for word in ("-L", str(folder)))]
+
+
+def file_of(cache, pattern, sha256):
+    """The file of a lab's folder that has this sum."""
+    for path in Path(cache).glob(pattern):
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
+                return path
+    raise SystemExit(f"bench: no {pattern} in {cache} has the sum {sha256}")
+
+
+def command_of_cell(cache, cell, file, samples=None):
+    """The command that boots the guest of a cell of a lab's folder; with so many samples, if that is said. What the guest is
+    to do is written to `file`."""
+    recipe = Path(cell, "recipe.json").read_text()
+    order = part(recipe, "order")
+    Path(file).write_text((with_samples(order, samples) if samples else order).ljust(ORDER_BYTES))
+    start = emulator(os.environ.get("WAKESCOPE_QEMU"), cache, part(recipe, "emulator"))
+    kernel = file_of(cache, "kernels/*/*/image", part(recipe, "kernel"))
+    guest = file_of(cache, "guests/*.cpio", part(recipe, "guest"))
+    return command_of(recipe, start, kernel, guest, file)
+
+
+def command_of(recipe, start, kernel, guest, order):
+    """The command that boots the guest of a cell, by its recipe. `start` are the words that start the emulator,
+    `order` is a file with what the guest is to do. Its console and results go to files: see `into`."""
+    lines = [("console", 0), ("results", 1)]
+    chardevs = [(f"file,id={name},path=/nowhere/{name}", f"isa-serial,chardev={name},index={index}") for name, index in lines]
+    return [
+        *start,
+        *parts(recipe, "argument"),
+        *("-kernel", str(kernel), "-initrd", str(guest), "-append", part(recipe, "command_line")),
+        *(word for chardev, device in chardevs for word in ("-chardev", chardev, "-device", device)),
+        *("-fw_cfg", f"name={ORDER},file={order}", "-action", "panic=none"),
+    ]
+
 
 # The emulator's command, as a list of arguments.
 
@@ -64,11 +143,6 @@ def in_real_time(command, khz):
     at = process.index("lab-guest") + 1
     process = [*process[:at], "--time", "real", *process[at:]]
     return with_parameters(without_pair(command, "-icount"), kernel, process)
-
-
-def is_measuring(command):
-    """Whether these are the arguments of an emulator whose guest measures, or explains."""
-    return "-append" in command[:-1] and not {"measure", "explain"}.isdisjoint(value(command, "-append").split())
 
 
 def needed(word):
@@ -145,6 +219,10 @@ def libraries(said):
     return sorted(set(re.findall(r"(?:=> |^\s*)(/\S+) \(0x", said, re.MULTILINE)))
 
 
+# The number that is meant for a first process is its last argument. Before that the kernel gives it what it does not
+# know itself: `nokaslr`, which is for what unpacks the kernel.
+LAST = "for number; do :; done"
+
 # The first process. It waits as wakescope does, until the kernel is done with what it began while it
 # booted, and a little longer by its argument, in µs: that shifts the phase. What it found leaves
 # after the measurement; rows of nothing do not.
@@ -153,7 +231,8 @@ INIT = """#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sysfs /sys
 /bin/busybox sleep 3
-/bin/busybox usleep $1
+{last}
+/bin/busybox usleep $number
 /bin/cyclictest {arguments} >/results 2>&1
 /bin/busybox stty -F /dev/ttyS1 raw
 /bin/busybox grep -vE '^[0-9]+ 0+[[:space:]]*$' /results >/dev/ttyS1
@@ -164,10 +243,42 @@ INIT = """#!/bin/busybox sh
 def with_cyclictest(arguments):
     """The bytes of a guest that runs cyclictest with `arguments`, and prints on the line of
     results what it says."""
+    return image(INIT.format(last=LAST, arguments=" ".join(arguments)), "busybox", "cyclictest")
+
+
+# The first process of a guest that works: `$number` times, `$b` being busybox. What leaves is how
+# long the machine was up before and after.
+WORKER = """#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t devtmpfs dev /dev
+$b mount -t proc proc /proc
+{last}
+$b cat /proc/uptime >/times
+{work}
+$b cat /proc/uptime >>/times
+$b stty -F /dev/ttyS1 raw
+$b cat /times >/dev/ttyS1
+$b reboot -f
+"""
+
+
+def with_busybox(work):
+    """The bytes of a guest that does this work, lines of a shell."""
+    return image(WORKER.format(last=LAST, work=work), "busybox")
+
+
+def worked_s(said):
+    """How long that took, in the guest's seconds, by what it said."""
+    before, after = (float(line.split()[0]) for line in said.split("\n")[:2])
+    return after - before
+
+
+def image(init, *programs):
+    """The bytes of a guest with this first process, these programs and their libraries."""
     entries = {path: (DIR, b"") for path in ("bin", "dev", "proc", "sys")}
     entries["dev/console"] = DEVICE, b""
-    entries["init"] = FILE, INIT.format(arguments=" ".join(arguments)).encode()
-    for name in ("busybox", "cyclictest"):
+    entries["init"] = FILE, init.encode()
+    for name in programs:
         program = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if program is None:
             raise SystemExit(f"bench: there is no {name} for the guest\n  → scripts/setup bench")

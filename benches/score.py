@@ -178,9 +178,9 @@ def throttled(lab, arch, length, length_ns, times):
 def paused(lab, kernel, model, load, length, length_ns, times, seed):
     """A guest in real time whose emulator is stopped."""
     samples = int(seconds(length_ns, times) * 1_000)
-    command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
+    command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms"]
     command += ["--arch", "amd64", "--kernel", kernel, "--preempt", model, "--load", load, "--seeds", "1,"]
-    run, pauses = paused_run(guests.in_real_time(lab.emulator(*command), counter_khz()), length_ns, times, seed)
+    run, pauses = paused_run(guests.in_real_time(lab.emulator(*command, samples=samples), counter_khz()), length_ns, times, seed)
     result = scoring.tally_of_pauses(run, pauses, length_ns)
     if result is None:
         raise SystemExit(f"its clock could not be related to {len(pauses)} pauses by its late wakeups ({len(run['worst'])})")

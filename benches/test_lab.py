@@ -19,6 +19,21 @@ class Folders(unittest.TestCase):
             self.assertFalse(Path(kept, "kernels").is_symlink())
             self.assertEqual(os.readlink(Path(kept, "qemu")), str(Path(users, "qemu")))
 
+    def test_within_booting_states_are_there_and_empty(self):
+        with tempfile.TemporaryDirectory() as users, tempfile.TemporaryDirectory() as kept:
+            Path(kept, "states").mkdir()
+            state = Path(kept, "states", "0a1b")
+            state.write_bytes(b"a machine")
+            with mock.patch.dict(os.environ, {"WAKESCOPE_CACHE": users}):
+                lab = Lab("wakescope", kept)
+            with self.assertRaises(SystemExit), lab.booting():
+                self.assertEqual(state.read_bytes(), b"")
+                # A lab removes it.
+                state.unlink()
+                raise SystemExit("a lab failed")
+            self.assertEqual(state.read_bytes(), b"a machine")
+            self.assertEqual(os.listdir(Path(kept, "states")), ["0a1b"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,7 @@
 //! `wakescope lab` with guests that boot. What takes minutes is in `lab_long`.
 
 mod bisected;
+mod by_hand;
 mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
