@@ -8,7 +8,7 @@ import guests
 import lab_speed
 
 COMMAND = [
-    "qemu", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off,rr=record,rrfile=/dev/null",
+    "qemu", "-cpu", "max", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off,rr=record,rrfile=/dev/null",
     "-append", "tsc_early_khz=1000000 preempt=full -- lab-guest --results ttyS1",
 ]  # fmt: skip
 
@@ -28,9 +28,10 @@ class Speed(unittest.TestCase):
             emulators = lab_speed.variants(COMMAND)
         self.assertEqual(emulators.pop(lab_speed.LABS), COMMAND)
         counts = [guests.value(command, "-icount") for command in emulators.values() if "-icount" in command]
-        self.assertEqual(counts, ["shift=0,sleep=off", guests.value(COMMAND, "-icount"), guests.value(COMMAND, "-icount")])
+        self.assertEqual(counts, ["shift=0,sleep=off", *[guests.value(COMMAND, "-icount")] * 3])
         buffers = [guests.value(command, "-accel").rpartition("=")[2] for command in emulators.values()]
-        self.assertEqual(buffers, ["single", "single", "32", "2000"])
+        self.assertEqual(buffers, ["single", "single", "single", "32", "2000"])
+        self.assertEqual([guests.value(command, "-cpu") for command in emulators.values()], ["max", "max", "max,-erms,-fsrm", "max", "max"])
         real = [command for command in emulators.values() if "-icount" not in command]
         self.assertEqual([guests.parameters(command)[0][0] for command in real], ["tsc_early_khz=2500000"])
 
