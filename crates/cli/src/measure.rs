@@ -320,6 +320,9 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
                  threads",
             )
             .try_this("raise that limit, or measure fewer CPUs: --cpus"),
+        MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::QuotaExceeded => failure
+            .because("each timer that sends a signal takes one of these (RLIMIT_SIGPENDING)")
+            .try_this("raise that limit: ulimit -i; or measure by another timer: --stimulus timer"),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             failure.try_this("run as root, or without nice and chrt")
         }

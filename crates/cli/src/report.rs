@@ -56,9 +56,9 @@ pub(crate) struct ReportArgs {
 
     /// Leave out what tells whose machine it is and what runs there, to publish the result
     ///
-    /// Removes names of tasks, programs, commands, files and cgroups, process IDs, and kernel
-    /// parameters that do not matter for latency. docs/privacy.md lists what stays. With -o run.json
-    /// the result is a record that can be published.
+    /// Removes names of tasks, programs, commands, files and cgroups, and kernel parameters that do
+    /// not matter for latency. docs/privacy.md lists what stays, such as process IDs. With -o
+    /// run.json the result is a record that can be published.
     #[arg(long)]
     redact: bool,
 

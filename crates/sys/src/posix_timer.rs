@@ -29,6 +29,18 @@ pub struct PosixTimer {
     _thread: PhantomData<*const ()>,
 }
 
+/// The kernel says of a user who may have no more pending signals, as one may be for each timer, that it should be
+/// tried again. So it does where no thread can be started.
+fn limited(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(
+            io::ErrorKind::QuotaExceeded,
+            "this user's limit of pending signals is reached",
+        ),
+        _ => error,
+    }
+}
+
 impl PosixTimer {
     /// A timer that is not armed, whose signal no handler fetches.
     pub fn new() -> io::Result<Self> {
@@ -74,7 +86,8 @@ impl PosixTimer {
             event.sigev_signo = signal;
             event.sigev_notify_thread_id = this_thread().0;
             let mut id: libc::timer_t = mem::zeroed();
-            checked(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id))?;
+            checked(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id))
+                .map_err(limited)?;
             id
         };
         Ok(Self { id, signal, set, open, _thread: PhantomData })

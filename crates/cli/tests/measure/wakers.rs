@@ -172,6 +172,20 @@ fn message_queues_that_there_is_no_room_for_are_refused_with_a_remedy() {
 }
 
 #[test]
+fn timers_whose_signals_there_is_no_room_for_are_refused_with_a_remedy() {
+    let test = Test::new("no-signals");
+    let mut limited = test.program(Path::new("prlimit"));
+    limited.args(["--sigpending=0", env!("CARGO_BIN_EXE_wakescope"), "measure"]);
+    let ended = Running::start(limited.args(["--stimulus", "signal"])).output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let text = &ended.stderr;
+    assert!(text.contains("this user's limit of pending signals is reached"), "{text}");
+    assert!(text.contains("→ raise that limit: ulimit -i"), "{text}");
+    assert!(!text.contains("ulimit -u"), "it is not a matter of threads: {text}");
+    assert_eq!(test.runs(), Vec::<PathBuf>::new(), "nothing is left");
+}
+
+#[test]
 fn what_a_waker_cannot_do_is_refused_with_a_remedy() {
     let test = Test::new("futex-refused");
     let ended = test.measure(&["--stimulus", "futex", "--policy", "deadline"]);
