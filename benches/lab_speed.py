@@ -90,16 +90,14 @@ LABS = "as in the lab"
 
 def variants(command):
     """The emulator as the lab starts it, and with something else, by name."""
-    counted = guests.value(command, "-icount")
     accelerated = guests.value(command, "-accel")
-    plain = ",".join(word for word in counted.split(",") if not word.startswith("rr"))
 
     def with_buffer(mib):
         return guests.with_value(command, "-accel", f"{accelerated},tb-size={mib}")
 
     return {
         LABS: command,
-        "nothing is recorded (no `rr`)": guests.with_value(command, "-icount", plain),
+        "nothing is recorded (no `rr`)": guests.without_recording(command),
         "instructions are not counted (no `-icount`)": guests.in_real_time(command, counter_khz()),
         "strings word by word (no `erms`, no `fsrm`)": guests.with_value(command, "-cpu", guests.value(command, "-cpu") + ",-erms,-fsrm"),
         "translations have 32 MiB": with_buffer(32),

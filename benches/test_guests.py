@@ -13,7 +13,7 @@ from unittest import mock
 import guests
 
 COMMAND = [
-    "qemu", "-M", "microvm,pit=on", "-nodefaults", "-no-user-config", "-initrd", "/guest.cpio",
+    "qemu", "-M", "microvm,pit=on", "-icount", "shift=0,rr=record,rrfile=/dev/null", "-nodefaults", "-no-user-config", "-initrd", "/guest.cpio",
     "-append", "console=ttyS0 nokaslr panic=-1 oops=panic quiet cryptomgr.notests tsc=reliable preempt=full -- lab-guest measure --seed 1",
     "-chardev", "file,id=console,path=/cells/a,,b/console.log", "-device", "isa-serial,chardev=console,index=0",
     "-chardev", "file,id=results,path=/cells/a,,b/results.parcel",
@@ -102,11 +102,11 @@ class Commands(unittest.TestCase):
         self.assertIn("isa-serial,chardev=console,index=0", moved)
 
     def test_real_time_is_told_to_the_kernel_and_the_program(self):
-        counted = ["-icount", "shift=0,sleep=off"]
         kernel, process = guests.parameters(COMMAND)
-        lab = guests.with_parameters([*COMMAND[:3], *counted, *COMMAND[3:]], [*kernel, "tsc_early_khz=1000000"], process)
+        lab = guests.with_parameters(COMMAND, [*kernel, "tsc_early_khz=1000000"], process)
         real = guests.in_real_time(lab, 2_596_100)
-        self.assertEqual(real, guests.with_parameters(COMMAND, [*kernel, "tsc_early_khz=2596100"], ["lab-guest", "--time", "real", *process[1:]]))
+        uncounted = guests.without_pair(COMMAND, "-icount")
+        self.assertEqual(real, guests.with_parameters(uncounted, [*kernel, "tsc_early_khz=2596100"], ["lab-guest", "--time", "real", *process[1:]]))
 
     def test_each_step_takes_something_out_of_the_boot(self):
         commands = [command for _name, command in guests.taken_out(COMMAND)]
@@ -114,6 +114,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(guests.parameters(commands[0])[0], ["console=ttyS0", "panic=-1", "preempt=full"])
         self.assertNotIn("-nodefaults", commands[0])
         self.assertEqual([guests.value(command, "-M") for command in commands], ["pc"] * 4 + ["microvm,pit=on"] * 2)
+        self.assertEqual([guests.value(command, "-icount") for command in commands[3:5]], ["shift=0", guests.value(COMMAND, "-icount")])
         for before, after in zip(commands, commands[1:]):
             self.assertNotEqual(before, after)
         for command in commands:
