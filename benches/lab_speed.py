@@ -72,7 +72,7 @@ def saved(plan, lab):
     head = (
         "### Saved boots\n\nCPU seconds (user and system, all processes) of the cells of `--plan linux-journal`: four models under three loads"
         + (", 200 wakeups each" if plan.quick else "")
-        + ". Once each kernel and model is checked, and its machine saved and proven; where guests boot, it is only checked and saved in vain.\n\n"
+        + ". Each kernel and model is checked once; where guests resume, its machine is then saved and proven, too.\n\n"
     )
     return head + figures.table(["", "all boot, s", "they resume, s", "times as fast", "at least"], rows)
 
