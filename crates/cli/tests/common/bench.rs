@@ -14,6 +14,7 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, Options};
 use wakescope_sys::clock;
+use wakescope_sys::file::{open_directory, try_lock};
 use wakescope_sys::signal::end_by_default;
 #[allow(unused_imports)] // Each test takes what it needs.
 pub(crate) use wakescope_testing::{Disk, skip};
@@ -178,8 +179,24 @@ impl Test {
 
     /// How many directories of loads there are.
     pub(crate) fn directories(&self) -> usize {
+        self.paths_of_directories().count()
+    }
+
+    /// How many of them a process holds. One that was killed lets go of them only after it has lost its
+    /// environment, by which `processes` knows it.
+    pub(crate) fn held_directories(&self) -> usize {
+        let is_held = |path: &PathBuf| {
+            let directory = open_directory(path).unwrap();
+            !try_lock(&directory).unwrap()
+        };
+        self.paths_of_directories().filter(is_held).count()
+    }
+
+    fn paths_of_directories(&self) -> impl Iterator<Item = PathBuf> {
         let entries = fs::read_dir(&self.loads).unwrap().flatten();
-        entries.filter(|e| e.file_name().to_string_lossy().starts_with("wakescope-load-")).count()
+        let of_loads = entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("wakescope-load-"));
+        of_loads.map(|entry| entry.path())
     }
 
     #[track_caller]

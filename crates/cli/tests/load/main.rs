@@ -322,6 +322,7 @@ fn what_is_left_when_all_are_killed_is_removed_at_the_next_start() {
     }
     eventually("no process is left", || test.processes().is_empty());
     assert_eq!(test.directories(), 2);
+    eventually("no directory is held", || test.held_directories() == 0);
     let out = test.output(&["cpu", "--duration", "1ms"]);
     assert!(out.stderr.contains("removed 2 directories"), "{}", out.stderr);
     test.assert_nothing_is_left();
