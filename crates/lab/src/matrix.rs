@@ -1,7 +1,7 @@
 //! A lab from its plan to its record: finds out what each kernel runs, then runs the cells.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -15,16 +15,20 @@ use wakescope_report::style::clean;
 use wakescope_stats::cells::{compare, limits};
 
 use crate::cache::{Cache, CacheError};
-use crate::cell::{Emulation, Guest, GuestTask, Measurement, Work, Workshop};
+use crate::cell::{Emulation, GuestTask, Measurement, Work, Workshop};
 use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
-use crate::guest::modules::{Module, ModulesError, resolve};
+use crate::guest::modules::ModulesError;
 use crate::guest::root::RootImage;
-use crate::guest::{self, CHECK, GuestError, RUN};
+use crate::guest::{CHECK, GuestError, RUN};
 use crate::kernel::{Arch, Kernel};
 use crate::plan::{CellSpec, Plan, PlanError};
 use crate::states::States;
 use crate::store::{CellStore, StoreError, StoredCell};
-use crate::sum::{self, Memo};
+use crate::sum::Memo;
+
+mod booted;
+
+use booted::{Booted, make_guests};
 
 /// Corrected p-values up to this count as no chance.
 const ALPHA: f64 = 0.05;
@@ -164,88 +168,6 @@ pub fn run(
         ..Lab::default()
     };
     Ok(Done { lab, stopped })
-}
-
-/// A kernel with what it is booted with.
-struct Booted<'a> {
-    kernel: &'a Kernel,
-    guest: Guest,
-    /// For the check of its model: without the project's own module and a root image, so that a check holds
-    /// for every stimulus and load.
-    checker: Guest,
-    workshop: &'a Workshop,
-}
-
-fn make_guests<'a>(
-    kernels: &'a [Kernel],
-    equipment: &'a Equipment,
-) -> Result<Vec<Booted<'a>>, LabError> {
-    let mut memo = Memo::open(&equipment.cache);
-    let booted = kernels.iter().map(|kernel| {
-        let workshop = equipment.workshops.get(&kernel.arch);
-        let workshop = workshop.ok_or(LabError::NoMachine(kernel.arch))?;
-        let own = equipment.own_modules.get(&kernel.release).map(PathBuf::as_path);
-        let base = modules(kernel, &equipment.modules)?;
-        let checker = make_guest(kernel, &base, equipment, &mut memo)?;
-        let mut all = modules_for_loads(kernel, equipment)?.unwrap_or(base);
-        if let Some(path) = own {
-            all.push(Module::own(path).map_err(LabError::Modules)?);
-        }
-        let mut guest = make_guest(kernel, &all, equipment, &mut memo)?;
-        let root = equipment.roots.get(&kernel.arch);
-        guest.root = root.map(|root| (root.path.clone(), root.sha256.clone()));
-        Ok(Booted { kernel, guest, checker, workshop })
-    });
-    booted.collect()
-}
-
-/// The guest's image for `kernel` with `modules` in it, from the cache if it was made before of the same files.
-fn make_guest(
-    kernel: &Kernel,
-    modules: &[Module],
-    equipment: &Equipment,
-    memo: &mut Memo,
-) -> Result<Guest, LabError> {
-    let program = equipment.programs.get(&kernel.arch).ok_or(LabError::NoMachine(kernel.arch))?;
-    let config = kernel.config.as_deref();
-    let mut sum =
-        |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
-    let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
-    parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
-    parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
-    let key = sum::of_bytes(parts.join("\n").as_bytes());
-    let image = equipment.cache.guests().join(format!("{key}.cpio"));
-    if !image.is_file() {
-        let config = config.map(|config| (kernel.release.as_str(), config));
-        let bytes = guest::image(program, kernel.arch, config, modules).map_err(LabError::Guest)?;
-        Cache::write(&image, &bytes).map_err(LabError::Cache)?;
-    }
-    let sha256 = sum(&image)?;
-    let modules = modules.iter().map(Module::file_name).collect();
-    Ok(Guest { image, sha256, modules, root: None })
-}
-
-/// The modules of [`Equipment::modules`] and those that loads need; `None` if loads need none, or can do without.
-fn modules_for_loads(
-    kernel: &Kernel,
-    equipment: &Equipment,
-) -> Result<Option<Vec<Module>>, LabError> {
-    let Some(LoadModules { names, required }) = &equipment.load_modules else { return Ok(None) };
-    let names: Vec<String> = equipment.modules.iter().chain(names).cloned().collect();
-    match modules(kernel, &names) {
-        Ok(modules) => Ok(Some(modules)),
-        Err(e) if *required => Err(e),
-        Err(_) => Ok(None),
-    }
-}
-
-/// The modules of these names, and what they need.
-fn modules(kernel: &Kernel, names: &[String]) -> Result<Vec<Module>, LabError> {
-    match &kernel.modules {
-        _ if names.is_empty() => Ok(Vec::new()),
-        Some(folder) => resolve(folder, names).map_err(LabError::Modules),
-        None => Err(LabError::NoModules(kernel.name.clone())),
-    }
 }
 
 fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {

@@ -51,8 +51,9 @@ impl Trap {
         ] {
             write_program(&trap.cache.join(file), script.as_bytes());
         }
-        fs::create_dir(trap.cache.join("cells")).unwrap();
-        fs::create_dir(trap.cache.join("locks")).unwrap();
+        for folder in ["cells", "headers", "locks"] {
+            fs::create_dir(trap.cache.join(folder)).unwrap();
+        }
         trap
     }
 
@@ -147,6 +148,7 @@ fn a_cache_of_another_user_is_refused_by_every_command() {
         ".cache/wakescope/maps/0123",
         ".cache/wakescope/sums.json",
         ".cache/wakescope/cells",
+        ".cache/wakescope/headers",
         ".cache/wakescope/locks",
     ] {
         let trap = Trap::new("foreign-file");

@@ -9,7 +9,7 @@ use wakescope_core::preemption::{Preemption, Reading, Sources, judge};
 use super::name::{Flavour, Name};
 use super::order::compare;
 use super::{Arch, Kernel};
-use crate::cache::{Cache, read_bounded};
+use crate::cache::{Cache, MODULES, read_bounded};
 use crate::sum::Memo;
 
 /// The schema of kernel.json.
@@ -111,7 +111,7 @@ impl Stored {
             sha256,
             config: there("config"),
             symbols: there("System.map"),
-            modules: there("modules"),
+            modules: there(MODULES),
             package: Some(format!("{} {}", self.card.package, self.card.package_version)),
         })
     }

@@ -71,6 +71,7 @@ pub(super) fn fetch(
     let place = cache.headers().join(release);
     let tree = place.join("tree");
     if tree.is_dir() {
+        cache.check_used(&place)?;
         return Ok(Headers { tree, bytes: 0 });
     }
     let stage = cache.stage(&place)?;
@@ -207,7 +208,11 @@ fn link(target: &str, place: &Path) -> Result<(), CacheError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+    use crate::watch::Unwatched;
     use wakescope_testing::Folder;
 
     #[test]
@@ -254,5 +259,27 @@ mod tests {
         for link in [headers.join("scripts"), tree.join("bin")] {
             assert!(fs::canonicalize(link).unwrap().starts_with(&inside));
         }
+    }
+
+    #[test]
+    fn headers_that_others_may_write_are_not_built_with() {
+        let (folder, release) = (Folder::new("open-headers"), "6.1.0-56-cloud-amd64");
+        let cache = Cache::at(folder.path());
+        let make = folder.write(format!("headers/{release}/tree/usr/bin/make"), "program");
+        let nowhere = Site::of("http://127.0.0.1:9/debian", Some("/none".into())).unwrap();
+        let found = || {
+            let (arch, native) = (Arch::Amd64, Compiler::Native);
+            fetch(release, arch, native, &cache, &nowhere, &mut Unwatched).map(|h| h.bytes)
+        };
+        fs::set_permissions(&make, Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(found(), Ok(0)));
+        fs::set_permissions(&make, Permissions::from_mode(0o757)).unwrap();
+        let untrusted = found();
+        let Err(ModuleError::Archive(ArchiveError::Cache(CacheError::Untrusted { path, .. }))) =
+            untrusted
+        else {
+            panic!("{untrusted:?}");
+        };
+        assert_eq!(path, make);
     }
 }
