@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
 use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
@@ -97,8 +98,7 @@ fn of_runs(args: &TrendArgs, options: &Options) -> Result<Found, Failure> {
     if args.by_time {
         let times = runs.iter().map(|named| (&*named.label, &*named.run.started));
         refuse_unknown_times(times)?;
-        // All are RFC 3339 in UTC, which sort as text.
-        runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
+        runs.sort_by_key(|named| Date::parse(&named.run.started).map(Date::seconds));
     }
     Ok(trend(&labelled(&runs), options))
 }
@@ -172,7 +172,7 @@ const ENDINGS: Endings<'static, Format> = &[
 fn refuse_unknown_times<'a>(
     mut times: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<(), Failure> {
-    match times.find(|(_, started)| started.is_empty()) {
+    match times.find(|(_, started)| Date::parse(started).is_none()) {
         Some((label, _)) => Err(Failure::new(format!("cannot order {label} by time"))
             .because("it has no start time")
             .try_this("name the runs in order, without --by-time")),

@@ -17,7 +17,7 @@ use crate::time_domain::TimeDomain;
 pub struct Observation {
     /// See [`Run::id`].
     pub id: String,
-    /// See [`Run::started`].
+    /// See [`Run::known_start`].
     pub started: String,
     /// See [`Run::duration_ns`].
     pub duration_ns: u64,
@@ -80,8 +80,8 @@ impl From<Run> for Observation {
         Self {
             expiries,
             threads: run.threads.iter().map(ThreadSums::of).collect(),
+            started: run.known_start().to_owned(),
             id: run.id,
-            started: run.started,
             duration_ns: run.duration_ns,
             time_domain: run.time_domain,
             seed: run.seed,
@@ -135,5 +135,20 @@ mod tests {
         let counts: Vec<u64> = seen.threads.iter().map(|t| t.expiries.count).collect();
         assert_eq!(counts, [2, 3]);
         assert_eq!((&seen.id, &seen.host, &seen.plan), (&run.id, &run.host, &run.plan));
+    }
+
+    #[test]
+    fn a_start_that_nobody_knows_is_none() {
+        let began = "2026-11-21T01:00:00Z";
+        let run = Run { started: began.into(), ..Run::default() };
+        assert_eq!(Observation::from(run.clone()).started, began);
+        for unknown in ["started", "plan"] {
+            let source = Source { unknown: vec![unknown.into()], ..Source::default() };
+            let seen = Observation::from(Run { source: Some(source), ..run.clone() });
+            assert_eq!(seen.started, if unknown == "started" { "" } else { began });
+        }
+        for time_domain in [TimeDomain::Virtual, TimeDomain::Simulated] {
+            assert_eq!(Observation::from(Run { time_domain, ..run.clone() }).started, "");
+        }
     }
 }

@@ -197,6 +197,16 @@ impl Run {
         self.plan.quantity(self.source.as_ref())
     }
 
+    /// When it began. Empty where nobody knows: the file of another program did not tell, and a record
+    /// has a start only because it must. Clocks outside of real time begin where they are told to.
+    pub fn known_start(&self) -> &str {
+        let untold = |source: &Source| source.unknown.iter().any(|key| key == "started");
+        match self.time_domain == TimeDomain::Real && !self.source.as_ref().is_some_and(untold) {
+            true => &self.started,
+            false => "",
+        }
+    }
+
     /// Reads a record and checks that it is consistent.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
         let run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {

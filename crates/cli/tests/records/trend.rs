@@ -1,12 +1,13 @@
 //! `wakescope trend`, run as a command.
 
 use crate::common::bench::{Ended, Test};
+use crate::common::formats::HISTOGRAM;
 use crate::common::made_up::run;
 use crate::common::stored_window::busy_window;
 use std::fs;
 
 use serde_json::{Value, json};
-use wakescope_core::run::Run;
+use wakescope_core::run::{Run, TimeDomain};
 
 const CHANGED: [u64; 12] = [100, 104, 97, 101, 99, 103, 155, 149, 151, 148, 153, 150];
 
@@ -81,10 +82,35 @@ fn the_order_is_that_given_or_that_of_time() {
     assert!(given.starts_with("p99.9 changed once: 1.50 × from r6 on"), "{given}");
     let sorted = trend(&test, &["--by-time"], &runs).stdout;
     assert!(sorted.starts_with("p99.9 changed once: 0.67 × from r5 on"), "{sorted}");
-    let undated = test.write_run("undated", &Run { started: String::new(), ..run(3) });
-    let ended = trend(&test, &["--by-time"], &[undated, runs[0].clone()]);
-    assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("cannot order undated by time"), "{ended:?}");
+}
+
+#[test]
+fn runs_without_a_start_are_not_ordered_by_it() {
+    let test = Test::new("trend-undated");
+    let dated = test.write_run("dated", &run(2));
+    fs::write(test.dir.join("other"), HISTOGRAM).unwrap();
+    let virtual_run = Run { time_domain: TimeDomain::Virtual, ..run(4) };
+    for undated in [
+        test.write_run("empty", &Run { started: String::new(), ..run(3) }),
+        test.write_run("no-date", &Run { started: "yesterday".into(), ..run(3) }),
+        test.write_run("virtual", &virtual_run),
+        // cyclictest does not tell, and the record that is made of its file has a start all the same.
+        "other".into(),
+    ] {
+        for runs in [[undated.clone(), dated.clone()], [dated.clone(), undated.clone()]] {
+            let ended = trend(&test, &["--by-time", "--force"], &runs);
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            let why = format!("cannot order {undated} by time");
+            assert!(ended.stderr.contains(&why), "{ended:?}");
+        }
+    }
+    let json: Value =
+        serde_json::from_str(&trend(&test, &["--json"], &["other".into()]).stdout).unwrap();
+    assert_eq!(json["series"][0]["runs"][0]["started"], "");
+    for format in ["html", "prometheus", "openmetrics"] {
+        let shown = test.start_command(&["report", "other", "--format", format]).output();
+        assert_eq!((shown.code, shown.stdout.contains("1970-01-01")), (Some(0), false), "{format}");
+    }
 }
 
 #[test]

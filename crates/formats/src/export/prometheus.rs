@@ -141,7 +141,7 @@ fn write_info(run: &Run, plan: &str, format: Format, out: &mut impl Write) -> io
     let host = &run.host;
     let labels = [
         ("run", run.id.clone()),
-        ("started", run.started.clone()),
+        ("started", run.known_start().to_owned()),
         ("release", host.release.clone()),
         ("preemption", host.preemption.model.to_string()),
         ("plan", plan.to_owned()),

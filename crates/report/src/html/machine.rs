@@ -49,10 +49,9 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
         ("measured for", text(&SpanNs(run.duration_ns).to_string())),
         (
             "started",
-            if run.time_domain == Default::default() {
-                name(&run.started, 40)
-            } else {
-                String::new()
+            match run.known_start() {
+                "" => String::new(),
+                started => name(started, 40),
             },
         ),
         (
