@@ -9,9 +9,11 @@ use flate2::write::GzEncoder;
 use wakescope_report::style::Style;
 use wakescope_report::watch::live::Look;
 use wakescope_store::{check_output, create_output, is_full};
+use wakescope_sys::terminal::size;
 
 use crate::Failure;
 use crate::cleaner::{Cleaner, cleaned};
+use crate::screen::fit;
 
 /// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set or the terminal
 /// knows no colours.
@@ -181,10 +183,21 @@ pub(crate) fn can_redraw() -> bool {
     io::stderr().is_terminal() && may_dress()
 }
 
-/// Shows one line on the terminal in place of the one that was shown so before. It must be short
-/// enough not to be wrapped. An empty one makes room for other text.
+/// The most columns and lines that may be drawn on the terminal that stderr is. The last column stays free:
+/// where the cursor goes from there differs. So does the last line, in which the cursor then stands.
+pub(crate) fn room() -> (usize, usize) {
+    let most = |size: u16| match size {
+        0 => usize::MAX,
+        size => usize::from(size - 1).max(1),
+    };
+    let (columns, lines) = size(&io::stderr()).unwrap_or_default();
+    (most(columns), most(lines))
+}
+
+/// Shows one line on the terminal in place of the one that was shown so before, as far as there is room for
+/// it. An empty one makes room for other text.
 pub(crate) fn redraw(line: &str) {
-    let _ = write!(io::stderr(), "\r{}\x1b[K", cleaned(line, true));
+    let _ = write!(io::stderr(), "\r{}\x1b[K", fit(&cleaned(line, true), room().0));
 }
 
 #[cfg(test)]

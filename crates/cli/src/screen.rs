@@ -20,16 +20,18 @@ impl Screen {
         output::can_redraw().then(Self::default)
     }
 
-    /// Draws `block` in place of the last one. Its lines must be short enough not to be wrapped.
+    /// Draws `block` in place of the last one, as much of it as the terminal has room for: a line that
+    /// goes on in the next one, and a block that is higher than the terminal, would not be drawn over.
     pub(crate) fn draw(&mut self, block: &str) {
+        let (columns, lines) = output::room();
         let mut out = String::new();
         if self.drawn_lines > 0 {
             let _ = write!(out, "\x1b[{}A", self.drawn_lines);
         }
         let drawn = std::mem::take(&mut self.drawn_lines);
-        for line in block.lines() {
+        for line in block.lines().take(lines) {
             // Each line ends by clearing what an earlier, longer one left.
-            let _ = writeln!(out, "{}\x1b[K", cleaned(line, true));
+            let _ = writeln!(out, "{}\x1b[K", fit(&cleaned(line, true), columns));
             self.drawn_lines += 1;
         }
         if drawn > self.drawn_lines {
@@ -44,5 +46,55 @@ impl Screen {
             output::draw(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
             self.drawn_lines = 0;
         }
+    }
+}
+
+/// The part of a line that so many columns show, its colours whole. A number that is cut must not be taken
+/// for another one.
+pub(crate) fn fit(line: &str, columns: usize) -> String {
+    let mut is_in_sequence = false;
+    // Of each character, whether it takes a column.
+    let mut takes = |c: char| {
+        let was_in_sequence = std::mem::replace(&mut is_in_sequence, c == '\x1b');
+        if was_in_sequence {
+            is_in_sequence = !c.is_ascii_alphabetic();
+        }
+        !was_in_sequence && c != '\x1b'
+    };
+    let characters: Vec<(char, bool)> = line.chars().map(|c| (c, takes(c))).collect();
+    let width = characters.iter().filter(|(_, takes)| *takes).count();
+    if width <= columns {
+        return line.to_owned();
+    }
+    let (mut cut, mut column) = (String::new(), 0);
+    for (c, takes) in characters {
+        column += usize::from(takes);
+        match takes {
+            true if column == columns => cut.push('…'),
+            true if column > columns => {}
+            _ => cut.push(c),
+        }
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_the_terminal_ends_and_colours_are_not() {
+        for (columns, want) in [
+            (9, "a \x1b[1m12.3 µs\x1b[0m"),
+            (8, "a \x1b[1m12.3 …\x1b[0m"),
+            (4, "a \x1b[1m1…\x1b[0m"),
+            (2, "a…\x1b[1m\x1b[0m"),
+            (1, "…\x1b[1m\x1b[0m"),
+            (0, "\x1b[1m\x1b[0m"),
+            (usize::MAX, "a \x1b[1m12.3 µs\x1b[0m"),
+        ] {
+            assert_eq!(fit("a \x1b[1m12.3 µs\x1b[0m", columns), want, "{columns}");
+        }
+        assert_eq!(fit("", 0), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use wakescope_core::units::SpanNs;
 
@@ -11,11 +11,12 @@ use crate::checked;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Columns and lines; 0 where they are not known.
-pub fn size(terminal: &File) -> io::Result<(u16, u16)> {
+pub fn size(terminal: &impl AsFd) -> io::Result<(u16, u16)> {
+    let fd = terminal.as_fd().as_raw_fd();
     // SAFETY: `winsize` is plain integers, for which zero is a value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one `winsize`, and `size` is one.
-    checked(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) })?;
+    checked(unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) })?;
     Ok((size.ws_col, size.ws_row))
 }
 
@@ -65,7 +66,6 @@ pub fn wait_any<const N: usize>(
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::fd::AsFd;
 
     use super::*;
     use crate::serial::open_pair;

@@ -147,12 +147,22 @@ fn the_answer_comes_first_and_where_the_run_lies_last() {
 
 /// Runs `wakescope measure` with a terminal for stdout and stderr.
 fn on_a_terminal(test: &Test, name: &str, variables: &[(&str, &str)]) -> Option<String> {
+    on_a_terminal_of(test, name, variables, "rows 24 cols 80")
+}
+
+/// The same, of a size as stty(1) is told.
+fn on_a_terminal_of(
+    test: &Test,
+    name: &str,
+    variables: &[(&str, &str)],
+    size: &str,
+) -> Option<String> {
     let script = Path::new("/usr/bin/script");
     if !script.exists() {
         skip(name, "/usr/bin/script (Debian's bsdutils) is not there to make a terminal");
         return None;
     }
-    let command = format!("'{}' measure --duration 1s", test.program.display());
+    let command = format!("stty {size}; '{}' measure --duration 1s", test.program.display());
     let mut script = test.program(script);
     script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
     let ended = Running::start(script.envs(variables.iter().copied())).output();
@@ -176,6 +186,22 @@ fn a_terminal_shows_progress_until_there_is_a_result() {
     assert!(progress.ends_with(&up), "{progress:?}");
     assert!(result.starts_with("\x1b[1mWorst wakeup"), "{result:?}");
     assert!(!result.contains("measuring"), "{result:?}");
+}
+
+#[test]
+fn a_small_terminal_shows_what_it_has_room_for() {
+    let test = Test::new("small-terminal");
+    let name = "a_small_terminal_shows_what_it_has_room_for";
+    let size = "rows 3 cols 30";
+    let Some(shown) = on_a_terminal_of(&test, name, &[], size) else { return };
+    let (progress, _) = shown.split_once("\x1b[J").expect("the block is removed");
+    // Lines that go on in the next one, or are above the first one, would not be drawn over.
+    let title = "measuring wakeups  timer 1.0…";
+    assert!(progress.starts_with(title), "{progress:?}");
+    assert_eq!(progress.matches("\x1b[2A").count(), progress.matches(title).count());
+    for line in progress.split("\x1b[2A").flat_map(str::lines) {
+        assert!(line.trim_end_matches("\x1b[K").chars().count() < 30, "{line:?}");
+    }
 }
 
 #[test]
