@@ -1,5 +1,5 @@
 //! The user's terminal while a view has it: a screen of its own, and keys one by one. All is put back on
-//! every way out but `kill -9`.
+//! every way out but by signals that end a program at once: SIGKILL, SIGQUIT and SIGABRT.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -344,6 +344,17 @@ fn a_killed_keeper_is_a_dead_load() {
 }
 
 #[test]
+fn a_keeper_that_is_killed_while_it_is_set_up_may_have_run_out_of_memory() {
+    let test = Test::new("keeper-killed-early");
+    let mut load = test.start("find");
+    kill("KILL", &[load.pid()]);
+    let error = load.wait_ready(PATIENCE).unwrap_err();
+    let LoadError::Died { fault, remedy: Some(remedy), .. } = error else { panic!("{error:?}") };
+    assert!(fault.contains("SIGKILL") && remedy.contains("memory.max"), "{fault} {remedy}");
+    load.finish();
+}
+
+#[test]
 fn a_keeper_that_hangs_is_not_waited_for() {
     let test = Test::new("hangs");
     let mut load = test.start("cpu");

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use wakescope_sys::cage;
 use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
 
-use super::desk::streams;
+use super::desk::{Desk, streams};
 use super::kinds::Job;
 use super::random::Random;
 use super::this_program;
@@ -36,12 +36,12 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { seed, desk, .. } = job;
     let caller = Caller::new().map_err(|e| format!("cannot make a pipe: {e}"))?;
     for (bytes, exit) in TRIALS {
-        caller.expect(bytes, exit)?;
+        caller.expect(bytes, exit, desk)?;
     }
     desk.ready();
     let mut random = Random::new(seed);
     while !desk.stopping() {
-        caller.call(&random.number().to_string())?;
+        caller.call(&random.number().to_string(), desk)?;
         desk.done(1);
     }
     Ok(())
@@ -63,8 +63,8 @@ impl Caller {
     }
 
     /// Executes what `bytes` names, and tells how that ended. Fails if it could not be executed.
-    fn call(&self, bytes: &str) -> Result<Exit, String> {
-        let launch = |e| format!("cannot launch a process to execute bytes in: {e}");
+    fn call(&self, bytes: &str, desk: &Desk) -> Result<Exit, String> {
+        let launch = |e| desk.not_started("cannot launch a process to execute bytes in", &e);
         let start = Start {
             program: &Program::new(&this_program(), [PART, bytes]).map_err(launch)?,
             stdio: streams(&self.nothing, &self.output),
@@ -84,8 +84,8 @@ impl Caller {
     }
 
     /// Executes bytes whose end is known.
-    fn expect(&self, bytes: &str, want: Exit) -> Result<(), String> {
-        match self.call(bytes)? {
+    fn expect(&self, bytes: &str, want: Exit, desk: &Desk) -> Result<(), String> {
+        match self.call(bytes, desk)? {
             exit if exit == want => Ok(()),
             Exit::Status(errno) => {
                 let e = io::Error::from_raw_os_error(errno);

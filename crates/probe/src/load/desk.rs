@@ -15,6 +15,9 @@ use wakescope_sys::process::wait_writable;
 use super::intensity::{Intensity, Pace, with_pace};
 use super::report::{Reading, Report};
 
+/// What helps where no more processes or threads may be started.
+const MORE_PROCESSES: &str = "raise the limit of processes and threads: of this user (ulimit -u), or of this cgroup (pids.max)";
+
 /// How long a report may wait for its parent to read earlier ones.
 const REPORT_PATIENCE: SpanNs = SpanNs(10_000_000_000);
 
@@ -124,6 +127,15 @@ impl Desk {
         self.say(&Report::Remedy(remedy.into()));
     }
 
+    /// The reason why a process could not be started: `what` and the error. Its remedy, if there is one, is
+    /// reported.
+    pub(super) fn not_started(&self, what: &str, e: &io::Error) -> String {
+        if e.kind() == io::ErrorKind::WouldBlock {
+            self.advise(MORE_PROCESSES);
+        }
+        format!("{what}: {e}")
+    }
+
     /// Reports what must not get lost.
     pub(super) fn say(&self, report: &Report) {
         let line = format!("{report}\n");
@@ -167,6 +179,7 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::thread;
 
     use super::*;
@@ -190,5 +203,21 @@ mod tests {
         });
         // Even a pause of an hour.
         desk.wait_for_stop(desk.pauses.as_ref().unwrap(), SpanNs(3_600_000_000_000));
+    }
+
+    #[test]
+    fn a_limit_of_processes_is_named_by_whoever_runs_into_it() {
+        for (error, want) in
+            [(11, format!("{}\n", Report::Remedy(MORE_PROCESSES.into()))), (12, String::new())]
+        {
+            let (mut heard, reports) = wakescope_sys::process::pipe().unwrap();
+            let desk = Desk::new(reports, Intensity::FULL);
+            let fault = desk.not_started("cannot start it", &io::Error::from_raw_os_error(error));
+            assert!(fault.starts_with("cannot start it: "), "{fault}");
+            drop(desk);
+            let mut said = String::new();
+            heard.read_to_string(&mut said).unwrap();
+            assert_eq!(said, want);
+        }
     }
 }

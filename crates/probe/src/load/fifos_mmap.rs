@@ -53,7 +53,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
             BYTES / 1000 + 1
         ));
     }
-    let mut pair = Pair::start(seed).map_err(placed)?;
+    let mut pair = Pair::start(seed, desk).map_err(placed)?;
     // The first turn shows that the other process is there.
     pair.turn(desk).map_err(placed)?;
     desk.ready();
@@ -78,7 +78,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(seed: u64) -> Result<Self, String> {
+    fn start(seed: u64, desk: &Desk) -> Result<Self, String> {
         let [path, there, back] = [FILE, THERE, BACK].map(Path::new);
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = file.as_mut().map_err(|e| fault("make", path, e))?;
@@ -96,7 +96,7 @@ impl Pair {
         };
         let (there, back) = (open(there)?, open(back)?);
         set_nonblocking(&back).map_err(|e| format!("cannot use a FIFO: {e}"))?;
-        let (other, complaints) = start_other()?;
+        let (other, complaints) = start_other(desk)?;
         let file = file.try_clone().map_err(|e| fault("open", path, &e))?;
         Ok(Self { file, there, back, complaints, other, message: [0; MESSAGE], turns: 0 })
     }
@@ -145,7 +145,7 @@ impl Drop for Pair {
     }
 }
 
-fn start_other() -> Result<(Child, File), String> {
+fn start_other(desk: &Desk) -> Result<(Child, File), String> {
     let program = Program::new(&this_program(), [PART]);
     let program = program.map_err(|e| format!("cannot launch the other process: {e}"))?;
     let pipes = || -> std::io::Result<_> {
@@ -162,7 +162,7 @@ fn start_other() -> Result<(Child, File), String> {
         dies_with_thread: true,
         environment: Environment::Inherited,
     };
-    let other = start.run().map_err(|e| format!("cannot launch the other process: {e}"))?;
+    let other = start.run().map_err(|e| desk.not_started("cannot launch the other process", &e))?;
     Ok((other, complaints))
 }
 

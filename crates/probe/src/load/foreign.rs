@@ -14,7 +14,7 @@ use wakescope_sys::process::{
     kill_namespace, pipe, set_nonblocking, terminate_child, wait_readable,
 };
 
-use super::desk::{Desk, fault};
+use super::desk::Desk;
 use super::report::Report;
 
 /// How often to look whether the program is still there.
@@ -67,7 +67,9 @@ impl Foreign<'_> {
             dies_with_thread: true,
             environment: Environment::Inherited,
         };
-        let child = start.run().map_err(|e| fault("start", self.path, &e))?;
+        let child = start
+            .run()
+            .map_err(|e| desk.not_started(&format!("cannot start {}", self.path.display()), &e))?;
         // Now only the program and its offspring hold the other end.
         drop(complaints);
         if self.work_in.is_none() {

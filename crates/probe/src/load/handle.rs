@@ -183,7 +183,11 @@ impl Load {
     pub fn status(&mut self) -> Status {
         self.listen();
         if self.reports_ended && self.seen.fault.is_none() {
-            self.seen.fault = self.child.try_wait().map(obituary);
+            let exit = self.child.try_wait();
+            self.seen.fault = exit.map(obituary);
+            if exit == Some(Exit::Signal(KILLED)) {
+                self.seen.remedy.get_or_insert_with(|| MORE_MEMORY.into());
+            }
         }
         let seen = &self.seen;
         Status {
@@ -343,6 +347,12 @@ fn close_windows(loads: &mut [Load]) -> Vec<LoadResult> {
     });
     results.collect()
 }
+
+/// SIGKILL.
+const KILLED: i32 = 9;
+
+/// What helps if it was the kernel that killed a load: these go first when memory runs out.
+const MORE_MEMORY: &str = "see whether memory ran out (dmesg), and raise the limit of this cgroup if that was it (memory.max)";
 
 /// Why a keeper ended that did not say so itself.
 fn obituary(exit: Exit) -> String {

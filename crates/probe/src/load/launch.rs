@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 
 use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
 
-use super::desk::streams;
+use super::desk::{Desk, streams};
 use super::kinds::Job;
 use super::this_program;
 
@@ -42,14 +42,14 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let programs = [(program(QUIET)?, ""), (program(PRINT)?, LINE)];
     let launcher = Launcher::new().map_err(|e| format!("cannot make a pipe: {e}"))?;
     for (program, line) in &programs {
-        launcher.launch(program, line)?;
+        launcher.launch(program, line, desk)?;
     }
     desk.ready();
     for (program, line) in programs.iter().cycle() {
         if desk.stopping() {
             break;
         }
-        launcher.launch(program, line)?;
+        launcher.launch(program, line, desk)?;
         desk.done(1);
     }
     Ok(())
@@ -74,7 +74,7 @@ impl Launcher {
     }
 
     /// Starts the program, waits until it ends, and reads what it printed, which must be `line`.
-    fn launch(&self, program: &Program, line: &str) -> Result<(), String> {
+    fn launch(&self, program: &Program, line: &str, desk: &Desk) -> Result<(), String> {
         let stdio = streams(&self.nothing, &self.screen);
         let start = Start {
             program,
@@ -83,7 +83,7 @@ impl Launcher {
             dies_with_thread: true,
             environment: Environment::Inherited,
         };
-        let child = start.run().map_err(|e| format!("cannot launch a program: {e}"))?;
+        let child = start.run().map_err(|e| desk.not_started("cannot launch a program", &e))?;
         let exit = child.wait();
         // A line fits the pipe, so the program did not have to wait for anybody to read it.
         let mut printed = [0; 256];
@@ -104,6 +104,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::load::desk::test_desk;
 
     #[test]
     fn only_its_own_arguments_make_it_the_trivial_program() {
@@ -120,19 +121,19 @@ mod tests {
 
     #[test]
     fn a_program_must_do_what_it_is_for() {
-        let launcher = Launcher::new().unwrap();
+        let (launcher, desk) = (Launcher::new().unwrap(), &test_desk());
         let shell = |script| Program::new(Path::new("/bin/sh"), ["-c", script]).unwrap();
-        launcher.launch(&shell("echo a"), "a\n").unwrap();
-        launcher.launch(&shell(""), "").unwrap();
+        launcher.launch(&shell("echo a"), "a\n", desk).unwrap();
+        launcher.launch(&shell(""), "", desk).unwrap();
         for (script, fault) in [
             ("echo b", "exit status 0 and printed `b"),
             ("echo a; exit 3", "exit status 3"),
             ("kill -9 $$", "SIGKILL"),
         ] {
-            let got = launcher.launch(&shell(script), "a\n").unwrap_err();
+            let got = launcher.launch(&shell(script), "a\n", desk).unwrap_err();
             assert!(got.contains(fault), "{script}: {got}");
         }
         let none = Program::new(Path::new("/does/not/exist"), [""; 0]).unwrap();
-        assert!(launcher.launch(&none, "").unwrap_err().contains("No such file"));
+        assert!(launcher.launch(&none, "", desk).unwrap_err().contains("No such file"));
     }
 }

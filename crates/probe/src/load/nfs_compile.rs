@@ -117,7 +117,9 @@ impl Compiler {
             dies_with_thread: true,
             environment: Environment::Inherited,
         };
-        let child = start.run().map_err(|e| fault("start", &self.path, &e))?;
+        let child = start
+            .run()
+            .map_err(|e| desk.not_started(&format!("cannot start {}", self.path.display()), &e))?;
         // Now only the compiler and what it starts hold the other end: it closes when all have ended.
         drop(complaints);
         let Some(said) = listen(ear, desk) else {
