@@ -91,7 +91,7 @@ pub fn measure(
     let is_of_others = request.plan.is_of_others();
     let mut pause = |span| {
         screen.wait(span);
-        matches!(signals.wait(span), Waited::Asked(_))
+        wait_until(clock::now().after(span), signals)
     };
     let measurement: Box<dyn Measurement> = match is_of_others {
         true => Box::new(Following::begin(request, observer)?),
@@ -144,6 +144,17 @@ fn carry_out(
     let mut run = measurement.end(ended_by, storage);
     observer.complete(&mut run);
     run
+}
+
+/// Waits until then, or for a request to end. `Stopped` if a stop of this process lasted until then or
+/// longer; one that was over before is none of it.
+fn wait_until(then: MonoNs, signals: &mut dyn Signals) -> Waited {
+    loop {
+        let waited = signals.wait(then.since(clock::now()));
+        if matches!(waited, Waited::Asked(_)) || clock::now() >= then {
+            return waited;
+        }
+    }
 }
 
 /// Something to do again and again.

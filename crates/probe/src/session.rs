@@ -22,6 +22,7 @@ use wakescope_sys::{clock, memory};
 
 use crate::admission::{self, Refusal};
 use crate::card::{Card, CardError};
+use crate::driver::Waited;
 use crate::edges::{AnyLine, EdgeLine};
 use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
@@ -115,12 +116,12 @@ const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 const STALL: SpanNs = SpanNs(2_000_000_000);
 
 impl Session {
-    /// Begins a measurement under the loads of `request`. `pause` waits for a time and says whether
-    /// the user ended it meanwhile. `observer` gets to know each probe before anything is measured.
+    /// Begins a measurement under the loads of `request`. `pause` waits for a time, and says
+    /// how that ended: also whether this process was stopped when it was over. `observer` gets to know each probe before anything is measured.
     pub(crate) fn begin(
         request: Request,
         observer: &mut dyn Observer,
-        pause: &mut dyn FnMut(SpanNs) -> bool,
+        pause: &mut dyn FnMut(SpanNs) -> Waited,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
         remove_leftovers();
@@ -163,9 +164,12 @@ impl Session {
             });
         }
         // The loads' window begins with the run's.
-        if pause(origin.since(clock::now())) {
-            return Err(MeasureError::Ended);
-        }
+        let stops = match pause(origin.since(clock::now())) {
+            Waited::InVain => (0, SpanNs(0)),
+            // The probes were to begin meanwhile.
+            Waited::Stopped => (1, clock::now().since(origin)),
+            Waited::Asked(_) => return Err(MeasureError::Ended),
+        };
         loads.iter_mut().for_each(|running| running.load.mark());
         Ok(Self {
             identity,
@@ -184,7 +188,7 @@ impl Session {
             card,
             measured_cpus,
             abandons_loads,
-            stops: (0, SpanNs(0)),
+            stops,
             _idle: idle,
             _pages: pages,
         })
@@ -373,7 +377,7 @@ impl Probe {
 fn settle_loads(
     loads: Vec<Load>,
     alone: SpanNs,
-    pause: &mut dyn FnMut(SpanNs) -> bool,
+    pause: &mut dyn FnMut(SpanNs) -> Waited,
 ) -> Result<(Vec<Running>, Vec<LeftOut>), MeasureError> {
     let (mut loads, left_out) = set_up(loads, pause)?;
     if loads.is_empty() {
@@ -382,7 +386,7 @@ fn settle_loads(
     // Two halves: only where they are alike is it known how fast the loads are by themselves.
     for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
         loads.iter_mut().for_each(Load::mark_alone);
-        if pause(half) {
+        if let Waited::Asked(_) = pause(half) {
             return Err(MeasureError::Ended);
         }
     }
@@ -394,7 +398,7 @@ fn settle_loads(
 /// the loads can.
 fn set_up(
     loads: Vec<Load>,
-    pause: &mut dyn FnMut(SpanNs) -> bool,
+    pause: &mut dyn FnMut(SpanNs) -> Waited,
 ) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
     let deadline = clock::now().after(LOAD_PATIENCE);
     let mut left_out = missing(loads.iter().map(Load::spec));
@@ -424,7 +428,7 @@ fn set_up(
 fn wait_ready(
     load: &mut Load,
     deadline: MonoNs,
-    pause: &mut dyn FnMut(SpanNs) -> bool,
+    pause: &mut dyn FnMut(SpanNs) -> Waited,
 ) -> Result<(), MeasureError> {
     // In short waits, so that the user can end it meanwhile.
     while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
@@ -436,7 +440,7 @@ fn wait_ready(
         if !waiting {
             return Err(MeasureError::Load(e));
         }
-        if pause(SpanNs(0)) {
+        if let Waited::Asked(_) = pause(SpanNs(0)) {
             return Err(MeasureError::Ended);
         }
     }

@@ -8,7 +8,7 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::run::State;
 
 use crate::common::bench::{Running, Test, eventually, kill, skip};
-use crate::common::measured::{NEXT, RECORD, assert_found, names, record};
+use crate::common::measured::{NEXT, RECORD, assert_found, assert_not_found, names, record};
 
 /// The command with `args`, started by a shell that does `first`.
 fn after(test: &Test, first: &str, args: &[&str]) -> Command {
@@ -79,6 +79,33 @@ fn a_stop_is_found_and_no_machine_is_blamed_for_it() {
     let found = assert_found(&run, "stopped");
     assert!(found.message.starts_with("wakescope was stopped once during the run"), "{found:?}");
     assert_eq!(run.validity.verdict, Verdict::Invalid);
+}
+
+#[test]
+fn a_stop_before_the_first_wakeup_is_found_if_it_lasts_until_then() {
+    for (stop_ms, is_found) in [(3_600, true), (200, false)] {
+        let test = Test::new("stopped-early");
+        let args =
+            ["--warmup", "3s", "--duration", "1s", "--interval", "10ms", "--policy", "other"];
+        let mut running = test.start_measure(&args);
+        running.await_line("warming up for");
+        // A stop is seen where it waits, which it does at once now.
+        std::thread::sleep(Duration::from_millis(200));
+        kill("STOP", &[running.pid()]);
+        std::thread::sleep(Duration::from_millis(stop_ms));
+        kill("CONT", &[running.pid()]);
+        let ended = running.output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let run = record(&test.run_folder());
+        match is_found {
+            true => {
+                let found = assert_found(&run, "stopped");
+                assert!(found.message.contains("was stopped once"), "{found:?}");
+                assert!(run.summary.max_ns > Some(100_000_000), "{:?}", run.summary);
+            }
+            false => assert_not_found(&run, "stopped"),
+        }
+    }
 }
 
 #[test]

@@ -235,3 +235,28 @@ fn what_is_due_every_so_often_is_due_within_that_and_one_look() {
     }
     assert!(!Periodic::new(None).is_due(MonoNs(u64::MAX)));
 }
+
+/// Signals that come one after the other, a millisecond apart.
+struct Scripted(Vec<Waited>);
+
+impl Signals for Scripted {
+    fn wait(&mut self, _: SpanNs) -> Waited {
+        clock::sleep_until(clock::now().after(SpanNs(1_000_000))).unwrap();
+        self.0.pop().unwrap_or(Waited::InVain)
+    }
+}
+
+#[test]
+fn a_wait_is_as_long_as_it_is_to_be_although_it_is_broken_off() {
+    let asked = Waited::Asked("SIGINT".into());
+    for (broken_off_by, span_ns, want) in [
+        (vec![Waited::Stopped, Waited::InVain], 20_000_000, Waited::InVain),
+        (vec![Waited::Stopped], 1, Waited::Stopped),
+        (vec![Waited::InVain, Waited::Stopped], 1, Waited::Stopped),
+        (vec![asked.clone(), Waited::Stopped], 60_000_000_000, asked),
+    ] {
+        let then = clock::now().after(SpanNs(span_ns));
+        assert_eq!(wait_until(then, &mut Scripted(broken_off_by)), want);
+        assert!(clock::now() >= then || matches!(want, Waited::Asked(_)));
+    }
+}
