@@ -21,7 +21,7 @@ pub(super) struct SeenBlame {
 }
 
 /// What explain `said` of wakeups first, against what was `seen` of each, in a kernel of this `model`; `None` if it
-/// explained none.
+/// explained none, as in a cell without `--explain`: what it explained has a share, if only an unexplained one.
 pub(super) fn first_blame(
     said: &[&Episode],
     seen: &[SeenBlame],
@@ -29,7 +29,8 @@ pub(super) fn first_blame(
 ) -> Option<FirstBlame> {
     let mut all = FirstBlame::default();
     let mut causes: BTreeMap<Cause, (BlamedOnCause, Vec<i64>)> = BTreeMap::new();
-    for (said_of, seen_of) in said.iter().zip(seen) {
+    let explained = |(said_of, _): &(&&Episode, &SeenBlame)| !said_of.blame.is_empty();
+    for (said_of, seen_of) in said.iter().zip(seen).filter(explained) {
         let first = |blame: &[Share]| blame.iter().find(|share| holds_up(share)).cloned();
         let seen_of = in_terms_of_explain(seen_of, model);
         let latency_ns = said_of.wakeup_latency_ns;
@@ -206,6 +207,15 @@ mod tests {
             assert_eq!(got.others[0].said.cause, said.blame[0].cause);
             assert_eq!(got.others[0].seen.cause, seen.blame[0].cause);
         }
+    }
+
+    #[test]
+    fn wakeups_that_were_not_explained_are_not_compared() {
+        let held = episode(&[share(Cause::IrqOff, "a", 8_000)]);
+        let not_explained = episode(&[]);
+        assert_eq!(compared(&[&not_explained], std::slice::from_ref(&held)), None);
+        let both = compared(&[&not_explained, &held], &[held.clone(), held.clone()]).unwrap();
+        assert_eq!((both.wakeups, both.same_culprit, both.others.len()), (1, 1, 0));
     }
 
     #[test]
