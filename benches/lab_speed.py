@@ -99,7 +99,7 @@ def variants(command):
         LABS: command,
         "nothing is recorded (no `rr`)": guests.without_recording(command),
         "instructions are not counted (no `-icount`)": guests.in_real_time(command, counter_khz()),
-        "strings word by word (no `erms`, no `fsrm`)": guests.with_value(command, "-cpu", guests.value(command, "-cpu") + ",-erms,-fsrm"),
+        "strings byte by byte (`erms`, `fsrm`)": guests.with_value(command, "-cpu", guests.value(command, "-cpu").replace(",-erms,-fsrm", "")),
         "translations have 32 MiB": with_buffer(32),
         "translations have 2,000 MiB": with_buffer(2000),
     }
