@@ -47,8 +47,11 @@ pub trait WaitForStimulus {
 /// What a stimulus saw beside its wakeups; nothing of what it does not have.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// Points of the grid without a stimulus: what was to cause it was late itself.
+    /// Points of the grid without a stimulus, because what was to cause it was late itself. Not those that
+    /// the thread missed as well.
     pub skipped: u64,
+    /// Points at which the thread was found awake before there was a stimulus, but for those that it missed.
+    pub awake: u64,
     /// How much later than stated the wakeups may have been due: so much less late they were, at most.
     pub due_uncertainty: SpanNs,
     /// What was seen on the line beside answers.

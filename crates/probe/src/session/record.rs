@@ -47,7 +47,7 @@ pub(super) fn run(
         }
         let silent = e.audio.as_ref().map_or(0, |audio| audio.silent);
         let line = e.line().map_or(0, |line| line.unanswered + line.left_out);
-        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped() + silent + line;
+        let points = e.seen.expiries.count + e.not_asleep() + e.skipped() + silent + line;
         e.phase.0 + points.saturating_mul(interval_ns)
     };
     let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
@@ -85,6 +85,11 @@ impl Ended {
 
     fn skipped(&self) -> u64 {
         self.report.as_ref().map_or(0, |report| report.beside.skipped)
+    }
+
+    /// Points of the grid at which it was awake, so that it could not be woken.
+    fn not_asleep(&self) -> u64 {
+        self.seen.not_asleep + self.report.as_ref().map_or(0, |report| report.beside.awake)
     }
 
     /// What it saw on its line beside answers.
@@ -127,7 +132,7 @@ impl Ended {
             missed: self.seen.missed,
             lost: self.lost,
             migrated: self.seen.migrated,
-            not_asleep: self.seen.not_asleep,
+            not_asleep: self.not_asleep(),
             skipped: self.skipped(),
             due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
@@ -153,7 +158,7 @@ impl Ended {
             missed: self.seen.missed,
             migrated: self.seen.migrated,
             early: self.seen.early,
-            not_asleep: self.seen.not_asleep,
+            not_asleep: self.not_asleep(),
             skipped: self.skipped(),
             due_uncertainty_ns: self.due_uncertainty_ns(),
             loops: self.spin().map_or(0, |spin| spin.loops),

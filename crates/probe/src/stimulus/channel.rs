@@ -9,7 +9,7 @@ use crate::trial::in_own_thread;
 
 mod condvar;
 mod eventfd;
-mod futex;
+pub(super) mod futex;
 mod kill;
 mod mqueue;
 mod pipe;

@@ -60,10 +60,36 @@ pub struct WakerWakeups<'a, C> {
     interval: SpanNs,
     /// How often the probe had slept when it was last asked.
     sleeps: u64,
+    awake: Awake,
     /// Where the waker is given its grids.
     grids: File,
     /// `None` only while the waker is ended.
     waker: Option<ThreadHandle<()>>,
+}
+
+/// The books on points of the grid at which nobody was woken: each counts once.
+///
+/// The probe tells by the time how many it missed. The waker counted them as well: as points at which it
+/// found the probe awake, or, if it was late itself, as points that it skipped.
+#[derive(Clone, Copy, Debug, Default)]
+struct Awake {
+    /// How many points at which the probe was awake are in the books.
+    found: u64,
+    /// Those of them that no late wakeup swallowed.
+    unmissed: u64,
+    /// Those that a late wakeup swallowed, and at which nobody looked: the waker skipped them.
+    missed_unseen: u64,
+}
+
+impl Awake {
+    /// Enters what the waker has `found` in all, after a wait in which the probe `missed` so many points.
+    #[inline]
+    fn tell(&mut self, found: u64, missed: u64) {
+        let seen = found.saturating_sub(self.found);
+        self.found = found;
+        self.unmissed += seen.saturating_sub(missed);
+        self.missed_unseen += missed.saturating_sub(seen);
+    }
 }
 
 impl<'a, C: Channel> WakerWakeups<'a, C> {
@@ -86,8 +112,8 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
             .stack_size(STACK_BYTES)
             .spawn(move || waking.live(&place, &say_ready))?;
         let waker = Some(ThreadHandle::new(thread));
-        let (interval, sleeps) = (SpanNs(0), 0);
-        let this = Self { exchange, channel, stop, answers, interval, sleeps, grids, waker };
+        let (interval, sleeps, awake) = (SpanNs(0), 0, Awake::default());
+        let this = Self { exchange, channel, stop, answers, interval, sleeps, awake, grids, waker };
         ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
         Ok(this)
     }
@@ -97,6 +123,7 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
     fn begin(&mut self, grid: Grid) {
         self.interval = grid.interval;
         self.exchange.begin();
+        self.awake = Awake::default();
         self.has_slept();
         // Whoever reads it can only have ended with the waker, which the exchange tells.
         let _ = self.grids.write_all(&waking::to_bytes(grid));
@@ -104,11 +131,17 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
 
     #[inline]
     fn wait(&mut self) -> Waited {
-        if let Some(ended) = self.exchange.ended() {
+        let ended = self.exchange.ended();
+        // Between two wakeups.
+        self.awake.tell(self.exchange.found_awake(), 0);
+        if let Some(ended) = ended {
             return ended;
         }
         self.exchange.offer();
-        self.sleep()
+        let waited = self.sleep();
+        let missed = if let Waited::Woken(wakeup) = waited { wakeup.missed } else { 0 };
+        self.awake.tell(self.exchange.found_awake(), missed);
+        waited
     }
 
     #[inline]
@@ -117,7 +150,10 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
     }
 
     fn beside(&self) -> Beside {
-        Beside { skipped: self.exchange.skipped(), ..Beside::default() }
+        // What the waker finds after the last wait is none of it.
+        let Awake { unmissed: awake, missed_unseen, .. } = self.awake;
+        let skipped = self.exchange.skipped().saturating_sub(missed_unseen);
+        Beside { skipped, awake, ..Beside::default() }
     }
 }
 

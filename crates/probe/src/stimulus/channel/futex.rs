@@ -7,7 +7,7 @@ use wakescope_sys::futex;
 use super::{Channel, Slept};
 use crate::stimulus::waker::exchange::{Exchange, WAITING};
 
-pub(super) struct Futex;
+pub(in crate::stimulus) struct Futex;
 
 impl Channel for Futex {
     /// The kernel compares the word before it lets the thread sleep.

@@ -119,9 +119,14 @@ impl Exchange {
         &self.page.numbers()[1]
     }
 
+    fn awake_number(&self) -> &AtomicU64 {
+        &self.page.numbers()[2]
+    }
+
     /// Prepares for another grid, before the waker is given it.
     pub fn begin(&self) {
         self.skipped_number().store(0, Ordering::Relaxed);
+        self.awake_number().store(0, Ordering::Relaxed);
         // Not waiting yet: a waker that is ahead of the probe finds nobody to wake.
         self.word().store(WOKEN, Ordering::Release);
         // That no more can come stays true.
@@ -162,6 +167,18 @@ impl Exchange {
     #[inline]
     pub fn skip(&self, points: u64) {
         self.skipped_number().fetch_add(points, Ordering::Relaxed);
+    }
+
+    /// Points of the grid at which the waker found the probe not back from the wakeup before.
+    #[inline]
+    pub fn found_awake(&self) -> u64 {
+        self.awake_number().load(Ordering::Relaxed)
+    }
+
+    /// Counts such a point.
+    #[inline]
+    pub fn find_awake(&self) {
+        self.awake_number().fetch_add(1, Ordering::Relaxed);
     }
 
     /// Tells the waker to end.

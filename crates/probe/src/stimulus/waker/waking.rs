@@ -109,10 +109,13 @@ impl<C: Channel> Waking<C> {
                 continue;
             }
             let now = clock::now();
-            if self.exchange.state() == State::Waiting {
-                if let Err(cause) = self.wake(now) {
-                    return self.exchange.fail(cause.raw_os_error().unwrap_or(0));
+            match self.exchange.state() {
+                State::Waiting => {
+                    if let Err(cause) = self.wake(now) {
+                        return self.exchange.fail(cause.raw_os_error().unwrap_or(0));
+                    }
                 }
+                State::Woken => self.exchange.find_awake(),
             }
             let late_ns = now.since(at).0;
             let skipped = (late_ns / interval.0.max(1)).min(left - 1);
