@@ -24,6 +24,7 @@ mod live;
 mod load;
 mod measure;
 mod model;
+mod offering;
 mod output;
 mod parallel;
 mod report;

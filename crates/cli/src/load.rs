@@ -16,6 +16,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
+use crate::offering::{load_names, offering};
 use crate::{Failure, Outcome, output};
 
 /// How often to look whether the loads are well.
@@ -41,7 +42,7 @@ Examples:
 pub(crate) struct LoadArgs {
     /// Loads to run, which --list lists; also as a list, find,launch. `find@25%` works for 25 % of
     /// the time
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = offering(load_names(), |name: &str| Ok::<_, String>(name.to_owned())), hide_possible_values = true)]
     names: Vec<String>,
 
     /// How long to run, as in 10s or 5min (default: until Ctrl-C)

@@ -1,8 +1,10 @@
 //! `wakescope model`
 
 use clap::Subcommand;
+use clap::builder::TypedValueParser;
 use wakescope_model::Rules;
 
+use crate::offering::offering;
 use crate::{Failure, Outcome};
 
 mod check;
@@ -52,11 +54,11 @@ pub(crate) fn run(args: &ModelArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// What `--preempt` reads.
-fn parse_rules(name: &str) -> Result<Rules, String> {
-    Rules::named(name).ok_or_else(|| {
-        let all = Rules::ALL.map(|rules| rules.name).join(", ");
-        format!("expected one of {all}")
+/// What `--preempt` takes.
+fn rules() -> impl TypedValueParser<Value = Rules> {
+    let names = Rules::ALL.map(|rules| rules.name);
+    offering(names, move |name: &str| {
+        Rules::named(name).ok_or_else(|| format!("expected one of {}", names.join(", ")))
     })
 }
 

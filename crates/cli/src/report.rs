@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use wakescope_core::redact::redact;
 use wakescope_core::units::SpanNs;
 use wakescope_report::picture::{self, Picture};
@@ -9,6 +10,7 @@ use wakescope_report::run_set::{Line, RunSet};
 use wakescope_report::{html, markdown, realfeel, text};
 
 use crate::ending::format_for;
+use crate::offering::offering;
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output, runs};
 
@@ -39,7 +41,7 @@ pub(crate) struct ReportArgs {
     format: Option<Format>,
 
     /// The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes, matrix [default: exceedance]
-    #[arg(long, value_name = "NAME", hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = pictures(), hide_possible_values = true)]
     picture: Option<Picture>,
 
     /// Draw lines at these times, in addition to the runs' limits
@@ -75,6 +77,11 @@ pub(crate) struct ReportArgs {
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// What `--picture` takes.
+fn pictures() -> impl TypedValueParser<Value = Picture> {
+    offering(Picture::ALL.map(Picture::name), |name: &str| name.parse::<Picture>())
 }
 
 /// Runs `wakescope report`.

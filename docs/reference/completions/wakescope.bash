@@ -256,11 +256,11 @@ _wakescope() {
                     return 0
                     ;;
                 --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "threads processes both" -- "${cur}"))
                     return 0
                     ;;
                 --place)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "same-cpu cross-cpu matrix" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -316,7 +316,7 @@ _wakescope() {
                     return 0
                     ;;
                 --load)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "find launch file-move cpu fifos-mmap p3-fpu fs crashme fork memory sync truncate nfs-compile ttcp network hackbench interrupts serial-pty printk dbench stress-kernel" -- "${cur}"))
                     return 0
                     ;;
                 --load-dir)
@@ -410,11 +410,11 @@ _wakescope() {
                     return 0
                     ;;
                 --preempt)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "none voluntary full lazy rt default" -- "${cur}"))
                     return 0
                     ;;
                 --load)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "idle find launch file-move cpu fifos-mmap p3-fpu fs crashme fork memory sync truncate nfs-compile ttcp network hackbench interrupts serial-pty printk dbench stress-kernel" -- "${cur}"))
                     return 0
                     ;;
                 --seeds)
@@ -658,11 +658,11 @@ _wakescope() {
                     return 0
                     ;;
                 --preempt)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "none voluntary full lazy rt default" -- "${cur}"))
                     return 0
                     ;;
                 --load)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "idle find launch file-move cpu fifos-mmap p3-fpu fs crashme fork memory sync truncate nfs-compile ttcp network hackbench interrupts serial-pty printk dbench stress-kernel" -- "${cur}"))
                     return 0
                     ;;
                 --seeds)
@@ -811,7 +811,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__load)
-            opts="-h --duration --dir --seed --json --list --help"
+            opts="-h --duration --dir --seed --json --list --help find launch file-move cpu fifos-mmap p3-fpu fs crashme fork memory sync truncate nfs-compile ttcp network hackbench interrupts serial-pty printk dbench stress-kernel"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -867,11 +867,11 @@ _wakescope() {
                     return 0
                     ;;
                 --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "threads processes both" -- "${cur}"))
                     return 0
                     ;;
                 --place)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "same-cpu cross-cpu matrix" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -927,7 +927,7 @@ _wakescope() {
                     return 0
                     ;;
                 --load)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "find launch file-move cpu fifos-mmap p3-fpu fs crashme fork memory sync truncate nfs-compile ttcp network hackbench interrupts serial-pty printk dbench stress-kernel" -- "${cur}"))
                     return 0
                     ;;
                 --load-dir)
@@ -987,7 +987,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --preempt)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "none voluntary full both lazy rt" -- "${cur}"))
                     return 0
                     ;;
                 --states)
@@ -1027,7 +1027,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --preempt)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "none voluntary full both lazy rt" -- "${cur}"))
                     return 0
                     ;;
                 --seeds)
@@ -1133,7 +1133,7 @@ _wakescope() {
                     return 0
                     ;;
                 --picture)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "exceedance histogram cpus course audio components causes episodes matrix" -- "${cur}"))
                     return 0
                     ;;
                 --line)

@@ -71,8 +71,12 @@ spin\t'None: a loop reads the clock and counts the gaps'
 all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
+processes\t''
+both\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r -f -a "same-cpu\t''
+cross-cpu\t''
+matrix\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
@@ -89,7 +93,27 @@ fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r -f -a "find\t''
+launch\t''
+file-move\t''
+cpu\t''
+fifos-mmap\t''
+p3-fpu\t''
+fs\t''
+crashme\t''
+fork\t''
+memory\t''
+sync\t''
+truncate\t''
+nfs-compile\t''
+ttcp\t''
+network\t''
+hackbench\t''
+interrupts\t''
+serial-pty\t''
+printk\t''
+dbench\t''
+stress-kernel\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load-dir -d 'Directory for the loads\' files [default: $TMPDIR or /tmp]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l warmup -d 'Warm-up: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest one while measuring' -r -f -a "as-is\t''
@@ -139,8 +163,12 @@ spin\t'None: a loop reads the clock and counts the gaps'
 all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
+processes\t''
+both\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r -f -a "same-cpu\t''
+cross-cpu\t''
+matrix\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
@@ -157,7 +185,27 @@ fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r -f -a "find\t''
+launch\t''
+file-move\t''
+cpu\t''
+fifos-mmap\t''
+p3-fpu\t''
+fs\t''
+crashme\t''
+fork\t''
+memory\t''
+sync\t''
+truncate\t''
+nfs-compile\t''
+ttcp\t''
+network\t''
+hackbench\t''
+interrupts\t''
+serial-pty\t''
+printk\t''
+dbench\t''
+stress-kernel\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load-dir -d 'Directory for the loads\' files [default: $TMPDIR or /tmp]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l warmup -d 'Warm-up: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest one while measuring' -r -f -a "as-is\t''
@@ -230,7 +278,15 @@ prometheus\t'A classic histogram for Prometheus'
 openmetrics\t'The same as OpenMetrics'
 jsonl\t'Every sample as a JSON object on its own line, for runs measured with --save-samples'
 trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes, matrix [default: exceedance]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes, matrix [default: exceedance]' -r -f -a "exceedance\t''
+histogram\t''
+cpus\t''
+course\t''
+audio\t''
+components\t''
+causes\t''
+episodes\t''
+matrix\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw lines at these times, in addition to the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'Title of the report' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
@@ -326,8 +382,34 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r -f -a "none\t''
+voluntary\t''
+full\t''
+lazy\t''
+rt\t''
+default\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r -f -a "idle\t''
+find\t''
+launch\t''
+file-move\t''
+cpu\t''
+fifos-mmap\t''
+p3-fpu\t''
+fs\t''
+crashme\t''
+fork\t''
+memory\t''
+sync\t''
+truncate\t''
+nfs-compile\t''
+ttcp\t''
+network\t''
+hackbench\t''
+interrupts\t''
+serial-pty\t''
+printk\t''
+dbench\t''
+stress-kernel\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
@@ -394,8 +476,34 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r -f -a "none\t''
+voluntary\t''
+full\t''
+lazy\t''
+rt\t''
+default\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r -f -a "idle\t''
+find\t''
+launch\t''
+file-move\t''
+cpu\t''
+fifos-mmap\t''
+p3-fpu\t''
+fs\t''
+crashme\t''
+fork\t''
+memory\t''
+sync\t''
+truncate\t''
+nfs-compile\t''
+ttcp\t''
+network\t''
+hackbench\t''
+interrupts\t''
+serial-pty\t''
+printk\t''
+dbench\t''
+stress-kernel\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
@@ -483,7 +591,12 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fis
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "check" -d 'Try every order of events in a scenario, and look for a broken rule'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "list" -d 'List the scenarios that come with wakescope'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "show" -d 'Print the file of a scenario, as a start for one of your own'
-complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r -f -a "none\t''
+voluntary\t''
+full\t''
+both\t''
+lazy\t''
+rt\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l seeds -d 'Number of simulations of each model, each with a seed of its own' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l seed -d 'The first seed. A seed sets the probes\' phases and all that is drawn at random' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups of all probes together in each simulation' -r
@@ -494,7 +607,12 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_se
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l no-explain -d 'Do not explain the latest wakeups, which takes two thirds of the time'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: all figures'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r -f -a "none\t''
+voluntary\t''
+full\t''
+both\t''
+lazy\t''
+rt\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l states -d 'The most states to look at; random schedules follow if there are more' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l seed -d 'Seed of the random schedules' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use clap::builder::TypedValueParser;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
@@ -17,6 +18,7 @@ use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;
+use crate::offering::{load_names, offering};
 use crate::stimuli::stimuli_of_guests;
 
 /// The arguments that make a plan.
@@ -32,11 +34,11 @@ pub(super) struct Asking {
     kernel: Vec<String>,
 
     /// Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default
-    #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = models(), hide_possible_values = true)]
     preempt: Vec<Asked>,
 
     /// Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch
-    #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
+    #[arg(long, value_name = "LOAD,…", value_delimiter = ',', value_parser = load_sets(), hide_possible_values = true)]
     load: Vec<LoadSet>,
 
     /// Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe's phase and the
@@ -135,6 +137,16 @@ fn between(text: &str) -> Result<Between, String> {
         "processes" => Ok(Between::Processes),
         _ => Err("write threads or processes".into()),
     }
+}
+
+fn models() -> impl TypedValueParser<Value = Asked> {
+    let names = ["none", "voluntary", "full", "lazy", "rt", "default"];
+    offering(names, |name: &str| name.parse::<Asked>())
+}
+
+fn load_sets() -> impl TypedValueParser<Value = LoadSet> {
+    let names = ["idle"].into_iter().chain(load_names());
+    offering(names, |text: &str| text.parse::<LoadSet>())
 }
 
 impl Asking {

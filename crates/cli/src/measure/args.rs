@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::TypedValueParser;
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::{Between, IdleStates, Plan, ProbePolicy, Rate, Stimulus, Target, WORST};
@@ -18,6 +19,7 @@ use crate::Failure;
 use crate::line::LineArgs;
 use crate::measure::series;
 use crate::measure::wakers::{Asked, Place, Places, one_cpu};
+use crate::offering::{load_names, offering};
 use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -37,12 +39,12 @@ pub(crate) struct MeasureArgs {
 
     /// What wakes a probe through a stimulus with a waker: another thread of its process, another
     /// process, or first one and then the other [default: threads]
-    #[arg(long, value_name = "threads|processes|both")]
+    #[arg(long, value_name = "threads|processes|both", value_parser = between(), hide_possible_values = true)]
     pub(super) between: Option<BetweenArg>,
 
     /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B;
     /// matrix measures all pairs of CPUs, one after the other [default: same-cpu]
-    #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix", value_parser = place(), hide_possible_values = true)]
     pub(super) place: Option<PlaceArg>,
 
     /// Time from one timer expiry to the next, on each CPU [default: 1ms]
@@ -78,7 +80,7 @@ pub(crate) struct MeasureArgs {
     priority: Option<u8>,
 
     /// Loads to run while measuring; `wakescope load --list` lists them
-    #[arg(long, value_name = "NAME,…", value_parser = loads)]
+    #[arg(long, value_name = "NAME,…", value_parser = offering(load_names(), loads), hide_possible_values = true)]
     pub(super) load: Vec<Loads>,
 
     /// Directory for the loads' files [default: $TMPDIR or /tmp]
@@ -444,6 +446,14 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
     cpus.sort_unstable();
     cpus.dedup();
     Ok(CpuList(cpus))
+}
+
+fn between() -> impl TypedValueParser<Value = BetweenArg> {
+    offering(["threads", "processes", "both"], |text: &str| text.parse::<BetweenArg>())
+}
+
+fn place() -> impl TypedValueParser<Value = PlaceArg> {
+    offering(["same-cpu", "cross-cpu", "matrix"], |text: &str| text.parse::<PlaceArg>())
 }
 
 fn loads(text: &str) -> Result<Loads, String> {

@@ -5,7 +5,7 @@ use wakescope_model::{Image, Rules};
 use wakescope_report::model::check as shown;
 use wakescope_report::style::clean;
 
-use super::{parse_rules, rules_or_all, scenario};
+use super::{rules, rules_or_all, scenario};
 use crate::{Failure, Outcome, output};
 
 /// Try every order of events in a scenario, and look for a broken rule
@@ -25,7 +25,7 @@ pub(super) struct CheckArgs {
     scenario: String,
 
     /// Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]
-    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = parse_rules)]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = rules(), hide_possible_values = true)]
     preempt: Vec<Rules>,
 
     /// The most states to look at; random schedules follow if there are more

@@ -15,7 +15,7 @@ use wakescope_report::style::clean;
 use super::drawing::{Drawing, MOST};
 use super::scenario;
 use super::simulating::each;
-use super::{parse_rules, rules_or_all};
+use super::{rules, rules_or_all};
 use crate::folder::RunFolder;
 use crate::measure::time_now;
 use crate::{Failure, Outcome, output};
@@ -37,7 +37,7 @@ pub(super) struct RunArgs {
     scenario: String,
 
     /// Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]
-    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = parse_rules)]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = rules(), hide_possible_values = true)]
     preempt: Vec<Rules>,
 
     /// Number of simulations of each model, each with a seed of its own
