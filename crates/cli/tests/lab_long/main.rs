@@ -392,7 +392,7 @@ fn lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody
         assert!(integrity.cell().culprit.is_some(), "{}", integrity.json);
         let hidden = run("lockdown=confidentiality");
         assert_eq!((hidden.code, hidden.cell().max_ns), (Some(2), None), "{}", hidden.json);
-        let text = "it is locked down to confidentiality";
+        let text = "lockdown is set to confidentiality";
         assert!(hidden.cell().reason.contains(text), "{}", hidden.json);
     }
 }
