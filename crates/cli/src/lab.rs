@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Subcommand;
+use clap::builder::TypedValueParser;
 use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::{Cache, CacheError};
 use wakescope_lab::kernel::Arch;
@@ -13,6 +14,7 @@ use wakescope_report::style::clean;
 use wakescope_store::Refused;
 use wakescope_sys::file::effective_user;
 
+use crate::offering::offering;
 use crate::{Failure, Outcome};
 
 mod asking;
@@ -234,7 +236,7 @@ fn failure_of_qemu(e: &QemuError) -> Failure {
     }
 }
 
-/// What `--arch` reads.
-fn parse_arch(text: &str) -> Result<Arch, String> {
-    text.parse()
+/// What `--arch` takes.
+fn archs() -> impl TypedValueParser<Value = Arch> {
+    offering(["amd64", "arm64"], |text: &str| text.parse::<Arch>())
 }

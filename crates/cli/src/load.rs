@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use clap::builder::StringValueParser;
 use serde_json::json;
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
@@ -42,7 +43,7 @@ Examples:
 pub(crate) struct LoadArgs {
     /// Loads to run, which --list lists; also as a list, find,launch. `find@25%` works for 25 % of
     /// the time
-    #[arg(value_name = "NAME", value_parser = offering(load_names(), |name: &str| Ok::<_, String>(name.to_owned())), hide_possible_values = true)]
+    #[arg(value_name = "NAME", value_parser = offering(load_names(), StringValueParser::new()), hide_possible_values = true)]
     names: Vec<String>,
 
     /// How long to run, as in 10s or 5min (default: until Ctrl-C)

@@ -430,7 +430,7 @@ _wakescope() {
                     return 0
                     ;;
                 --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "threads processes" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -446,11 +446,11 @@ _wakescope() {
                     return 0
                     ;;
                 --cpu-mips)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "1000 500 250 125" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fifo rr other deadline" -- "${cur}"))
                     return 0
                     ;;
                 --priority)
@@ -478,7 +478,7 @@ _wakescope() {
                     return 0
                     ;;
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 --config)
@@ -560,7 +560,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -578,7 +578,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -596,7 +596,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -614,7 +614,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -678,7 +678,7 @@ _wakescope() {
                     return 0
                     ;;
                 --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "threads processes" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -694,11 +694,11 @@ _wakescope() {
                     return 0
                     ;;
                 --cpu-mips)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "1000 500 250 125" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fifo rr other deadline" -- "${cur}"))
                     return 0
                     ;;
                 --priority)
@@ -726,7 +726,7 @@ _wakescope() {
                     return 0
                     ;;
                 --arch)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "amd64 arm64" -- "${cur}"))
                     return 0
                     ;;
                 --config)

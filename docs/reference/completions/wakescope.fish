@@ -367,18 +367,22 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "verify" -d 'Repeat cached cells, and fail if a bit differs'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "bisect" -d 'Find the first kernel of an ordered list that exceeds a limit'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "prune" -d 'Shrink the cache: remove the least recently used cells'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l json -d 'Print the list as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l arch -d 'Architecture of the guests: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l arch -d 'Architecture of the guests: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l refresh -d 'Look for newer packages. Cells that were run with the old image are then no longer repeatable'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s). For arm64 on amd64 a cross compiler is fetched' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s). For arm64 on amd64 a cross compiler is fetched' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
@@ -436,19 +440,27 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r -f -a "threads\t''
+processes\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l policy -d 'Scheduling policy of the probe' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r -f -a "1000\t''
+500\t''
+250\t''
+125\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l policy -d 'Scheduling policy of the probe' -r -f -a "fifo\t''
+rr\t''
+other\t''
+deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l priority -d 'Real-time priority of the probe, 1 to 99' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l compare -d 'Test whether B is worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l margin -d 'Smallest relative difference that counts: 10% or 0.1' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) of any cell is above this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l above -d 'With --explain, wakeups count as late from this time or percentile on' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l worst -d 'Number of the most delayed wakeups to list in each record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l symbols -d 'System.map of a kernel given by file' -r -F
@@ -530,19 +542,27 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r -f -a "threads\t''
+processes\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l policy -d 'Scheduling policy of the probe' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r -f -a "1000\t''
+500\t''
+250\t''
+125\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l policy -d 'Scheduling policy of the probe' -r -f -a "fifo\t''
+rr\t''
+other\t''
+deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l priority -d 'Real-time priority of the probe, 1 to 99' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l compare -d 'Test whether B is worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l margin -d 'Smallest relative difference that counts: 10% or 0.1' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) of any cell is above this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l above -d 'With --explain, wakeups count as late from this time or percentile on' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l worst -d 'Number of the most delayed wakeups to list in each record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l symbols -d 'System.map of a kernel given by file' -r -F

@@ -56,7 +56,7 @@ pub(super) struct Asking {
 
     /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
     /// process
-    #[arg(long, value_parser = between, value_name = "threads|processes")]
+    #[arg(long, value_parser = offering(["threads", "processes"], between), hide_possible_values = true, value_name = "threads|processes")]
     between: Option<Between>,
 
     /// Time from one timer expiry to the next, in virtual time
@@ -73,11 +73,11 @@ pub(super) struct Asking {
     warmup: Option<SpanNs>,
 
     /// Speed of the guest's CPU, in million instructions per virtual second: 1000, 500, 250, 125
-    #[arg(long, value_name = "MIPS")]
+    #[arg(long, value_name = "MIPS", value_parser = speeds(), hide_possible_values = true)]
     cpu_mips: Option<CpuSpeed>,
 
     /// Scheduling policy of the probe
-    #[arg(long, value_parser = policy, value_name = "POLICY")]
+    #[arg(long, value_parser = offering(["fifo", "rr", "other", "deadline"], policy), hide_possible_values = true, value_name = "POLICY")]
     policy: Option<ProbePolicy>,
 
     /// Real-time priority of the probe, 1 to 99
@@ -140,8 +140,11 @@ fn between(text: &str) -> Result<Between, String> {
 }
 
 fn models() -> impl TypedValueParser<Value = Asked> {
-    let names = ["none", "voluntary", "full", "lazy", "rt", "default"];
-    offering(names, |name: &str| name.parse::<Asked>())
+    offering(Asked::ALL.map(Asked::word), |name: &str| name.parse::<Asked>())
+}
+
+fn speeds() -> impl TypedValueParser<Value = CpuSpeed> {
+    offering(["1000", "500", "250", "125"], |text: &str| text.parse::<CpuSpeed>())
 }
 
 fn load_sets() -> impl TypedValueParser<Value = LoadSet> {

@@ -30,8 +30,8 @@ use super::lacking::{expect_no_nmi, needs_ports};
 use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
-    failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
-    parallel, parse_arch, shown,
+    archs, failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up,
+    failure_of_store, parallel, shown,
 };
 use crate::Failure;
 
@@ -45,7 +45,7 @@ const NFS_MODULES: [&str; 2] = ["nfsd", "nfsv4"];
 #[derive(clap::Args)]
 pub(super) struct Equipping {
     /// Architecture of Debian's kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = parse_arch)]
+    #[arg(long, value_parser = archs(), hide_possible_values = true)]
     arch: Option<Arch>,
 
     /// Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the

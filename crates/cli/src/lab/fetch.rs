@@ -7,7 +7,7 @@ use wakescope_lab::kernel::fetch::{FetchError, Fetched, Source};
 use wakescope_lab::qemu::{SetUpError, set_up};
 
 use super::waiting::{Waiting, megabytes};
-use super::{failure_of_archive, failure_of_fetch, failure_of_set_up, parse_arch};
+use super::{archs, failure_of_archive, failure_of_fetch, failure_of_set_up};
 use crate::{Failure, Outcome};
 
 /// What stands for the emulator among the names of kernels.
@@ -29,7 +29,7 @@ pub(super) struct FetchArgs {
     names: Vec<String>,
 
     /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = parse_arch)]
+    #[arg(long, value_parser = archs(), hide_possible_values = true)]
     arch: Option<Arch>,
 
     /// Update the list of kernels, even if it was updated today

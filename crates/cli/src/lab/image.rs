@@ -7,7 +7,7 @@ use wakescope_lab::kernel::Arch;
 
 use super::equipping::site;
 use super::waiting::{Waiting, megabytes};
-use super::{parse_arch, shown, without_archive};
+use super::{archs, shown, without_archive};
 use crate::{Failure, Outcome, output};
 
 /// Make an image of Debian packages, which gives guests programs beside wakescope
@@ -26,7 +26,7 @@ pub(super) struct ImageArgs {
     names: Names,
 
     /// Architecture of the guests: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = parse_arch)]
+    #[arg(long, value_parser = archs(), hide_possible_values = true)]
     arch: Option<Arch>,
 
     /// Look for newer packages. Cells that were run with the old image are then no longer repeatable

@@ -15,7 +15,7 @@ use wakescope_lab::kernel::store::{Stored, stored};
 use wakescope_report::style::clean;
 
 use super::waiting::{Waiting, megabytes};
-use super::{failure_of_archive, parse_arch};
+use super::{archs, failure_of_archive};
 use crate::{Failure, Outcome, output};
 
 /// List the kernels that can be fetched, and the fetched ones
@@ -31,7 +31,7 @@ pub(super) struct KernelsArgs {
     all: bool,
 
     /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = parse_arch)]
+    #[arg(long, value_parser = archs(), hide_possible_values = true)]
     arch: Option<Arch>,
 
     /// Update the list of kernels, even if it was updated today

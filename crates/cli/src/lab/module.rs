@@ -12,7 +12,7 @@ use wakescope_sys::file::effective_user;
 
 use super::equipping::site;
 use super::waiting::{Waiting, megabytes};
-use super::{failure_of_archive, failure_of_fetch, parse_arch, shown, without_archive};
+use super::{archs, failure_of_archive, failure_of_fetch, shown, without_archive};
 use crate::{Failure, Outcome};
 
 /// Build the kernel module `wakescope` for kernels of Debian's archive
@@ -33,7 +33,7 @@ pub(super) struct ModuleArgs {
 
     /// Architecture of the kernels: amd64 or arm64 (default: this machine's). For arm64 on amd64 a cross
     /// compiler is fetched
-    #[arg(long, value_parser = parse_arch)]
+    #[arg(long, value_parser = archs(), hide_possible_values = true)]
     arch: Option<Arch>,
 }
 

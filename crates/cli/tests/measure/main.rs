@@ -150,7 +150,7 @@ fn on_a_terminal(test: &Test, name: &str, variables: &[(&str, &str)]) -> Option<
     on_a_terminal_of(test, name, variables, "rows 24 cols 80")
 }
 
-/// The same, of a size as stty(1) is told.
+/// The same, with a terminal of this size. It is written as for stty(1): `rows 24 cols 80`.
 fn on_a_terminal_of(
     test: &Test,
     name: &str,
