@@ -197,8 +197,8 @@ impl Run {
         self.plan.quantity(self.source.as_ref())
     }
 
-    /// When it began. Empty where nobody knows: the file of another program did not tell, and a record
-    /// has a start only because it must. Clocks outside of real time begin where they are told to.
+    /// When it began. Empty where nobody knows. The file of another program may not tell; its record then
+    /// has a start because each must have one. Virtual and simulated clocks do not tell the date.
     pub fn known_start(&self) -> &str {
         let untold = |source: &Source| source.unknown.iter().any(|key| key == "started");
         match self.time_domain == TimeDomain::Real && !self.source.as_ref().is_some_and(untold) {

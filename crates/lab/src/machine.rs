@@ -57,9 +57,9 @@ impl Machine {
         let cpu = match self.arch {
             // Random numbers of the host would be chance. Where a CPU claims to move and fill strings
             // fast, kernels and libraries do it by one instruction that repeats for each byte, and each
-            // repetition counts: 4,096 for a cleared page. Of what that made of kernels: with these steps
-            // the median of 6.1-cloud under `find` was above that of 7.2-cloud (5.7 and 4.5 µs, 4 seeds);
-            // with 512, eight bytes each, it is below (4.3 and 4.5 µs).
+            // repetition counts: 4,096 for a cleared page, where 512 of eight bytes do. That changed the
+            // order of kernels. With these steps, the median of 6.1-cloud under `find` was above that of
+            // 7.2-cloud (5.7 and 4.5 µs, 4 seeds); without them it is below (4.3 and 4.5 µs).
             Arch::Amd64 => "max,-rdrand,-rdseed,-erms,-fsrm",
             // As in boards of today (ARMv8.2), known to every QEMU from 7.0 on. `max` signs each
             // return address, which takes a host 1.6 times as long and shows nothing else. Without

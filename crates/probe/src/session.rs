@@ -116,8 +116,9 @@ const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 const STALL: SpanNs = SpanNs(2_000_000_000);
 
 impl Session {
-    /// Begins a measurement under the loads of `request`. `pause` waits for a time, and says
-    /// how that ended: also whether this process was stopped when it was over. `observer` gets to know each probe before anything is measured.
+    /// Begins a measurement under the loads of `request`. `pause` waits for a time. It says whether the
+    /// user ended it meanwhile, and whether this process was stopped when the time was over. `observer`
+    /// gets to know each probe before anything is measured.
     pub(crate) fn begin(
         request: Request,
         observer: &mut dyn Observer,

@@ -12,7 +12,7 @@ use super::own::is_map;
 use super::store::{Card, SCHEMA, Stored, find};
 use super::{Arch, Kernel};
 use crate::archive::{Archive, ArchiveError, Package, Purpose, Site};
-use crate::cache::{Cache, CacheError, age_s, read_bounded};
+use crate::cache::{Cache, CacheError, MODULES, age_s, read_bounded};
 use crate::sum::{self, Memo};
 use crate::watch::{Step, Watch};
 
@@ -303,7 +303,7 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
         for extra in ["vmlinuz", "config", "System.map", "build", "source"] {
             let _ = fs::remove_file(modules.join(extra));
         }
-        take(&modules, &place.join("modules"))?;
+        take(&modules, &place.join(MODULES))?;
     }
     let image = place.join("image");
     let sha256 = sum::of_file(&image).map_err(CacheError::io("read", &image))?;

@@ -20,6 +20,7 @@ pub(super) struct Booted<'a> {
     pub(super) workshop: &'a Workshop,
 }
 
+/// The guests' images of all `kernels`, from the cache where they were made before.
 pub(super) fn make_guests<'a>(
     kernels: &'a [Kernel],
     equipment: &'a Equipment,
