@@ -21,6 +21,7 @@ use crate::kernel::Kernel;
 use crate::machine::boot::{Boot, Lines, Observer};
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
+use crate::machine::parameters::Parameters;
 use crate::machine::power::{self, End, Watch};
 use crate::machine::state::State;
 use crate::machine::{Machine, SPARE_PORTS};
@@ -190,7 +191,7 @@ pub struct Workshop {
     /// The machine.
     pub machine: Machine,
     /// More for the kernel's command line.
-    pub parameters: String,
+    pub parameters: Parameters,
     /// The most time of the host that a guest may take.
     pub limit: SpanNs,
 }
@@ -220,11 +221,11 @@ impl Workshop {
         };
         let mut order = Some(format!("--limit {}ns {task_words}", limit.0));
         // A kernel that is locked down lets no program use the ports that orders come through.
-        let is_locked_down = self.parameters.contains("lockdown=");
+        let is_locked_down = self.parameters.text().contains("lockdown=");
         if is_locked_down || !machine.takes_orders() {
             arguments.extend(order.take().map(|order| format!(" {order}")));
         }
-        let cmdline = machine.cmdline(parameter(asked), &self.parameters, &arguments);
+        let cmdline = machine.cmdline(parameter(asked), self.parameters.text(), &arguments);
         let mut recipe = Recipe::new(&Ingredients {
             kernel_sha256: &kernel.sha256,
             guest_sha256: &guest.sha256,

@@ -7,6 +7,7 @@ pub mod boot;
 pub mod confinement;
 pub mod console;
 pub mod monitor;
+pub mod parameters;
 pub mod power;
 pub mod state;
 

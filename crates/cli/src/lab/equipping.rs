@@ -15,6 +15,7 @@ use wakescope_lab::kernel::fetch::{FetchError, Source};
 use wakescope_lab::kernel::image::ImageError;
 use wakescope_lab::kernel::own::{Files, OwnError};
 use wakescope_lab::kernel::{Arch, Kernel};
+use wakescope_lab::machine::parameters::Parameters;
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::{Equipment, LoadModules};
 use wakescope_lab::module;
@@ -73,7 +74,7 @@ pub(super) struct Equipping {
 
     /// Text to append to the kernel command line, as in 'nohz=off threadirqs'
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
-    append: String,
+    append: Parameters,
 
     /// The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)
     #[arg(long, value_name = "PROGRAM")]
@@ -140,8 +141,8 @@ impl Equipping {
             options.push(("module", self.module.join(",")));
         }
         options.extend(self.packages.iter().map(|names| ("packages", names.to_string())));
-        if !self.append.is_empty() {
-            options.push(("append", self.append.clone()));
+        if !self.append.text().is_empty() {
+            options.push(("append", self.append.to_string()));
         }
         options.extend(self.qemu.iter().map(|path| ("qemu", shown(path))));
         options.extend(self.guest_program.iter().map(|path| ("guest-program", shown(path))));

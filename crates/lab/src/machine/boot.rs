@@ -13,6 +13,7 @@ use wakescope_sys::input::open_input;
 use wakescope_sys::process::confined::FIRST_INHERITED;
 
 use super::monitor::Monitor;
+use super::parameters::LONGEST_LINE;
 use super::state::{self, State};
 use crate::guest::order;
 use crate::kernel::Arch;
@@ -60,7 +61,17 @@ impl Boot {
     /// Boots a kernel with this command line on the machine that the arguments `machine` make. The emulator
     /// opens the images once more, as another user: of copies in memory, neither modes nor folders keep it
     /// from that.
+    ///
+    /// # Errors
+    /// If the command line is longer than the kernel takes, which would cut off the order to the
+    /// guest's program at its end; or if a file cannot be read or made.
     pub fn new(arch: Arch, machine: &[String], cmdline: &str, lines: Lines) -> io::Result<Self> {
+        if cmdline.len() > LONGEST_LINE {
+            return Err(io::Error::other(format!(
+                "the kernel's command line has {} bytes, and kernels take {LONGEST_LINE}",
+                cmdline.len()
+            )));
+        }
         let mut boot = Self { arguments: machine.to_vec(), files: Vec::new() };
         let kernel = boot.inherit(copy(lines.kernel)?);
         boot.add("-kernel", path_of(kernel));
@@ -237,5 +248,8 @@ mod tests {
         .assert_eq(&format!("{}\n", own.replace(" -", "\n-")));
         assert_eq!(boot.descriptors().len(), 8);
         assert!(boot.order(&"x".repeat(order::LENGTH + 1)).is_err());
+        let long = "x".repeat(LONGEST_LINE + 1);
+        let error = Boot::new(Arch::Amd64, &machine, &long, lines).unwrap_err().to_string();
+        assert_eq!(error, "the kernel's command line has 2048 bytes, and kernels take 2047");
     }
 }
