@@ -1,0 +1,162 @@
+//! What came of a guest: a result, or why there is none.
+
+use std::fs;
+use std::path::Path;
+
+use wakescope_core::episodes::Entry;
+use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::run::Run;
+use wakescope_store::{is_full, write_new};
+
+use super::Work;
+use super::emulation::{RESULTS, WORDS, lines_of};
+use crate::farm::Job;
+use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN};
+use crate::machine::console::{last_lines, trouble};
+use crate::machine::power::End;
+use crate::parcel::{Item, unpack};
+use crate::store::{Ending, Failed, FailureKind};
+
+/// What came of a guest: its files are written to `folder`.
+pub(super) fn conclude(end: &End, job: &Job<Work>, folder: &Path) -> Ending {
+    let [log, parcel] = lines_of(folder);
+    // They served; a cell keeps what repeats, and the console.
+    for name in [RESULTS, WORDS] {
+        let _ = fs::remove_file(folder.join(name));
+    }
+    if !matches!(end, End::Restarted) {
+        return of_host(end, &log).into();
+    }
+    let parcel = unpack(&parcel);
+    // A panic ends a guest while it sends, or before.
+    let Ok(items) = parcel else {
+        return without_result(&log, &parcel.unwrap_err().to_string()).into();
+    };
+    match verify(&items, &log, job.work.result) {
+        Err(failed) => {
+            let _ = keep(folder, &items, &[FACTS, KERNEL_LOG]);
+            failed.into()
+        }
+        Ok(mut run) => {
+            if let Some(run) = &mut run {
+                run.id = job.recipe.key().as_str()[..16].to_string();
+            }
+            let episodes = run.as_ref().and_then(|run| episodes_of(run, &items));
+            let record = run.map(|run| Item::new(RUN, run.to_json()));
+            let others = keep(folder, &items, &[CHECK, FACTS, KERNEL_LOG, DISTURBANCES]);
+            let both: Vec<Item> = record.into_iter().chain(episodes).collect();
+            let kept = keep(folder, &both, &[RUN, EPISODES]);
+            match others.and(kept) {
+                Ok(()) => Ending::Measured,
+                Err(e) => {
+                    let reason = format!("cannot write the results to {}: {e}", folder.display());
+                    Failed::new(FailureKind::DiskFull, reason).into()
+                }
+            }
+        }
+    }
+}
+
+/// Whether what came out of a guest is a result; the run record, if it is one.
+fn verify(items: &[Item], log: &[u8], wanted: &str) -> Result<Option<Run>, Failed> {
+    let find = |name: &str| items.iter().find(|item| item.name == name).map(|item| &item.bytes[..]);
+    let facts = find(FACTS).and_then(|bytes| serde_json::from_slice::<Facts>(bytes).ok());
+    let facts = facts.ok_or_else(|| without_result(log, "the guest sent no result"))?;
+    let kernel_log = find(KERNEL_LOG).unwrap_or_default();
+    if let Some(verdict) = trouble(log).or_else(|| trouble(kernel_log)) {
+        return Err(Failed::new(FailureKind::Oops, verdict.what).with_evidence(verdict.lines));
+    }
+    if let Some(error) = facts.error {
+        let kind = if facts.time_up { FailureKind::VirtualTimeLimit } else { FailureKind::Refused };
+        return Err(Failed::new(kind, error).with_evidence(last_lines(kernel_log)));
+    }
+    let missing = || without_result(log, &format!("the guest sent no {wanted}"));
+    let bytes = find(wanted).ok_or_else(missing)?;
+    if wanted != RUN {
+        return Ok(None);
+    }
+    let run = Run::from_json(bytes)
+        .map_err(|e| Failed::new(FailureKind::NoResult, format!("of the guest's record: {e}")))?;
+    if run.validity.verdict == Verdict::Invalid {
+        let grave = run.validity.findings.iter().filter(|f| f.severity == Severity::Error);
+        let messages: Vec<&str> = grave.map(|f| f.message.as_str()).collect();
+        return Err(Failed::new(FailureKind::Refused, messages.join("; ")));
+    }
+    Ok(Some(run))
+}
+
+/// The longest file of episodes that is kept of a guest, bytes: ours send a quarter.
+const EPISODES_MOST: usize = 1 << 20;
+
+/// The episodes that a guest sent, which does not know what its run is called. What nobody could read is
+/// not kept.
+fn episodes_of(run: &Run, items: &[Item]) -> Option<Item> {
+    let sent = items.iter().find(|item| item.name == EPISODES)?;
+    let whole = sent.bytes.len() <= EPISODES_MOST;
+    let end = sent.bytes.iter().position(|&byte| byte == b'\n').filter(|_| whole)?;
+    let Ok(Entry::Head(mut head)) = Entry::read(&sent.bytes[..end]) else { return None };
+    head.run.clone_from(&run.id);
+    let mut bytes = Entry::Head(head).text().into_bytes();
+    bytes.extend_from_slice(&sent.bytes[end + 1..]);
+    Some(Item::new(EPISODES, bytes))
+}
+
+/// The failure of a guest that ended by itself and left nothing to read.
+fn without_result(log: &[u8], why: &str) -> Failed {
+    match trouble(log) {
+        Some(verdict) => Failed::new(FailureKind::Panic, verdict.what).with_evidence(verdict.lines),
+        None => Failed::new(FailureKind::Reboot, format!("the guest restarted; {why}"))
+            .with_evidence(last_lines(log)),
+    }
+}
+
+/// The failure of a guest that was ended from outside.
+fn of_host(end: &End, log: &[u8]) -> Failed {
+    let kind = match end {
+        End::TimeUp(_) => FailureKind::HostTimeLimit,
+        End::Flood => FailureKind::NoResult,
+        End::Cancelled => FailureKind::Cancelled,
+        End::NotStarted(e) if is_full(e) => FailureKind::DiskFull,
+        End::Restarted | End::Killed(_) | End::Refused(_) | End::NotStarted(_) => {
+            FailureKind::Emulator
+        }
+    };
+    let lines = trouble(log).map_or_else(|| last_lines(log), |verdict| verdict.lines);
+    Failed::new(kind, end.to_string()).with_evidence(lines)
+}
+
+/// Writes those of `items` that are among `names`.
+fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
+    let wanted = items.iter().filter(|item| names.contains(&item.name.as_str()));
+    wanted.into_iter().try_for_each(|item| write_new(&folder.join(&item.name), &item.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::episodes::Head;
+
+    #[test]
+    fn episodes_of_a_guest_are_given_the_id_of_its_run() {
+        let run = Run { id: "0123456789abcdef".into(), ..Run::default() };
+        let head = |run: &str| {
+            let schema = wakescope_core::episodes::SCHEMA.into();
+            let head = Head { schema, run: run.into(), ..Head::default() };
+            Entry::Head(Box::new(head)).text()
+        };
+        let kept = |text: &str| {
+            let kept = episodes_of(&run, &[Item::new(RUN, "{}"), Item::new(EPISODES, text)]);
+            kept.map(|item| String::from_utf8(item.bytes).unwrap())
+        };
+        let lines = "{\"a\":1}\nnot even JSON";
+        let want = Some(format!("{}{lines}", head(&run.id)));
+        assert_eq!(kept(&format!("{}{lines}", head(""))), want);
+        assert_eq!(kept(&head("")), Some(head(&run.id)));
+        // What no reader could use.
+        for text in ["", "{}\n", lines, head("").trim_end()] {
+            assert_eq!(kept(text), None, "{text}");
+        }
+        assert_eq!(kept(&(head("") + &"x".repeat(EPISODES_MOST))), None);
+        assert_eq!(episodes_of(&run, &[Item::new(RUN, "{}")]), None);
+    }
+}
