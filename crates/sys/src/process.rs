@@ -187,6 +187,26 @@ struct Plan {
     resets_file_size: bool,
 }
 
+/// Gives the program that follows the signals that programs begin with: none blocked, and those that this one
+/// ignores with their usual effect; SIGXFSZ only with `file_size`.
+///
+/// # Safety
+/// For the child of a fork only.
+unsafe fn reset_signals(file_size: bool) {
+    // SAFETY: system calls without effect on memory but for the signal set, which is plain data that
+    // `sigemptyset` initialises.
+    unsafe {
+        let mut none: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        if file_size {
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+        }
+    }
+}
+
 impl Plan {
     /// Becomes the program. Returns the error number if that does not work.
     ///
@@ -195,17 +215,9 @@ impl Plan {
     /// wants them.
     unsafe fn execute(&self) -> libc::c_int {
         let failed = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
-        // SAFETY: all of these are system calls without effect on memory but for the signal set,
-        // which is plain data that `sigemptyset` initialises.
+        // SAFETY: all of these are system calls without effect on memory.
         unsafe {
-            let mut none: libc::sigset_t = mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            if self.resets_file_size {
-                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-            }
+            reset_signals(self.resets_file_size);
             if self.session && libc::setsid() == -1 {
                 return failed();
             }

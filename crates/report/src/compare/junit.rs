@@ -6,6 +6,7 @@ use wakescope_core::limit::Outcome;
 use wakescope_stats::compare::{Compare, Effect, OfQuantity, Verdict, probability};
 
 use super::{limits, ratio, text, watches};
+use crate::picture::escaped;
 use crate::style::{Style, clean};
 
 /// The comparison as JUnit XML. What the runs do not tell is `skipped`, for the format knows no
@@ -86,22 +87,4 @@ fn outcome(effect: &Effect, compare: &Compare) -> Outcome {
         (None, Verdict::Better | Verdict::NoDifference) => Outcome::Pass,
         (None, Verdict::Inconclusive) => Outcome::Inconclusive,
     }
-}
-
-/// Text as XML has it, in attributes too. What no XML may hold is replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::{mem, ptr};
+use std::ptr;
 
-use super::{Child, Program, clone_process, pipe};
+use super::{Child, Program, clone_process, pipe, reset_signals};
 use crate::checked;
 use crate::landlock::Rules;
 use crate::signal::resets_file_size;
@@ -234,17 +234,9 @@ impl Plan<'_> {
     /// # Safety
     /// As for `execute`.
     unsafe fn prepare(&self) -> Result<(), libc::c_int> {
-        // SAFETY: system calls without effect on memory but for the signal set and the limits, which
-        // are plain data.
+        // SAFETY: system calls without effect on memory but for the limits, which are plain data.
         unsafe {
-            let mut none: libc::sigset_t = mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            if self.resets_file_size {
-                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-            }
+            reset_signals(self.resets_file_size);
             done(libc::setsid().into())?;
             done(libc::fchdir(self.confined.folder.as_raw_fd()).into())?;
             self.place_descriptors()?;
