@@ -1,6 +1,8 @@
 //! What made threads of others wait, and whether their waits agree with the kernel's own account.
 
-use wakescope_core::explain::{Cause, Culprit, Schedstat, Share, Task, WaitKind, Waits};
+use wakescope_core::explain::{
+    Cause, Culprit, Schedstat, Share, StepEvent, Task, WaitKind, Waits, WorstWait,
+};
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::run::Episode;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
@@ -53,9 +55,7 @@ pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Wai
     for row in &mut waits.kinds {
         let Some(longest) = &mut row.worst else { continue };
         longest.at_ns = longest.at_ns.saturating_sub(origin_ns);
-        let end_ns = longest.at_ns.saturating_add(longest.ns);
-        let same =
-            |episode: &&Episode| episode.cpu == Some(longest.cpu) && is_same_end(episode, end_ns);
+        let same = |episode: &&Episode| is_wakeup_of(episode, longest);
         if row.kind != WaitKind::Woken {
             continue;
         }
@@ -71,9 +71,21 @@ pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Wai
 /// short a time.
 const SAME_SWITCH_NS: u64 = 5_000;
 
-fn is_same_end(episode: &Episode, end_ns: u64) -> bool {
-    let end_of_episode = episode.expiry_ns.saturating_add(episode.wakeup_latency_ns);
-    end_of_episode.abs_diff(end_ns) <= SAME_SWITCH_NS
+/// Whether this wait came after this wakeup. They ended together, unless something (a hypervisor, say) came
+/// between the two programs that saw the end; but only one wakeup of a thread goes on when a wait of it
+/// begins.
+fn is_wakeup_of(episode: &Episode, wait: &WorstWait) -> bool {
+    let ended = episode.expiry_ns.saturating_add(episode.wakeup_latency_ns);
+    let together = ended.abs_diff(wait.at_ns.saturating_add(wait.ns)) <= SAME_SWITCH_NS;
+    let inside = || (episode.expiry_ns..ended).contains(&wait.at_ns);
+    let of_thread = || {
+        let who = episode.timeline.iter().rev().find_map(|step| match &step.event {
+            StepEvent::Runs { task, .. } => task.pid,
+            _ => None,
+        });
+        who.is_some() && who == wait.task.pid
+    };
+    episode.cpu == Some(wait.cpu) && (together || (inside() && of_thread()))
 }
 
 fn largest_share(episode: &Episode) -> Option<&Share> {

@@ -1,4 +1,4 @@
-use wakescope_core::explain::{NamedTask, Policy, WaitRow, WorstWait};
+use wakescope_core::explain::{NamedTask, Policy, Step, WaitRow};
 
 use super::*;
 
@@ -73,7 +73,13 @@ fn waits() -> Waits {
         sum_ns: 1_000_000,
         throttled_ns: 0,
         steal_ns: 0,
-        worst: Some(WorstWait { ns: 70_000, at_ns: 5_000_000, cpu: 1, ..WorstWait::default() }),
+        worst: Some(WorstWait {
+            ns: 70_000,
+            at_ns: 5_000_000,
+            cpu: 1,
+            task: task("waits", 7, 49).named(),
+            ..WorstWait::default()
+        }),
     };
     let compared = Schedstat {
         threads: 3,
@@ -170,6 +176,12 @@ fn the_wakeup_of_the_longest_wait_says_what_caused_it() {
         blame: blame.clone(),
         ..Episode::default()
     };
+    let of_thread = |pid, expiry_ns| {
+        let task = NamedTask { pid: Some(pid), ..NamedTask::default() };
+        let event = StepEvent::Runs { task, page_faults: 0 };
+        let timeline = vec![Step { event, ..Step::default() }];
+        Episode { timeline, ..episode(expiry_ns, 1) }
+    };
     // It ended when the wait did, and began before.
     let expiry = at + ns - 75_000;
     for (found, cause) in [
@@ -178,6 +190,12 @@ fn the_wakeup_of_the_longest_wait_says_what_caused_it() {
         // On another CPU, at another time, without an explanation.
         (vec![episode(expiry, 0)], Cause::Unexplained),
         (vec![episode(expiry + 6_000, 1)], Cause::Unexplained),
+        // The CPU stood still for 15 µs between the two programs that see the switch. The wait began
+        // within the wakeup, and of the same thread nobody else's can.
+        (vec![of_thread(7, at - 20_000), of_thread(7, at + 14_000)], Cause::IrqOff),
+        (vec![of_thread(8, at - 20_000)], Cause::Unexplained),
+        (vec![of_thread(7, at + 1)], Cause::Unexplained),
+        (vec![of_thread(7, at - 75_000)], Cause::Unexplained),
         (vec![Episode { blame: Vec::new(), ..episode(expiry, 1) }], Cause::Unexplained),
     ] {
         let placed = placed(waits(), origin, &found);
