@@ -156,6 +156,26 @@ impl Distribution {
         self.sum_ns.checked_div(self.count)
     }
 
+    /// Why its sum cannot be that of its samples, if it cannot. It is no fault of a snapshot that was
+    /// taken while samples were written, nor of other programs' rounded figures.
+    pub fn fault_of_sum(&self) -> Option<String> {
+        let (mut least, mut most) = (0_u128, 0_u128);
+        let (min, max) = (self.min_ns.unwrap_or(0), self.max_ns.unwrap_or(u64::MAX));
+        for bucket in self.histogram.buckets() {
+            let count = u128::from(bucket.count);
+            least = least.saturating_add(count.saturating_mul(bucket.lower.max(min).into()));
+            most = most.saturating_add(count.saturating_mul((bucket.upper - 1).min(max).into()));
+        }
+        // A sum saturates.
+        let [least, most] = [least, most].map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
+        (!(least..=most).contains(&self.sum_ns)).then(|| {
+            format!(
+                "sum_ns is {}, but the samples of the histogram add up to {least} to {most} ns",
+                self.sum_ns
+            )
+        })
+    }
+
     /// What is wrong with this distribution, if anything.
     pub fn fault(&self) -> Option<String> {
         let held = match self.histogram.checked_count() {
@@ -269,6 +289,22 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_that_no_samples_have_is_found() {
+        let d = Distribution::of([5_000, 7_000]);
+        assert_eq!(d.fault_of_sum(), None);
+        let wrong = |sum_ns| Distribution { sum_ns, ..d.clone() }.fault_of_sum();
+        // The buckets are 8 ns wide.
+        let fault = wrong(12_100).unwrap();
+        assert!(fault.contains("sum_ns is 12100, but the samples"), "{fault}");
+        assert!(wrong(11_900).is_some() && wrong(u64::MAX).is_some() && wrong(0).is_some());
+        let huge = Distribution::of([u64::MAX - 1, u64::MAX - 1]);
+        assert_eq!((huge.sum_ns, huge.fault_of_sum()), (u64::MAX, None));
+        let none = Distribution::default();
+        assert_eq!(none.fault_of_sum(), None);
+        assert!(Distribution { sum_ns: 1, ..none }.fault_of_sum().is_some());
+    }
+
+    #[test]
     fn it_is_read_as_it_was_written() {
         let d = coarse(&[("p99.9", 4_100)]);
         let json = serde_json::to_string(&d).unwrap();
@@ -289,6 +325,7 @@ mod tests {
             let largest = samples.iter().copied().max_by_key(|&(v, at)| (v, std::cmp::Reverse(at)));
             prop_assert_eq!(d.max_ns.zip(d.max_at_ns), largest);
             prop_assert_eq!(d.sum_ns, samples.iter().map(|s| s.0).sum::<u64>());
+            prop_assert_eq!(d.fault_of_sum(), None);
         }
     }
 }

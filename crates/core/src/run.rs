@@ -310,6 +310,55 @@ impl Run {
             .or_else(of_sum)
             .or_else(|| self.fault_of_summary())
             .or_else(|| self.fault_of_explanation())
+            .or_else(|| self.fault_of_ended())
+    }
+
+    /// What only holds once nothing is written any more: what is kept beside the histograms fits them. (A
+    /// record of a running measurement may have a sum or a late wakeup more. Figures of other programs
+    /// are compared when they are imported.)
+    fn fault_of_ended(&self) -> Option<String> {
+        if self.state == State::Running || self.source.is_some() {
+            return None;
+        }
+        let of_thread = |(i, t): (usize, &Thread)| {
+            let deviation = t.interval_deviation.iter();
+            let deviations = deviation.flat_map(|d| {
+                [
+                    ("interval_deviation.longer", &d.longer),
+                    ("interval_deviation.shorter", &d.shorter),
+                ]
+            });
+            let mut all =
+                [("woken", &t.woken), ("expiries", &t.expiries)].into_iter().chain(deviations);
+            let of_sums =
+                all.find_map(|(key, d)| Some(format!("threads[{i}].{key}: {}", d.fault_of_sum()?)));
+            of_sums.or_else(|| {
+                let largest = t.maxima.as_ref()?.largest()?;
+                let max = t.expiries.max_ns.unwrap_or(0);
+                (largest != max).then(|| {
+                    format!("threads[{i}].maxima: the largest is {largest} ns, but the maximum is {max} ns")
+                })
+            })
+        };
+        let of_threads = || self.threads.iter().enumerate().find_map(of_thread);
+        let of_worst = || {
+            let max = self.threads.iter().filter_map(|t| t.expiries.max_ns).max()?;
+            let net = self.net_of_steal.iter().flat_map(|net| &net.worst);
+            let late = self.worst.iter().chain(net).map(|worst| worst.wakeup_latency_ns).max()?;
+            (late > max).then(|| {
+                format!("a wakeup of worst is {late} ns late, but the maximum is {max} ns")
+            })
+        };
+        let of_deviation = || {
+            let said = self.summary.interval_deviation?;
+            let has = self.interval_deviation()?.figures()?;
+            let far = (said.mean_ns - has.mean_ns).abs() > 1.0;
+            let exact = |d: DeviationFigures| (d.count, d.min_ns, d.max_ns);
+            (far || exact(said) != exact(has)).then(|| {
+                format!("summary.interval_deviation is {said:?}, but its threads have {has:?}")
+            })
+        };
+        of_threads().or_else(of_worst).or_else(of_deviation)
     }
 
     /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate

@@ -18,12 +18,13 @@ fn record(change: impl FnOnce(&mut Value)) -> String {
 
 fn distribution(buckets: &[[u64; 3]]) -> Value {
     let (first, last) = (buckets[0], buckets[buckets.len() - 1]);
+    let least = buckets.iter().map(|b| b[0].saturating_mul(b[2]));
     json!({
         "count": buckets.iter().map(|b| b[2]).sum::<u64>(),
         "min_ns": first[0],
         "max_ns": last[1] - 1,
         "max_at_ns": 1,
-        "sum_ns": u64::MAX,
+        "sum_ns": least.fold(0, u64::saturating_add),
         "histogram": buckets,
     })
 }
@@ -68,7 +69,8 @@ fn records() -> Vec<(&'static str, String)> {
                 let buckets: Vec<[u64; 3]> =
                     (0..300).map(|i| [i * 100, i * 100 + 100, 1 << 50]).collect();
                 json["threads"] = json!([thread(0, &buckets)]);
-                json["threads"][0]["maxima"] = json!({"slot_ns": 1, "max_ns": vec![1; 65_536]});
+                json["threads"][0]["maxima"] =
+                    json!({"slot_ns": 1, "max_ns": vec![29_999; 65_536]});
             }),
         ),
         (

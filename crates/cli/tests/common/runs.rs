@@ -139,7 +139,7 @@ pub(crate) fn full_run() -> Run {
                 longer: distribution(&[1, 2, 3_000]),
                 shorter: distribution(&[7, 900]),
             }),
-            maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
+            maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(5_040_211), None] }),
             audio: Some(audio()),
             overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],

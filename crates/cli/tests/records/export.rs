@@ -190,15 +190,8 @@ fn the_distribution_can_be_chosen() {
     }
     let thread = &mut run.threads[0];
     thread.missed = 1;
-    let extra = wakescope_core::distribution::Distribution {
-        count: 1,
-        min_ns: Some(7_000_000),
-        max_ns: Some(7_000_000),
-        max_at_ns: Some(1),
-        sum_ns: 7_000_000,
-        histogram: crate::common::measured::histogram_of(&[7_000_000]),
-        stated: None,
-    };
+    let latest = thread.woken.max_ns.unwrap();
+    let extra = wakescope_core::distribution::Distribution::of([latest]);
     thread.expiries = thread.woken.merged(&extra);
     run.summarize();
     fs::write(test.dir.join("run").join(RECORD), run.to_json()).unwrap();

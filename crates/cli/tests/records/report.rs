@@ -72,6 +72,10 @@ fn with_samples(run: &Run, cpus: &[&[u64]]) -> Run {
         Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
     });
     run.threads = threads.collect();
+    let latest = cpus.concat().into_iter().max().unwrap_or(0);
+    for worst in &mut run.worst {
+        worst.wakeup_latency_ns = worst.wakeup_latency_ns.min(latest);
+    }
     run.summarize();
     run
 }

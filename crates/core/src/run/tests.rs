@@ -212,3 +212,49 @@ fn what_cannot_be_trusted_is_refused_with_the_reason() {
     assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
     assert!(Run::from_json("[".repeat(100_000).as_bytes()).is_err(), "deep nesting is no crash");
 }
+
+/// A mean above the maximum, or a late wakeup that no thread had, would stand in one report with it.
+#[test]
+fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
+    let full = || {
+        let mut run = run_with(&[vec![5_000; 50], vec![7_000; 50]], "x");
+        let thread = &mut run.threads[0];
+        thread.maxima = Some(Maxima { slot_ns: 10, max_ns: vec![None, Some(5_000)] });
+        for thread in &mut run.threads {
+            thread.interval_deviation = Some(crate::interval_deviation::tests::of(&[300, -200]));
+        }
+        run.summarize();
+        serde_json::to_value(run).unwrap()
+    };
+    let said = |state: &str, at: &str, figure: serde_json::Value| {
+        let mut json = full();
+        json["state"] = state.into();
+        *json.pointer_mut(at).unwrap() = figure;
+        Run::from_json(json.to_string().as_bytes()).map_err(|e| e.to_string())
+    };
+    assert_eq!(said("complete", "/seed", 3.into()).err(), None);
+    let episode = serde_json::json!({"cpu": 0, "expiry_ns": 0, "wakeup_latency_ns": 7_001});
+    for (at, figure, want) in [
+        ("/threads/0/woken/sum_ns", 0.into(), "threads[0].woken: sum_ns is 0, but the samples"),
+        ("/threads/1/expiries/sum_ns", 900_000.into(), "threads[1].expiries: sum_ns is 900000"),
+        (
+            "/threads/0/interval_deviation/shorter/sum_ns",
+            90.into(),
+            "threads[0].interval_deviation.shorter: sum_ns is 90",
+        ),
+        (
+            "/threads/0/maxima/max_ns/1",
+            5_001.into(),
+            "threads[0].maxima: the largest is 5001 ns, but the maximum is 5000 ns",
+        ),
+        ("/worst/0", episode, "a wakeup of worst is 7001 ns late, but the maximum is 7000 ns"),
+        ("/summary/interval_deviation/max_ns", 301.into(), "summary.interval_deviation is"),
+        ("/summary/interval_deviation/mean_ns", 60.0.into(), "summary.interval_deviation is"),
+    ] {
+        assert_eq!(said("running", at, figure.clone()).err(), None, "{at}");
+        for state in ["complete", "interrupted"] {
+            let e = said(state, at, figure.clone()).expect_err(at);
+            assert!(e.contains(want), "{e}");
+        }
+    }
+}
