@@ -115,7 +115,78 @@ impl Episodes {
         if self.longest.iter().any(|episode| episode.occupants.len() > MOST_OCCUPANTS) {
             return Some(format!("one has more than {MOST_OCCUPANTS} occupants"));
         }
-        (self.longest.len() as u64 > self.long_waits)
-            .then(|| "there are more than long waits".into())
+        if self.longest.len() as u64 > self.long_waits {
+            return Some("there are more than long waits".into());
+        }
+        self.longest.iter().find_map(Episode::fault)
+    }
+}
+
+impl Episode {
+    /// Why its parts cannot be those of such a wait, if they cannot.
+    fn fault(&self) -> Option<String> {
+        let Self { ns, moved_ns, throttled_ns, unexplained_ns, .. } = *self;
+        let parts = [("moved_ns", moved_ns), ("throttled_ns", throttled_ns)];
+        let of_whole = parts.into_iter().chain([("unexplained_ns", unexplained_ns)]);
+        for (key, part) in of_whole {
+            if part > ns {
+                return Some(format!("{key} is {part} of a wait of {ns} ns"));
+            }
+        }
+        let here_ns = ns - moved_ns;
+        let occupants = self.occupants.iter().map(|occupant| occupant.ns);
+        let taken = occupants.chain([self.irq_ns, self.steal_ns]).fold(0, u64::saturating_add);
+        if taken > here_ns {
+            return Some(format!("{taken} ns were taken of the {here_ns} ns that one waited here"));
+        }
+        // What several occupants took that are left out is in no figure.
+        let known = taken.saturating_add(throttled_ns).saturating_add(unexplained_ns);
+        let is_all = self.occupants.len() < MOST_OCCUPANTS;
+        (is_all && known < ns).then(|| format!("only {known} ns of a wait of {ns} ns have a share"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wait of 100 ns, 10 of them elsewhere.
+    fn wait(occupants: &[u64]) -> Episode {
+        let occupants = occupants.iter().map(|&ns| Occupant { ns, ..Occupant::default() });
+        Episode {
+            ns: 100,
+            moved_ns: 10,
+            steal_ns: 5,
+            unexplained_ns: 15,
+            occupants: occupants.collect(),
+            ..Episode::default()
+        }
+    }
+
+    #[test]
+    fn parts_that_are_not_those_of_the_wait_are_found() {
+        type Change = fn(&mut Episode);
+        for (wait, change, want) in [
+            (wait(&[50, 30]), (|_| ()) as Change, None),
+            // Who took the rest is left out.
+            (wait(&[20, 10, 10]), |_| (), None),
+            // A quota may have stopped it while others ran.
+            (wait(&[50, 30]), |wait| wait.throttled_ns = 90, None),
+            (wait(&[50, 30]), |wait| wait.ns = 300, Some("only 100 ns of a wait of 300 ns")),
+            (wait(&[50, 30]), |wait| wait.ns = 90, Some("85 ns were taken of the 80 ns")),
+            (wait(&[50, u64::MAX]), |_| (), Some("were taken of the 90 ns")),
+            (wait(&[50, 30]), |wait| wait.irq_ns = 6, Some("91 ns were taken of the 90 ns")),
+            (wait(&[20, 20]), |_| (), Some("only 60 ns of a wait of 100 ns")),
+            (wait(&[]), |wait| wait.moved_ns = 101, Some("moved_ns is 101 of a wait of 100 ns")),
+            (wait(&[]), |wait| wait.throttled_ns = 101, Some("throttled_ns is 101 of a wait")),
+            (wait(&[]), |wait| wait.unexplained_ns = 101, Some("unexplained_ns is 101 of a")),
+        ] {
+            let mut longest = wait;
+            change(&mut longest);
+            let all = Episodes { long_waits: 1, longest: vec![longest], ..Episodes::default() };
+            let fault = all.fault();
+            let found = want.is_none_or(|want| fault.as_ref().is_some_and(|f| f.contains(want)));
+            assert!(found && want.is_some() == fault.is_some(), "{want:?}: {fault:?}");
+        }
     }
 }
