@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use clap::Command;
 use clap::builder::Resettable;
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use common::runs::{empty_run, full_run, targets};
 use common::schema::{
@@ -219,6 +219,21 @@ fn findings_are_documented() {
 }
 
 #[test]
+fn zsh_runs_no_part_of_a_name_when_it_completes() {
+    let command = wakescope_cli::command();
+    let text = read("docs/reference/completions/_wakescope");
+    let args = with_verbs(&command).into_iter().flat_map(Command::get_arguments);
+    let names = args.filter_map(Arg::get_value_names).flatten();
+    let names: BTreeSet<&str> =
+        names.map(|name| name.as_str()).filter(|n| n.contains(':')).collect();
+    assert!(names.contains("A:B"), "{names:?}");
+    for name in names {
+        assert!(!text.contains(&format!("]:{name}:")), "zsh takes a part of {name} for a command");
+        assert!(text.contains(&format!("]:{}:", name.replace(':', "\\:"))), "{name}");
+    }
+}
+
+#[test]
 fn man_pages_and_completions_are_up_to_date() {
     let update = std::env::var_os("UPDATE_REFERENCE").is_some_and(|v| !v.is_empty() && v != "0");
     let wanted = generated(visible(&wakescope_cli::command()));
@@ -319,6 +334,20 @@ fn with_verbs(command: &Command) -> Vec<&Command> {
     std::iter::once(command).chain(below).collect()
 }
 
+/// `command` as zsh needs it: what follows a colon in the name of a value would be run as a command.
+fn with_colons_escaped(command: Command) -> Command {
+    let escaped = |arg: Arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        if !names.iter().any(|name| name.contains(':')) {
+            return arg;
+        }
+        let names = names.iter().map(|name| &*name.replace(':', "\\:").leak());
+        let names: Vec<&'static str> = names.collect();
+        arg.value_names(names)
+    };
+    command.mut_args(escaped).mut_subcommands(with_colons_escaped)
+}
+
 /// Every generated file, by its path in the repository.
 fn generated(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
     let name = command.get_name().to_owned();
@@ -330,6 +359,10 @@ fn generated(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
         (Shell::Fish, format!("{name}.fish")),
     ] {
         let mut text = Vec::new();
+        let mut command = match shell {
+            Shell::Zsh => with_colons_escaped(command.clone()),
+            _ => command.clone(),
+        };
         clap_complete::generate(shell, &mut command, &name, &mut text);
         files.push((completions.join(file), text));
     }
