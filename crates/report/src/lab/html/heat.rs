@@ -89,7 +89,7 @@ fn map(matrix: &Matrix, load: &str, figure: Figure, scale: Scale, causes: &Cause
         |&column: &usize| rows.iter().any(|(_, row)| !row.places[column].cells.is_empty());
     let columns: Vec<usize> = (0..matrix.columns.len()).filter(is_used).collect();
     let mut out = format!(
-        "<table class=\"heat\"><caption>{}</caption><thead><tr><th scope=\"col\">kernel</th>",
+        "<div class=\"scroll\"><table class=\"heat\"><caption>{}</caption><thead><tr><th scope=\"col\">kernel</th>",
         name(&names::load(load), 98)
     );
     for &column in &columns {
@@ -102,7 +102,7 @@ fn map(matrix: &Matrix, load: &str, figure: Figure, scale: Scale, causes: &Cause
         out.extend(columns.iter().map(|&column| cell(&row.places[column], figure, scale, causes)));
         out.push_str("</tr>\n");
     }
-    out + "</tbody></table>\n"
+    out + "</tbody></table></div>\n"
 }
 
 fn cell(place: &Place, figure: Figure, scale: Scale, causes: &Causes) -> String {

@@ -81,6 +81,9 @@ fn each_figure_of_the_map_leads_to_its_cause() {
         assert_eq!(html.matches(&format!("id=\"{anchor}\"")).count(), 1);
     }
     assert!(map.contains("<td class=\"without\">runs full¹</td>"), "{map}");
+    // On a narrow screen a map is moved, not the page.
+    let boxes = map.matches("<div class=\"scroll\"><table class=\"heat\">").count();
+    assert_eq!((boxes > 0, boxes), (true, map.matches("<table").count()), "{map}");
     assert!(map.contains(
         "6.1/full, find: 100 virtual µs late, 90.0 virtual µs interrupts off in walk&lt;tree&gt;"
     ));
