@@ -142,15 +142,14 @@ fn causes(run_set: &RunSet) -> String {
 fn ranked(run_set: &RunSet, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
     let mut out = String::new();
     for entry in &run_set.entries {
-        for (row, _) in explain::shown_causes(&of(&entry.run), MOST_CAUSES) {
+        for (row, share) in explain::shown_causes(&of(&entry.run), MOST_CAUSES) {
             let culprit = match explain::beside(row.blamed()) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),
             };
             out.push_str(&format!(
-                "- {}{:.1} % {}{culprit}, worst {}\n",
+                "- {}{share} {}{culprit}, worst {}\n",
                 of_run(run_set, entry),
-                100.0 * row.share,
                 explain::cause(row.cause),
                 domain::span(row.worst_ns, run_set.domain())
             ));
@@ -270,6 +269,24 @@ mod tests {
             kernel 6.12.95 · preemption voluntary · timer 1.00 ms · fifo 90 · CPU 0
         "#]]
         .assert_eq(&report(&run_set));
+    }
+
+    #[test]
+    fn shares_of_causes_are_those_of_the_text_and_little_is_not_nothing() {
+        use wakescope_core::explain::{Cause, CauseRow};
+        let row = |cause, total_ns| {
+            let share = total_ns as f64 / 1_000_001.0;
+            CauseRow { cause, total_ns, worst_ns: total_ns, share, ..CauseRow::default() }
+        };
+        let mut run = run_of(&[&[12_000; 3_000]]);
+        run.causes = vec![row(Cause::Steal, 1_000_000), row(Cause::Softirq, 1)];
+        let run_set = RunSet::of(vec![Entry::of("run", &run)]);
+        let listed = causes(&run_set);
+        assert!(listed.contains("- >99.9 % ") && listed.contains("- <0.1 % "), "{listed}");
+        run.explanation = Some(wakescope_core::explain::Explanation::default());
+        let run_set = RunSet::of(vec![Entry::of("run", &run)]);
+        let drawn = crate::picture::svg(crate::picture::Picture::Causes, &run_set).unwrap();
+        assert!(drawn.contains("&gt;99.9 % ·") && drawn.contains("&lt;0.1 % ·"), "{drawn}");
     }
 
     #[test]

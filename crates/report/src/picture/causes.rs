@@ -58,8 +58,8 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
             scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for (row, _) in shown_causes(&entry.run.causes, most) {
-            draw(&mut scene, run_set, room, y, row);
+        for (row, share) in shown_causes(&entry.run.causes, most) {
+            draw(&mut scene, run_set, room, y, (row, share));
             y += ROW;
         }
     }
@@ -67,9 +67,15 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     Some(scene)
 }
 
-fn draw(scene: &mut Scene, run_set: &RunSet, room: Room, y: f64, row: &CauseRow) {
+/// A cause with its share, in the words of the text.
+fn draw(
+    scene: &mut Scene,
+    run_set: &RunSet,
+    room: Room,
+    y: f64,
+    (row, share): (&CauseRow, String),
+) {
     let wide = room.width - 24.0;
-    let share = format!("{:.1} %", 100.0 * row.share);
     let beside = if room.is_narrow() {
         share
     } else {
