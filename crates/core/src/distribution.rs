@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use crate::histogram::{Bucket, Histogram};
 use crate::percentile::Percentile;
 use crate::stated::{Quantile, Stated};
 
@@ -107,10 +107,28 @@ impl Distribution {
     /// What the histogram tells of the sample of this rank from below, counted from 1.
     pub fn quantile_at(&self, rank: u64) -> Option<Quantile> {
         let (low, high) = self.range_at(rank)?;
-        let Some(stated) = &self.stated else { return Some(Quantile::Known(high)) };
+        Some(match self.is_narrow(low, high) {
+            true => Quantile::Known(high),
+            false => Quantile::AtMost(high),
+        })
+    }
+
+    /// Whether samples from `low` to `high` are known as well as they can be.
+    fn is_narrow(&self, low: u64, high: u64) -> bool {
         let width = high - low;
-        let narrow = width < stated.resolution_ns || width <= high / NARROW;
-        Some(if narrow { Quantile::Known(high) } else { Quantile::AtMost(high) })
+        let of = |stated: &Stated| width < stated.resolution_ns || width <= high / NARROW;
+        self.stated.as_ref().is_none_or(of)
+    }
+
+    /// Samples of which another program's file tells only bounds: the least and the largest value that
+    /// they can have, and how many they are.
+    pub fn only_bounded(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let buckets = self.histogram.buckets().iter();
+        let ranges = buckets.filter_map(|bucket| {
+            let (low, high) = self.range_of(bucket)?;
+            Some((low, high, bucket.count))
+        });
+        ranges.filter(|&(low, high, _)| !self.is_narrow(low, high))
     }
 
     /// The least and the largest value in ns that the sample at `percentile` can have; `None` if
@@ -127,6 +145,11 @@ impl Distribution {
             seen = seen.saturating_add(bucket.count);
             seen >= rank
         })?;
+        self.range_of(bucket)
+    }
+
+    /// The least and the largest value that samples in `bucket` can have.
+    fn range_of(&self, bucket: &Bucket) -> Option<(u64, u64)> {
         let high = (bucket.upper - 1).min(self.max_ns?);
         Some((bucket.lower.max(self.min_ns.unwrap_or(0)).min(high), high))
     }
@@ -266,8 +289,11 @@ mod tests {
         check(&d, "p50", Some(Quantile::Known(3_999)));
         check(&d, "p99", Some(Quantile::AtMost(5_000_000)));
         check(&d, "p99.99", None);
+        assert_eq!(d.only_bounded().collect::<Vec<_>>(), [(4_000, 5_000_000, 100)]);
         // Without the word of a file, the histogram's buckets are narrow by construction.
-        check(&Distribution { stated: None, ..d }, "p99", Some(Quantile::Known(5_000_000)));
+        let own = Distribution { stated: None, ..d };
+        check(&own, "p99", Some(Quantile::Known(5_000_000)));
+        assert_eq!(own.only_bounded().count(), 0);
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl Values {
         }
     }
 
-    fn of_all(self, run: &Run) -> Distribution {
+    /// Those of all threads.
+    pub fn of_all(self, run: &Run) -> Distribution {
         match self {
             Self::Woken => run.woken(),
             Self::Expiries => run.expiries(),

@@ -77,7 +77,12 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let tenths = tenths_of_ms(&all);
     let mode = tenths.iter().max_by_key(|&(&at, &count)| (count, std::cmp::Reverse(at)));
     let variance = variance_ms(&all, mean_ns);
-    line(format_args!("buckets {} of 0.1 ms", tenths.len()));
+    // Of samples beyond another program's histogram, say. Where they lie in his buckets is not known.
+    let anywhere: Vec<(u64, u64, u64)> =
+        all.only_bounded().filter(|(low, high, _)| low / BUCKET_NS < high / BUCKET_NS).collect();
+    let unknown: u64 = anywhere.iter().map(|(_, _, count)| count).sum();
+    let at_least = |is_bound| if is_bound { "at least " } else { "" };
+    line(format_args!("buckets {}{} of 0.1 ms", at_least(unknown > 0), tenths.len()));
     line(format_args!("samples {}", all.count));
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
@@ -87,15 +92,40 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         Some(Quantile::AtMost(bound)) => line(format_args!("median - (at most {})", ms(bound))),
         None => line(format_args!("median - (too few samples)")),
     }
-    if let Some((&tenth, &count)) = mode {
-        line(format_args!("mode {} ({})", ms(tenth * BUCKET_NS + BUCKET_NS / 2), plainly(count)));
+    let not_known = || {
+        let low = anywhere.iter().map(|(low, ..)| *low).min().unwrap_or(0);
+        let high = anywhere.iter().map(|(_, high, _)| *high).max().unwrap_or(0);
+        format!("- ({} lie anywhere from {} to {})", plainly(unknown), ms(low), ms(high))
+    };
+    let others = tenths.iter().filter(|of| mode.is_none_or(|mode| mode.0 != of.0));
+    let next = others.map(|(_, &count)| count).max().unwrap_or(0);
+    match mode {
+        // It is this one even if none of these samples are here, and all of them in the next.
+        Some((&tenth, &count))
+            if count >= next.saturating_add(unknown.saturating_mul(2)) || unknown == 0 =>
+        {
+            line(format_args!(
+                "mode {} ({})",
+                ms(tenth * BUCKET_NS + BUCKET_NS / 2),
+                plainly(count)
+            ));
+        }
+        _ => line(format_args!("mode {}", not_known())),
     }
-    line(format_args!("variance {variance:.6}"));
-    line(format_args!("standard deviation {:.6}", variance.sqrt()));
+    if unknown == 0 {
+        line(format_args!("variance {variance:.6}"));
+        line(format_args!("standard deviation {:.6}", variance.sqrt()));
+    } else {
+        line(format_args!("variance {}", not_known()));
+        line(format_args!("standard deviation {}", not_known()));
+    }
     for threshold in thresholds.iter().filter(|t| t.0 <= max_ns) {
         let below = all.histogram.count_below(threshold.0);
+        let is_inside =
+            |&(low, high, _): &(u64, u64, u64)| low < threshold.0 && threshold.0 <= high;
         line(format_args!(
-            "{:>9.5} % below {} ms ({})",
+            "{}{:>9.5} % below {} ms ({})",
+            at_least(all.only_bounded().any(|bounds| is_inside(&bounds))),
             percent(below, all.count),
             plain_ms(threshold.0),
             plainly(below)
@@ -211,6 +241,8 @@ mod tests {
     use super::*;
     use crate::text::tests::run_of;
     use expect_test::expect;
+    use wakescope_core::histogram::{Bucket, Histogram};
+    use wakescope_core::stated::Stated;
 
     fn thresholds() -> Vec<SpanNs> {
         THRESHOLDS_NS.map(SpanNs).to_vec()
@@ -275,6 +307,44 @@ mod tests {
         let text = block(&run, &thresholds());
         let begin = "# lateness per expiry in ms; kernel 6.12.95, preemption full\n";
         assert!(text.starts_with(begin), "{text}");
+    }
+
+    /// A histogram of another program that ends at 0.1 ms: 50 samples lie beyond, up to 6.5 ms.
+    #[test]
+    fn where_samples_beyond_a_histogram_lie_is_not_known() {
+        let mut run = run_of(&[&[[52_000; 950].as_slice(), &[110_000], &[6_500_000; 49]].concat()]);
+        let d = &mut run.threads[0].expiries;
+        let (ends, last) = (110_000, 6_501_000);
+        let mut buckets = d.histogram.buckets().to_vec();
+        buckets.truncate(1);
+        buckets.push(Bucket { lower: ends, upper: last, count: 50 });
+        d.histogram = Histogram::from_buckets(buckets).unwrap();
+        d.stated = Some(Stated { resolution_ns: 1_000, ..Stated::default() });
+        expect![[r#"
+            buckets at least 2 of 0.1 ms
+            samples 1000
+            minimum 0.052000
+            maximum 6.500000
+            mean 0.368010
+            median 0.052031
+            mode 0.050000 (950 samples)
+            variance - (50 samples lie anywhere from 0.110000 to 6.500000)
+            standard deviation - (50 samples lie anywhere from 0.110000 to 6.500000)
+             95.00000 % below 0.1 ms (950 samples)
+            at least  95.00000 % below 0.2 ms (950 samples)
+            at least  95.00000 % below 5 ms (950 samples)
+            100.00000 % not above 6.500000 ms, the maximum
+            five nines: 1000 samples are too few; 200000 are needed
+        "#]]
+        .assert_eq(
+            block(&run, &[100_000, 200_000, 5_000_000].map(SpanNs)).split_once('\n').unwrap().1,
+        );
+        let d = &mut run.threads[0].expiries;
+        let mut buckets = d.histogram.buckets().to_vec();
+        (d.count, buckets[0].count) = (130, 80);
+        d.histogram = Histogram::from_buckets(buckets).unwrap();
+        let text = block(&run, &thresholds());
+        assert!(text.contains("\nmode - (50 samples lie anywhere from"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
+use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_formats::export::cyclictest::{Layout, MOST_ROWS};
 use wakescope_formats::export::{Values, csv, cyclictest, cyclictest_json, hdr, jsonl, prometheus};
 use wakescope_report::{text, trace};
@@ -110,7 +111,31 @@ pub(super) fn write(
                 )
         })?;
     }
-    to(file, |out| write_run(run, format, args, out))
+    to(file, |out| write_run(run, format, args, out))?;
+    if matches!(format, Format::Hlog | Format::Prometheus | Format::OpenMetrics) {
+        tell_bounds(run, args.values(Values::Expiries));
+    }
+    Ok(())
+}
+
+/// Says which samples the file puts where they are at the most: its format has no bounds.
+fn tell_bounds(run: &Run, values: Values) {
+    let all = values.of_all(run);
+    let (mut least, mut most, mut count) = (u64::MAX, 0, 0_u64);
+    for (low, high, samples) in all.only_bounded() {
+        (least, most) = (least.min(low), most.max(high));
+        count = count.saturating_add(samples);
+    }
+    if count > 0 {
+        output::tell(&format!(
+            "of {} of {} only bounds are known, from {} to {}: the file has each as late as it can \
+             have been, so that percentiles among them, and a mean, are upper bounds",
+            grouped(count),
+            counted(all.count, "sample"),
+            SpanNs(least),
+            SpanNs(most)
+        ));
+    }
 }
 
 fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io::Result<()> {

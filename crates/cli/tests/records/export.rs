@@ -181,6 +181,29 @@ fn all_samples_are_written_as_json() {
 }
 
 #[test]
+fn samples_with_bounds_only_are_told_where_a_format_has_no_place_for_them() {
+    let test = Test::new("bounds");
+    let text = "# Histogram\n000002 000990\n000003 000007\n# Total: 000000997\n\
+                # Min Latencies: 00002\n# Avg Latencies: 00002\n# Max Latencies: 00095\n\
+                # Histogram Overflows: 00003\n# Histogram Overflow at cycle number:\n# Thread 0:\n\n";
+    fs::write(test.dir.join("ct.txt"), text).unwrap();
+    let told = "of 3 of 1,000 samples only bounds are known, from 4.00 µs to 95.0 µs: the file has each \
+                as late as it can have been, so that percentiles among them, and a mean, are upper bounds\n";
+    for format in OF_OTHERS {
+        if matches!(format, "jsonl" | "trace") {
+            continue;
+        }
+        let ended = report(&test, &["ct.txt", "--unit", "us", "--format", format]);
+        let has_no_place = matches!(format, "hlog" | "prometheus" | "openmetrics");
+        let want = if has_no_place { told } else { "" };
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), want), "{format}");
+    }
+    // Of its own runs each sample is known.
+    let test = measured("no-bounds", &[]);
+    assert_eq!(report(&test, &["run", "--format", "hlog"]).stderr, "");
+}
+
+#[test]
 fn the_distribution_can_be_chosen() {
     let test = with_run("choice");
     // One wakeup of CPU 0 swallowed one expiry.
