@@ -137,14 +137,14 @@ impl Draft {
     }
 
     /// Says that a histogram ended before its samples did.
-    pub(super) fn overflow(&mut self, thread: &str, count: u64, from_ns: u64, exactly: bool) {
+    pub(super) fn overflow(&mut self, thread: &str, count: u64, end_ns: u64, exactly: bool) {
         let up_to = if exactly { "" } else { "up to " };
         let message = format!(
             "{up_to}{} of {thread} {} beyond the histogram, which ends at {}; \
              only bounds are known",
             counted(count, "sample"),
             one_or_many(count, "lies", "lie"),
-            SpanNs(from_ns)
+            SpanNs(end_ns)
         );
         let hint = "percentiles among them are upper bounds; measure with a longer histogram";
         self.find("overflow", Severity::Warning, message, hint);

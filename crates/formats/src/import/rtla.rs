@@ -402,7 +402,8 @@ impl Column {
         }
         if over > 0 {
             let after = seen.last_row.map_or(0, |row| row.saturating_add(1));
-            let mut lower = in_ns(after, unit_ns)?;
+            let mut histogram_ends = in_ns(after, unit_ns)?;
+            let mut lower = histogram_ends;
             let mut many = over;
             if counts.count() == 0 {
                 lower = min_ns;
@@ -410,10 +411,11 @@ impl Column {
                 // The row that ends nobody knows where and what is beyond the last are one.
                 if let Some(last) = counts.pop() {
                     lower = last.lower;
+                    histogram_ends = lower;
                     many += last.count;
                 }
             }
-            draft.overflow(&format!("CPU {}", self.cpu), over, lower, true);
+            draft.overflow(&format!("CPU {}", self.cpu), over, histogram_ends, true);
             counts.push(lower, end_ns.max(lower + 1), many)?;
         }
         let sum_ns = match self.known_mean(seen) {

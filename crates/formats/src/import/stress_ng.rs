@@ -125,9 +125,8 @@ fn histogram(
                 "its buckets lack {overflow} of {samples} samples, but none is beyond them: it is truncated"
             ));
         }
-        let lower = if held == 0 { min } else { end };
-        counts.push(lower, beyond, overflow)?;
-        draft.overflow("stress-ng", overflow, lower, true);
+        counts.push(if held == 0 { min } else { end }, beyond, overflow)?;
+        draft.overflow("stress-ng", overflow, end, true);
     }
     counts.finish(min, max, sum_ns)
 }

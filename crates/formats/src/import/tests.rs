@@ -184,6 +184,19 @@ fn cyclictest_samples() {
 }
 
 #[test]
+fn a_histogram_that_lacks_all_samples_ends_where_its_rows_do() {
+    let text = CYCLICTEST_2_4
+        .replace("\t000004\n", "\t000000\n")
+        .replace("000000004", "000000000")
+        .replace("00001 00002", "00001 00007")
+        .replace("00001 00004", "00001 00009")
+        .replace("00000 00001", "00000 00005");
+    let said = shown(&import(text.as_bytes()));
+    let want = "5 samples of thread 1 lie beyond the histogram, which ends at 4.00 µs";
+    assert!(said.contains(want) && said.contains("7000..13000: 5"), "{said}");
+}
+
+#[test]
 fn cyclictest_json() {
     check(
         CYCLICTEST_JSON,

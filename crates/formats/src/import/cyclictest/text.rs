@@ -399,9 +399,9 @@ impl Stated {
                 self.max
             ));
         }
-        let lower = if held == 0 { min_ns } else { in_ns(end, unit_ns)? };
-        counts.push(lower, upper, self.overflow)?;
-        draft.overflow(&format!("thread {thread}"), self.overflow, lower, true);
+        let end_ns = in_ns(end, unit_ns)?;
+        counts.push(if held == 0 { min_ns } else { end_ns }, upper, self.overflow)?;
+        draft.overflow(&format!("thread {thread}"), self.overflow, end_ns, true);
         draft.approximate("sum_ns: the mean is truncated to a whole number");
         let sum_ns = sum_of_mean(counts.count(), self.mean.saturating_mul(1_000), unit_ns);
         counts.finish(min_ns, max_ns, sum_ns)
