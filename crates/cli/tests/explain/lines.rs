@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Share};
 use wakescope_core::run::{Episode, Run};
 
@@ -45,6 +46,20 @@ pub(crate) fn build(test: &Test, image: &str, options: &[&str]) {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
+/// Makes a wakeup with these shares the only one of the run.
+pub(crate) fn have_only(run: &mut Run, blame: Vec<Share>) {
+    let wakeup_latency_ns = blame.iter().map(|share| share.ns).sum();
+    let late = Episode { wakeup_latency_ns, blame, ..run.worst[0].clone() };
+    run.threads.truncate(1);
+    let thread = &mut run.threads[0];
+    thread.cpu = late.cpu;
+    thread.expiries = Distribution::of([late.wakeup_latency_ns]);
+    thread.woken = thread.expiries.clone();
+    (thread.interval_deviation, thread.maxima) = (None, None);
+    run.worst = vec![late];
+    run.summarize();
+}
+
 /// Stores a run that was explained on a kernel with this build id.
 fn store(test: &Test, folder: &str, build_id: Option<&str>) {
     let measured = test.start_command(&["measure", "--samples", "1", "--out", folder]).output();
@@ -62,8 +77,7 @@ fn store(test: &Test, folder: &str, build_id: Option<&str>) {
         frames: stack.into(),
         ..Default::default()
     };
-    run.worst =
-        vec![Episode { wakeup_latency_ns: 391_000, blame: vec![share], ..run.worst[0].clone() }];
+    have_only(&mut run, vec![share]);
     run.explanation = Some(Explanation {
         wakeups: 1,
         late: 1,

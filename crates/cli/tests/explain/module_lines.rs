@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Share};
-use wakescope_core::run::{Episode, Run};
+use wakescope_core::run::Run;
 
 use crate::common::bench::Test;
 use crate::common::following::explain;
-use crate::lines::{BUILD_ID, build};
+use crate::lines::{BUILD_ID, build, have_only};
 
 const SOURCE: &str = "\
 extern void schedule(void);
@@ -120,8 +120,7 @@ impl Explained<'_> {
         let others = others.filter(|name| !["queue_reset", "queue_drain"].contains(name));
         blame.extend(others.map(alone));
         blame.insert(0, share);
-        let wakeup_latency_ns = blame.iter().map(|share| share.ns).sum();
-        run.worst = vec![Episode { wakeup_latency_ns, blame, ..run.worst[0].clone() }];
+        have_only(&mut run, blame);
         run.host.release = self.release.into();
         let ids = self.build_ids.iter().map(|&(module, id)| (module.to_owned(), id.to_owned()));
         run.explanation = Some(Explanation {
