@@ -142,7 +142,7 @@ impl Equipping {
         }
         options.extend(self.packages.iter().map(|names| ("packages", names.to_string())));
         if !self.append.text().is_empty() {
-            options.push(("append", self.append.to_string()));
+            options.push(("append", self.append.text().to_owned()));
         }
         options.extend(self.qemu.iter().map(|path| ("qemu", shown(path))));
         options.extend(self.guest_program.iter().map(|path| ("guest-program", shown(path))));

@@ -1,6 +1,5 @@
 //! What users add to a kernel's command line.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The longest command line that kernels take, in bytes. They cut off what is longer
@@ -19,12 +18,6 @@ impl Parameters {
     /// The text, which may be empty.
     pub fn text(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
