@@ -191,6 +191,25 @@ pub struct Summary {
     pub not_excluded_every_ns: Option<u64>,
 }
 
+impl Thread {
+    /// What stands beside its histograms and does not fit them, once nothing is written any more.
+    fn fault_of_ended(&self) -> Option<String> {
+        let deviations = self.interval_deviation.iter().flat_map(|d| {
+            [("interval_deviation.longer", &d.longer), ("interval_deviation.shorter", &d.shorter)]
+        });
+        let mut all =
+            [("woken", &self.woken), ("expiries", &self.expiries)].into_iter().chain(deviations);
+        let of_maxima = || {
+            let largest = self.maxima.as_ref()?.largest()?;
+            let max = self.expiries.max_ns.unwrap_or(0);
+            (largest != max).then(|| {
+                format!("maxima: the largest is {largest} ns, but the maximum is {max} ns")
+            })
+        };
+        all.find_map(|(key, d)| Some(format!("{key}: {}", d.fault_of_sum()?))).or_else(of_maxima)
+    }
+}
+
 impl Run {
     /// What the values are: what the stimulus gives, unless another program measured something.
     pub fn quantity(&self) -> Quantity {
@@ -320,27 +339,10 @@ impl Run {
         if self.state == State::Running || self.source.is_some() {
             return None;
         }
-        let of_thread = |(i, t): (usize, &Thread)| {
-            let deviation = t.interval_deviation.iter();
-            let deviations = deviation.flat_map(|d| {
-                [
-                    ("interval_deviation.longer", &d.longer),
-                    ("interval_deviation.shorter", &d.shorter),
-                ]
-            });
-            let mut all =
-                [("woken", &t.woken), ("expiries", &t.expiries)].into_iter().chain(deviations);
-            let of_sums =
-                all.find_map(|(key, d)| Some(format!("threads[{i}].{key}: {}", d.fault_of_sum()?)));
-            of_sums.or_else(|| {
-                let largest = t.maxima.as_ref()?.largest()?;
-                let max = t.expiries.max_ns.unwrap_or(0);
-                (largest != max).then(|| {
-                    format!("threads[{i}].maxima: the largest is {largest} ns, but the maximum is {max} ns")
-                })
-            })
+        let of_threads = || {
+            let mut all = self.threads.iter().enumerate();
+            all.find_map(|(i, thread)| Some(format!("threads[{i}].{}", thread.fault_of_ended()?)))
         };
-        let of_threads = || self.threads.iter().enumerate().find_map(of_thread);
         let of_worst = || {
             let max = self.threads.iter().filter_map(|t| t.expiries.max_ns).max()?;
             let net = self.net_of_steal.iter().flat_map(|net| &net.worst);
