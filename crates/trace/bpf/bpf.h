@@ -8,6 +8,11 @@
 #define INLINE static inline __attribute__((always_inline))
 /* A function of its own. What calls it saves no registers for it: that is done only where it is called. */
 #define APART static __attribute__((noinline))
+/*
+ * A function that the verifier looks at once, by itself, and not again for each way that leads to it (5.6). It
+ * takes numbers only: pointers to memory, which may be 0, from 5.12 on.
+ */
+#define ONCE __attribute__((noinline))
 #define HOT(x) __builtin_expect(!!(x), 1)
 #define COLD(x) __builtin_expect(!!(x), 0)
 

@@ -618,6 +618,9 @@ mod near_limits;
 mod one_probe;
 
 #[cfg(test)]
+mod verified;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
