@@ -28,6 +28,10 @@ pub struct Tally {
     pub sent: u64,
     /// Records that were read.
     pub read: u64,
+    /// Parts of wakeups that were sent, which waited on.
+    pub parts_sent: u64,
+    /// Parts that were read.
+    pub parts_read: u64,
     /// Those of each component, of each place that counted.
     pub components: Vec<Histogrammed>,
     /// Those of each kind of section, of each CPU.
@@ -102,6 +106,7 @@ impl Tally {
         let net_ns = self.total(net, |part| part.sum_ns);
         same("ns of it net of steal", net_ns, "ns of it at the most", net_ns.min(latency_ns));
         same("records were sent", self.sent, "were read", self.read);
+        same("parts of wakeups were sent", self.parts_sent, "were read", self.parts_read);
         found
     }
 
@@ -159,6 +164,8 @@ mod tests {
             contended: 2,
             sent: 5,
             read: 5,
+            parts_sent: 3,
+            parts_read: 3,
             components: vec![
                 part("interrupt latency", 60, 600),
                 part("interrupt latency", 30, 300),
@@ -175,7 +182,7 @@ mod tests {
         assert_eq!(right().contradictions(), [""; 0]);
         assert_eq!(right().lost_in_contention(), 1);
         type Spoil = fn(&mut Tally);
-        let cases: [(Spoil, &str); 12] = [
+        let cases: [(Spoil, &str); 13] = [
             (|t| t.begun += 2, "102 wakeups began, but 101 ended or are still open"),
             (|t| t.begun -= 2, "98 wakeups began, but 99 ended or are still open"),
             (|t| t.contended = 0, "100 wakeups began, but 99 ended or are still open"),
@@ -209,6 +216,7 @@ mod tests {
                 "1,001 ns of it net of steal, but 1,000 ns of it at the most",
             ),
             (|t| t.read -= 1, "5 records were sent, but 4 were read"),
+            (|t| t.parts_read = 2, "3 parts of wakeups were sent, but 2 were read"),
             (|t| t.open += 1 << 33, "100 wakeups began, but 8,589,934,691 ended or are still open"),
         ];
         for (spoil, want) in cases {

@@ -18,10 +18,24 @@ const LAST_STEPS: usize = 9;
 pub fn timeline(wakeup: &Wakeup) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut depth = Depth::default();
+    let mut moved_to = None;
     for (at, moment) in moments(wakeup) {
         let text = match moment {
             Moment::Mark(event) => Some((0, event)),
-            Moment::Event(what) => step_event(what).map(|event| (depth.of(what), event)),
+            Moment::Event(What::Moved { to, .. }) => {
+                moved_to = Some(*to);
+                None
+            }
+            Moment::Event(what) => {
+                let event = match (what, moved_to.take()) {
+                    // The switch that comes with the move.
+                    (What::Switch { to, .. }, Some(cpu)) => {
+                        Some(StepEvent::Moved { cpu, to: to.named() })
+                    }
+                    _ => step_event(what),
+                };
+                event.map(|event| (depth.of(what), event))
+            }
         };
         let at_ns = at.since(wakeup.marks.due).0;
         steps.extend(text.map(|(depth, event)| Step { at_ns, depth, event }));
@@ -95,7 +109,7 @@ fn name(Interrupt(name): &Interrupt) -> Option<String> {
 
 fn beginning(wakeup: &Wakeup) -> StepEvent {
     let interrupted = wakeup.interrupted.as_ref().and_then(interrupted);
-    let elsewhere = |on: u32| Some(on).filter(|&on| on != wakeup.cpu);
+    let elsewhere = |on: u32| Some(on).filter(|&on| on != wakeup.first_cpu());
     match &wakeup.woken_by {
         WokenBy::Timer { on } => StepEvent::TimerExpiry { cpu: elsewhere(*on), interrupted },
         WokenBy::Awake => StepEvent::NotAsleep { task: wakeup.task.named(), interrupted },
@@ -141,7 +155,8 @@ fn step_event(what: &What) -> Option<StepEvent> {
         What::Tracer(ns) => StepEvent::Tracer { ns: *ns },
         What::ContentionBegin => StepEvent::LockWait,
         What::ContentionEnd => StepEvent::LockAcquired,
-        What::TimerExit | What::SoftirqsPending | What::Steal(_) | What::Deboost(_) => return None,
+        What::TimerExit | What::SoftirqsPending | What::Steal(_) => return None,
+        What::Moved { .. } | What::Deboost(_) => return None,
     })
 }
 
@@ -266,6 +281,32 @@ mod tests {
                 250000   {"kind":"nmi","name":"watchdog","ns":1500}
                 260000 {"kind":"sched_entry"}
                 262000 {"kind":"switch","from":{"comm":"spin","pid":7,"policy":"fifo","priority":95},"to":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90}}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_move_tells_who_runs_there() {
+        check(
+            |w| {
+                w.cpu = 1;
+                let to = task(8, "sh", Policy::Other, 120);
+                let at = w.events[3].at;
+                let moved = Event { at, what: What::Moved { from: 0, to: 1 } };
+                let from = task(231, "logger", Policy::Other, 120);
+                let switch = Event { at, what: What::Switch { from, to } };
+                w.events.truncate(4);
+                w.events.extend([moved, switch]);
+            },
+            expect![[r#"
+                     0 {"kind":"timer_expiry","cpu":null,"interrupted":{"mode":"kernel","task":{"comm":"logger","pid":231,"policy":"other","priority":null},"idle_state":null,"softirq":"NET_RX"}}
+                231000 {"kind":"interrupt","name":"local_timer"}
+                232000   {"kind":"timer","name":"hrtimer_wakeup","count":1}
+                234000   {"kind":"moved","cpu":1,"to":{"comm":"sh","pid":8,"policy":"other","priority":null}}
+                234000 {"kind":"interrupt_exit","name":"local_timer"}
+                260000 {"kind":"sched_entry"}
+                262000 {"kind":"switch","from":null,"to":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90}}
                 265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
             "#]],
         );

@@ -55,10 +55,12 @@ pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Wai
     for row in &mut waits.kinds {
         let Some(longest) = &mut row.worst else { continue };
         longest.at_ns = longest.at_ns.saturating_sub(origin_ns);
-        let same = |episode: &&Episode| is_wakeup_of(episode, longest);
-        if row.kind != WaitKind::Woken {
-            continue;
-        }
+        let same = |episode: &&Episode| match row.kind {
+            WaitKind::Woken => is_wakeup_of(episode, longest),
+            // Such a wait may have begun otherwise than by a wakeup.
+            WaitKind::Migrated => is_wakeup_of(episode, longest) && is_of_thread(episode, longest),
+            WaitKind::Preempted | WaitKind::Throttled => false,
+        };
         let largest = worst.iter().find(same).and_then(largest_share);
         if let Some(Share { cause, culprit, .. }) = largest {
             (longest.cause, longest.culprit) = (*cause, culprit.clone());
@@ -78,14 +80,16 @@ fn is_wakeup_of(episode: &Episode, wait: &WorstWait) -> bool {
     let ended = episode.expiry_ns.saturating_add(episode.wakeup_latency_ns);
     let together = ended.abs_diff(wait.at_ns.saturating_add(wait.ns)) <= SAME_SWITCH_NS;
     let inside = || (episode.expiry_ns..ended).contains(&wait.at_ns);
-    let of_thread = || {
-        let who = episode.timeline.iter().rev().find_map(|step| match &step.event {
-            StepEvent::Runs { task, .. } => task.pid,
-            _ => None,
-        });
-        who.is_some() && who == wait.task.pid
-    };
-    episode.cpu == Some(wait.cpu) && (together || (inside() && of_thread()))
+    episode.cpu == Some(wait.cpu) && (together || (inside() && is_of_thread(episode, wait)))
+}
+
+/// Whether the thread that waited is known to be the one that woke.
+fn is_of_thread(episode: &Episode, wait: &WorstWait) -> bool {
+    let who = episode.timeline.iter().rev().find_map(|step| match &step.event {
+        StepEvent::Runs { task, .. } => task.pid,
+        _ => None,
+    });
+    who.is_some() && who == wait.task.pid
 }
 
 fn largest_share(episode: &Episode) -> Option<&Share> {

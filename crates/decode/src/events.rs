@@ -99,6 +99,7 @@ fn meaning(
             let to = if is_ours { ours.clone() } else { switch.next.decoded() };
             What::Switch { from: task_left(event.at, &switch.prev, seen), to }
         }
+        Payload::Moved { from, to } => What::Moved { from, to },
         Payload::SchedEntry => What::SchedEntry,
         Payload::ContentionBegin => What::ContentionBegin,
         Payload::ContentionEnd => What::ContentionEnd,
@@ -141,12 +142,12 @@ fn went_on(begun: &KernelEvent, seen: &KernelWakeup) -> bool {
     });
     let next = edges.find(|&(at, of, _)| at >= seen.marks.due && of == number);
     // Where somebody looked at what was interrupted, the softirq is that of its CPU, which may be another.
-    let is_of_here = seen.interrupted.is_none() || seen.stimulus_cpu == seen.cpu;
+    let is_of_here = seen.interrupted.is_none() || seen.stimulus_cpu == seen.first_cpu();
     (is_of_here && seen.softirq == Some(number)) || next.is_some_and(|(.., ends)| ends)
 }
 
 /// What of `events` had begun and not ended.
-fn going_on<'a>(events: impl Iterator<Item = &'a KernelEvent>) -> Vec<&'a KernelEvent> {
+pub(crate) fn going_on<'a>(events: impl Iterator<Item = &'a KernelEvent>) -> Vec<&'a KernelEvent> {
     type Begins = fn(&Payload) -> bool;
     let mut open: Vec<&KernelEvent> = Vec::new();
     for event in events {

@@ -57,6 +57,15 @@ pub struct KernelWakeup {
 pub type UserStack<'a> = (u32, &'a [u64]);
 
 impl KernelWakeup {
+    /// The CPU that the task waited for first.
+    pub fn first_cpu(&self) -> u32 {
+        let moved = self.events.iter().find_map(|event| match event.payload {
+            Payload::Moved { from, .. } => Some(from),
+            _ => None,
+        });
+        moved.unwrap_or(self.cpu)
+    }
+
     /// How late it was, nanoseconds.
     pub fn latency_ns(&self) -> u64 {
         self.marks.response.0.saturating_sub(self.marks.due.0)
@@ -223,6 +232,13 @@ pub enum Payload {
     },
     /// The CPU is switched to another task.
     Switch(Switch),
+    /// The task is moved to another CPU, whose events follow: see [`joined`](crate::joined).
+    Moved {
+        /// The CPU that it waited for.
+        from: u32,
+        /// The CPU that it waits for now.
+        to: u32,
+    },
     /// The scheduler is entered.
     SchedEntry,
     /// The CPU waits for a lock.

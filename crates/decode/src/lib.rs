@@ -10,6 +10,7 @@ mod events;
 mod kernel;
 mod names;
 pub mod orc;
+mod parts;
 pub mod scope;
 
 pub use code::{CODE_BYTES, is_arm64_call};
@@ -19,3 +20,4 @@ pub use kernel::{
     SwitchedFrom, UserStack, Vector, WakeupSource,
 };
 pub use names::{interrupt_name, is_tracing};
+pub use parts::{Part, joined};

@@ -60,6 +60,9 @@ pub enum Followed {
     Threads,
 }
 
+/// A part of a wakeup is handed over once that is so much as late as one must be to be kept.
+const PART_SHARE: u64 = 8;
+
 /// The tracer. It is told what happens in the simulated kernel, and keeps what its programs would have seen.
 #[derive(Clone, Debug)]
 pub struct Tracepoints<'i> {
@@ -406,6 +409,8 @@ impl<'i> Tracepoints<'i> {
     /// The wakeup waits for another CPU from now on, and may have waited for the last one.
     fn migrated(&mut self, task: TaskId, now: u64, on: CpuId, has_waited: bool) {
         let quota = self.quota(task);
+        let kernel_task = self.kernel_task(task);
+        let runs = self.runs_on(on.index());
         let wakeup = &mut self.wakeups[task.index()];
         let (from, to) = (wakeup.cpu, on.index());
         if wakeup.state != State::Woken || from == to {
@@ -415,15 +420,18 @@ impl<'i> Tracepoints<'i> {
             wakeup.end_quota(&self.cpus[from], now);
         }
         wakeup.begin_quota(quota, &self.cpus[to], now);
-        wakeup.move_stolen(self.cpus[from].steal_ns(), now, self.cpus[to].steal_ns());
         if has_waited {
-            wakeup.events_elsewhere +=
-                1 + self.cpus[from].seen.saturating_sub(wakeup.before.events);
+            wakeup.leave(kernel_task, &self.cpus[from], now, self.keep_ns / PART_SHARE);
+        } else {
+            wakeup.add_stolen(self.cpus[from].steal_ns(), now);
         }
+        wakeup.go_on_stolen(self.cpus[to].steal_ns());
+        wakeup.ran_there = runs;
         (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before());
+        let rt = self.image.rules.softirqs_are_threads;
+        wakeup.moved_softirq = self.cpus[to].softirq.filter(|_| !rt);
         if wakeup.interrupted.is_none() {
-            let rt = self.image.rules.softirqs_are_threads;
-            wakeup.softirq = self.cpus[to].softirq.filter(|_| !rt);
+            wakeup.softirq = wakeup.moved_softirq;
         }
         self.cpus[from].open -= 1;
         self.cpus[to].open += 1;

@@ -91,11 +91,9 @@ INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup,
 		record->events_lost--;
 	}
 	struct kept_switch *oldest = &cpu->last_switches[cpu->switches & (SWITCHES - 1)];
-	if (wakeup->events_elsewhere)
+	if (cpu->switches - wakeup->switches_before <= SWITCHES)
 		return;
-	if (cpu->switches - wakeup->switches_before <= SWITCHES) {
-		record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
-	} else if (oldest->number < first) {
+	if (oldest->number < first) {
 		record->switches_from = oldest->event.at_ns;
 		record->in_interrupts = cpu->interrupts - oldest->interrupts;
 	} else {
@@ -117,7 +115,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
 	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
 	record->switches_from = 0;
-	record->in_interrupts = UNKNOWN;
+	record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -166,20 +164,18 @@ INLINE int send_short(struct wakeup *wakeup, struct cpu *cpu)
 	return 1;
 }
 
-INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+/* Hands over the wakeup that is kept by this key, with the events of its CPU. 0 if there is no room. */
+ONCE int send(u32 key)
 {
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &key);
+	struct cpu *cpu = wakeup ? cpu_of(wakeup->cpu) : 0;
+	if (!cpu)
+		return 0;
 	cpu->traces = 1;
-	describe(&wakeup->task, task);
-	struct counts *all = all_counts();
-	if (!all)
-		return;
 	/* What was lost explains nothing: long wakeups have more room, as far as there is any. */
 	int is_long = cpu->seen - wakeup->events_before > EVENTS / 2;
-	if ((COLD(is_long) && send_whole(wakeup, cpu)) || (wakeup->copy && send_copied(wakeup, cpu)) ||
-	    send_short(wakeup, cpu))
-		__sync_fetch_and_add(&all->records, 1);
-	else
-		__sync_fetch_and_add(&all->lost_records, 1);
+	return (COLD(is_long) && send_whole(wakeup, cpu)) || (wakeup->copy && send_copied(wakeup, cpu)) ||
+	       send_short(wakeup, cpu);
 }
 
 /*
@@ -244,8 +240,11 @@ INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task,
 			keep_net = late_so_far(place, NET_OF_STEAL, unread);
 	}
 	count_components(wakeup, place);
-	if (late >= keep || late - wakeup->stolen >= keep_net)
-		send(wakeup, cpu, task);
+	if (late >= keep || late - wakeup->stolen >= keep_net) {
+		describe(&wakeup->task, task);
+		int sent = send(key_of(wakeup->task.pid, wakeup));
+		__sync_fetch_and_add(sent ? &all->records : &all->lost_records, 1);
+	}
 	return 1;
 }
 
@@ -297,6 +296,9 @@ INLINE void forget(struct wakeup *wakeup)
 	wakeup->stolen = 0;
 	wakeup->steal_read = 0;
 	wakeup->events_elsewhere = 0;
+	wakeup->moved_at = 0;
+	wakeup->moved_steal = 0;
+	wakeup->parts = 0;
 	wakeup->queue = 0;
 	wakeup->quota = 0;
 }

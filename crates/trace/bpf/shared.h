@@ -226,10 +226,13 @@ struct wakeup {
 	/* How often the thread of somebody else had been preempted when it was woken. */
 	u64 preempted;
 	/*
-	 * Events of CPUs that it waited for before it was moved, which has its own: those seen there
+	 * Events of CPUs that it waited for before it was moved, and that were not handed over: those seen there
 	 * meanwhile, and for each CPU one that never is, the task's leaving.
 	 */
 	u64 events_elsewhere;
+	/* When it was moved to its CPU while it waited, and what the clock of stolen time read there; or 0. */
+	u64 moved_at;
+	u64 moved_steal;
 	/*
 	 * The queue that the task waits in, if a quota may stop it there; 0 otherwise. Since when, how long
 	 * it had been throttled before, and since when it was then: see quota.h.
@@ -271,6 +274,10 @@ struct wakeup {
 	u32 copied_on;
 	/* Of a thread whose wakeups are announced, in its first one: whether its second is the current one. */
 	u32 is_second;
+	/* How many parts of it have been handed over: see moves.h. */
+	u32 parts;
+	/* 1 + number of the softirq that its CPU was in when it was moved there. */
+	u32 moved_softirq;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;
@@ -294,16 +301,15 @@ struct stack_copy {
 	u8 bytes[PIECES][PIECE];
 };
 
-/* A late wakeup on its way out of the kernel. */
+/* A late wakeup on its way out of the kernel, or a part of one that still waits. */
 struct record {
 	struct wakeup wakeup;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
 	/*
-	 * Where events were lost: from when on no switch was, if not for all of the wait (0); and what
-	 * interrupts, softirqs and NMIs took from then on, ns. The latter is UNKNOWN where switches of another
-	 * CPU are missing.
+	 * Where events were lost: from when on no switch was, if not for all of the wait for this CPU (0). And
+	 * what interrupts, softirqs and NMIs took from then on, ns.
 	 */
 	u64 switches_from;
 	u64 in_interrupts;
@@ -538,6 +544,8 @@ struct counts {
 	u64 uncounted;
 	/* Ends that found that another caller ended the same wakeup: see waiting.h. */
 	u64 contended;
+	/* Parts of wakeups that were handed over: see moves.h. */
+	u64 parts;
 };
 
 /* Why a thread waits that could run. */

@@ -162,6 +162,14 @@ INLINE struct wakeup *wakeup_of(u32 pid)
 	return bpf_map_lookup_elem(&wakeups, &second);
 }
 
+/* Where `wakeup` of a thread is kept. */
+INLINE u32 key_of(u32 pid, struct wakeup *wakeup)
+{
+	if (!announced || bpf_map_lookup_elem(&wakeups, &pid) == wakeup)
+		return pid;
+	return pid | SECOND;
+}
+
 /*
  * Where the next wakeup of a thread begins after `last`. What is announced may come from another CPU
  * while the thread's own still ends the last one, which must not change meanwhile: so there are two,

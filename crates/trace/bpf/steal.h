@@ -60,13 +60,16 @@ INLINE void begin_stolen(struct wakeup *wakeup, struct cpu *waits, u64 now)
 	add_stolen(wakeup, reading, at);
 }
 
-/* The wakeup goes on to wait for the CPU of that number, which has a clock of its own. */
-INLINE void move_stolen(struct wakeup *wakeup, u32 number, struct cpu *to)
+/* The wakeup waits for `from` no more. */
+INLINE void leave_stolen(struct wakeup *wakeup, struct cpu *from, u64 now)
 {
-	if (!steal_time_place.is_known)
-		return;
-	struct cpu *from = cpu_of(wakeup->cpu);
-	if (from)
-		add_stolen(wakeup, read_steal(from, wakeup->cpu), bpf_ktime_get_ns());
-	wakeup->steal_read = read_steal(to, number);
+	wakeup->steal_after = read_steal(from, wakeup->cpu);
+	add_stolen(wakeup, wakeup->steal_after, now);
+}
+
+/* It goes on to wait for the CPU of that number, which has a clock of its own. */
+INLINE void go_on_stolen(struct wakeup *wakeup, u32 number, struct cpu *to)
+{
+	wakeup->moved_steal = read_steal(to, number);
+	wakeup->steal_read = wakeup->moved_steal;
 }

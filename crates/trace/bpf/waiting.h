@@ -53,33 +53,3 @@ INLINE u32 going_softirq(struct cpu *waits, int is_here)
 		return waits->softirq;
 	return is_here && READ(current, softirq_disable_cnt) ? waits->softirq : 0;
 }
-
-/*
- * It waits for another CPU, and `has_waited` for the last one. 0 if somebody else ends it.
- *
- * A record has the events of one CPU. What the last one did meanwhile is missing, and what the new one
- * did is no reason to have waited until now: 310 us of a more urgent task on the new CPU were once given
- * for code that held the last one.
- */
-INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to, int has_waited)
-{
-	struct counts *all = all_counts();
-	struct cpu *from = cpu_of(wakeup->cpu);
-	if (!all || !from || !close_wakeup(wakeup, all))
-		return 0;
-	move_stolen(wakeup, number, to);
-	/* Timers in a row become one event: there may be one less than before. */
-	u64 seen = from->seen;
-	if (has_waited)
-		wakeup->events_elsewhere +=
-			1 + (seen > wakeup->events_before ? seen - wakeup->events_before : 0);
-	wakeup->events_before = to->seen;
-	wakeup->switches_before = to->switches;
-	wakeup->interrupts_before = to->interrupts;
-	wakeup->cpu = number;
-	/* Where somebody looked at what was interrupted, the softirq belongs to that. */
-	if (!wakeup->looked)
-		wakeup->softirq = going_softirq(to, 0);
-	open_on(wakeup, number);
-	return 1;
-}

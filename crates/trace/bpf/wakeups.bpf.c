@@ -11,6 +11,7 @@
 #include "endings.h"
 #include "interrupts.h"
 #include "memory.h"
+#include "moves.h"
 #include "quota.h"
 #include "sections.h"
 #include "shared.h"
@@ -36,7 +37,8 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	if (has_waited)
 		end_quota(wakeup, task, now);
-	if (move_wakeup(wakeup, ctx[1], to, has_waited)) {
+	if (move_wakeup(wakeup, task, ctx[1], to, has_waited)) {
+		wakeup->runs.pid = 0;
 		look_there(&wakeup->runs, to);
 		begin_quota(wakeup, task, queue_on(task, ctx[1]), now);
 	}
@@ -142,8 +144,9 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	}
 	if (wakeup->cpu != number) {
 		/* Moved without a word. */
-		if (!move_wakeup(wakeup, number, cpu, 1))
+		if (!move_wakeup(wakeup, next, number, cpu, 1))
 			return;
+		describe(&wakeup->runs, prev);
 	}
 	wakeup->switch_in = now;
 	add_stolen(wakeup, stolen(cpu), now);

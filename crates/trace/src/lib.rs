@@ -14,6 +14,7 @@ mod kept;
 mod kernel;
 mod object;
 mod overflow;
+mod parts;
 mod programs;
 mod quota;
 mod record;

@@ -3,21 +3,18 @@
 use wakescope_core::explain::{KnownSwitches, Marks, Mode};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{
-    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Switch,
-    SwitchedFrom, Vector, WakeupSource,
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Part, Payload,
+    Switch, SwitchedFrom, Vector, WakeupSource,
 };
 
 use crate::shared::{
     self, AWAKE, COPIED_BYTES, EVENTS, Event, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy,
-    UNKNOWN, Wakeup, from_bytes, kind,
+    UNKNOWN, WOKEN, Wakeup, from_bytes, kind,
 };
 
-/// What a record says; `None` if it is too short for one. What a stack is that it has a copy of,
-/// `walk` says.
-pub(crate) fn wakeup_of(
-    record: &[u8],
-    walk: impl FnOnce(&StackCopy) -> Vec<u64>,
-) -> Option<KernelWakeup> {
+/// What a record says of a wakeup, or of a part of it; `None` if it is too short for one. What a stack is that it
+/// has a copy of, `walk` says.
+pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) -> Option<Part> {
     let head = from_bytes::<Head>(record)?;
     let (rest, copy) = record.split_at(copy_at(record));
     let copy = from_bytes::<StackCopy>(copy).filter(|copy| copy.registers != 0);
@@ -27,25 +24,50 @@ pub(crate) fn wakeup_of(
     let missing = head.events.saturating_sub(u32::try_from(events.len()).unwrap_or(u32::MAX));
     let events = events.filter_map(from_bytes::<Event>);
     let events = events.filter(|event| event.kind != kind::NO_EVENT);
-    let events: Vec<KernelEvent> = events.map(|event| event_of(&event)).collect();
+    let mut events: Vec<KernelEvent> = events.map(|event| event_of(&event)).collect();
+    let is_full = matches!(events.len(), EVENTS | RING);
+    let goes_on = head.wakeup.state == WOKEN;
+    if goes_on {
+        drop_overwritten(&mut events);
+    }
     let lost = head.events_lost.saturating_add(missing);
     let mut wakeup = bare_wakeup(&head.wakeup);
+    let moved_at = (head.wakeup.moved_at != 0).then_some(MonoNs(head.wakeup.moved_at));
+    let begin = moved_at.unwrap_or(wakeup.marks.due);
     // Programs keep what the ring has room for, from before the wakeup on: a full one may have begun
     // too late.
-    let cut = matches!(events.len(), EVENTS | RING)
-        && events.first().is_some_and(|first| first.at > wakeup.marks.due);
+    let cut = is_full && events.first().is_some_and(|first| first.at > begin);
+    let interrupts_ns =
+        (missing == 0 && head.in_interrupts != UNKNOWN).then_some(head.in_interrupts);
+    wakeup.known_switches = interrupts_ns.filter(|_| lost > 0).map(|interrupts_ns| KnownSwitches {
+        from: begin.max(MonoNs(head.switches_from)),
+        interrupts_ns,
+    });
     wakeup.lost = lost.max(u32::from(cut));
-    wakeup.known_switches = (wakeup.lost > 0 && missing == 0 && head.in_interrupts != UNKNOWN)
-        .then_some(KnownSwitches {
-            from: wakeup.marks.due.max(MonoNs(head.switches_from)),
-            interrupts_ns: head.in_interrupts,
-        });
     wakeup.events = events;
     put_entries_before_their_interrupts(&mut wakeup.events);
     if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
         interrupted.stack = walk(&copy);
     }
-    Some(wakeup)
+    Some(Part {
+        wakeup,
+        goes_on,
+        moved_at,
+        moved_steal_ns: head.wakeup.moved_steal,
+        moved_softirq: head.wakeup.moved_softirq.checked_sub(1),
+        before: head.wakeup.parts,
+        interrupts_ns,
+    })
+}
+
+/// Drops events at either end that are out of order. A part may be handed over on another CPU than that of its
+/// events, which goes on meanwhile: it writes over the oldest, and has not written all of the last one.
+fn drop_overwritten(events: &mut Vec<KernelEvent>) {
+    while events.len() > 1 && events[events.len() - 1].at < events[events.len() - 2].at {
+        events.pop();
+    }
+    let overwritten = events.windows(2).take_while(|pair| pair[0].at > pair[1].at).count();
+    events.drain(..overwritten);
 }
 
 /// The scheduler is entered with interrupts on. One that comes after the program has read the clock, and before
@@ -122,8 +144,8 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         softirq: raw.softirq.checked_sub(1),
         idle_state: raw.idle.checked_sub(1),
         interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),
-        ran_there: match (raw.runs.pid, raw.looked, raw.interrupted.pid) {
-            (0, 0, 1..) => Some(task_of(&raw.interrupted)),
+        ran_there: match (raw.runs.pid, raw.moved_at, raw.looked, raw.interrupted.pid) {
+            (0, 0, 0, 1..) => Some(task_of(&raw.interrupted)),
             (0, ..) => None,
             _ => Some(task_of(&raw.runs)),
         },

@@ -29,6 +29,8 @@ pub(crate) const NET_OF_STEAL: usize = 5;
 pub(crate) const A_VECTOR: u32 = 1 << 31;
 /// The stimulus of a wakeup that was due before its thread slept.
 pub(crate) const AWAKE: u32 = 4;
+/// The state of a wakeup that still waits, so that its record is a part.
+pub(crate) const WOKEN: u32 = 1;
 /// See `UNKNOWN`.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 /// The number of NMIs.
@@ -217,6 +219,8 @@ pub(crate) struct Wakeup {
     pub(crate) waits: u64,
     pub(crate) preempted: u64,
     pub(crate) events_elsewhere: u64,
+    pub(crate) moved_at: u64,
+    pub(crate) moved_steal: u64,
     pub(crate) queue: u64,
     pub(crate) queued_at: u64,
     pub(crate) queue_sum: u64,
@@ -242,6 +246,8 @@ pub(crate) struct Wakeup {
     pub(crate) before_link: u32,
     pub(crate) copied_on: u32,
     pub(crate) is_second: u32,
+    pub(crate) parts: u32,
+    pub(crate) moved_softirq: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
@@ -306,6 +312,7 @@ pub(crate) struct Counts {
     pub(crate) begun: u64,
     pub(crate) uncounted: u64,
     pub(crate) contended: u64,
+    pub(crate) parts: u64,
 }
 
 /// See `struct source`.

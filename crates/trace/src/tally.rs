@@ -37,6 +37,7 @@ pub(crate) fn of_counts(counts: &Counts, open: u64) -> Tally {
         open,
         contended: counts.contended,
         sent: counts.records,
+        parts_sent: counts.parts,
         ..Tally::default()
     }
 }

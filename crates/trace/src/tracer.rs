@@ -28,8 +28,9 @@ use crate::interference::{self, Watch};
 use crate::kept::{Kept, Key, key_of};
 use crate::kernel::Kernel;
 use crate::overflow::{InShort, Overflow};
+use crate::parts::Parts;
 use crate::programs::PROGRAMS;
-use crate::record::wakeup_of;
+use crate::record::part_of;
 use crate::sections::{self, Shows};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SECTION_KINDS};
 use crate::stack::{self, Walker};
@@ -134,6 +135,9 @@ pub struct Tracer {
     decided: Decided,
     /// Records that were read.
     read: u64,
+    /// Parts of wakeups that still wait, and how many have been read.
+    parts: Parts,
+    parts_read: u64,
     kept: Kept,
     /// Those that were decoded to be stored while the run lasts, by expiry and CPU.
     stored: HashSet<Key>,
@@ -234,6 +238,8 @@ impl Tracer {
             keep_net_ns: keep_ns,
             decided: Decided::default(),
             read: 0,
+            parts: Parts::default(),
+            parts_read: 0,
             kept,
             stored: HashSet::new(),
             overflow,
@@ -328,14 +334,16 @@ impl Tracer {
     /// Takes a record, if there is one.
     fn take_record(&mut self) -> bool {
         let Some(record) = self.records.next() else { return false };
-        self.read += 1;
         let walker = &mut self.walker;
-        let late = wakeup_of(&record, |copy| match walker {
+        let part = part_of(&record, |copy| match walker {
             Some(walker) => walker.walk(copy),
             None => Vec::new(),
         });
         drop(record);
-        let Some(late) = late else { return true };
+        // Which of both it is that cannot be understood, nobody knows: the counts show that there was one.
+        let Some(part) = part else { return true };
+        *if part.goes_on { &mut self.parts_read } else { &mut self.read } += 1;
+        let Some(late) = self.parts.add(part) else { return true };
         if let Some(users) = &mut self.users {
             for (pid, stack) in late.user_stacks() {
                 users.look_up(pid, stack);
@@ -530,6 +538,7 @@ impl Tracer {
         let sections = self.section_figures.as_ref();
         Tally {
             read: self.read,
+            parts_read: self.parts_read,
             components: tally::components(&self.figures, self.places, place),
             sections: sections
                 .map(|figures| tally::sections(figures, cpu_numbers() as usize))
@@ -610,6 +619,9 @@ fn patience_ns(model: Model, look: u64, copies: bool) -> u64 {
 
 #[cfg(test)]
 mod early;
+
+#[cfg(test)]
+mod moved;
 
 #[cfg(test)]
 mod near_limits;

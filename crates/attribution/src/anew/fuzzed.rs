@@ -32,6 +32,7 @@ fn seed() -> (Run, Vec<u8>) {
         What::ContentionBegin,
         What::ContentionEnd,
         What::Deboost(task(7, 4)),
+        What::Moved { from: 0, to: 1 },
         What::SchedEntry,
         What::Switch { from: task(7, 120), to: task(10, 9) },
         What::Steal(9_000),

@@ -364,7 +364,9 @@ impl<'a> Case<'a> {
     /// interrupt that comes later may be for something else.
     fn asked_to_reschedule(&self) -> Option<MonoNs> {
         let from = self.marks.irq_entry.unwrap_or(self.marks.due);
-        let mut events = self.events().filter(|event| event.at >= from);
+        // Once the task was moved, another CPU's interrupt is for something else.
+        let here = self.events().take_while(|event| !matches!(event.what, What::Moved { .. }));
+        let mut events = here.filter(|event| event.at >= from);
         let asked_or_not = events.find_map(|event| match &event.what {
             What::IrqEntry(interrupt) if is_from_a_cpu(interrupt) => Some(Some(event.at)),
             What::Switch { to, .. } if !self.own.comes_before(to) && !to.is_idle() => Some(None),
@@ -458,7 +460,7 @@ pub(super) fn is_from_a_cpu(interrupt: &Interrupt) -> bool {
 
 fn is_remote(wakeup: &Wakeup) -> bool {
     match wakeup.woken_by {
-        WokenBy::Timer { on } | WokenBy::Waker { on, .. } => on != wakeup.cpu,
+        WokenBy::Timer { on } | WokenBy::Waker { on, .. } => on != wakeup.first_cpu(),
         WokenBy::Awake | WokenBy::Unknown => false,
     }
 }

@@ -190,6 +190,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
             }
             What::TimerExit => self.close(what),
             What::Switch { from, to } => self.switch(from, to),
+            What::Moved { .. } => self.move_away(),
             What::ContentionBegin => self.contended = true,
             What::ContentionEnd => self.contended = false,
             What::SchedEntry => self.scheduler_begins(),
@@ -305,6 +306,18 @@ impl<'c, 'a> Sweep<'c, 'a> {
     fn leave_contexts(&mut self) {
         let runs = self.runs.as_ref().map_or(0, |task| task.pid);
         self.suspend(runs);
+        self.contended = false;
+    }
+
+    /// Leaves the CPU, with all that goes on there: what has begun went on until now. A guest's CPU may have been
+    /// stopped since its last event: its clock of stolen time says so when it goes on. (Simulated: 30 us that the
+    /// hypervisor had, blamed on the softirq that it had broken into.)
+    fn move_away(&mut self) {
+        if let Some((last, _)) = self.pieces.last_mut().filter(|_| self.case.known.guest) {
+            last.label = known_by(last.label.rule, &last.label, Evidence::Bound);
+        }
+        self.nesting.take();
+        self.suspended.clear();
         self.contended = false;
     }
 

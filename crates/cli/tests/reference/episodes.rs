@@ -37,6 +37,7 @@ pub(super) fn full_lines() -> Vec<String> {
         What::Nmi(name(), 1),
         What::Tracer(1),
         What::Switch { from: task(), to: task() },
+        What::Moved { from: 0, to: 1 },
         What::SchedEntry,
         What::Steal(1),
         What::ContentionBegin,

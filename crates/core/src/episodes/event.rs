@@ -27,6 +27,11 @@ pub(super) struct EventLine {
     from: Option<Task>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<Task>,
+    /// Of a move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from_cpu: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to_cpu: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +47,7 @@ enum Kind {
     Nmi,
     Tracer,
     Switch,
+    Moved,
     #[default]
     SchedEntry,
     Steal,
@@ -73,6 +79,9 @@ impl EventLine {
             What::Switch { from, to } => {
                 Self { from: Some(from), to: Some(to), ..plain(Kind::Switch) }
             }
+            What::Moved { from, to } => {
+                Self { from_cpu: Some(from), to_cpu: Some(to), ..plain(Kind::Moved) }
+            }
             What::SchedEntry => plain(Kind::SchedEntry),
             What::Steal(ns) => Self { ns: Some(ns), ..plain(Kind::Steal) },
             What::ContentionBegin => plain(Kind::ContentionBegin),
@@ -82,7 +91,7 @@ impl EventLine {
     }
 
     pub(super) fn what(self) -> Result<What, LineError> {
-        let Self { at_ns: _, kind, name, number, count, ns, from, to } = self;
+        let Self { at_ns: _, kind, name, number, count, ns, from, to, from_cpu, to_cpu } = self;
         let lacks = |of, key| move || LineError::Lacks(of, key);
         let name = |of| name.ok_or_else(lacks(of, "name"));
         let ns = |of| ns.ok_or_else(lacks(of, "ns"));
@@ -101,6 +110,10 @@ impl EventLine {
             Kind::Switch => {
                 What::Switch { from: from("switch")?, to: to.ok_or_else(lacks("switch", "to"))? }
             }
+            Kind::Moved => What::Moved {
+                from: from_cpu.ok_or_else(lacks("moved", "from_cpu"))?,
+                to: to_cpu.ok_or_else(lacks("moved", "to_cpu"))?,
+            },
             Kind::SchedEntry => What::SchedEntry,
             Kind::Steal => What::Steal(ns("steal")?),
             Kind::ContentionBegin => What::ContentionBegin,

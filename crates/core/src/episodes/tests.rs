@@ -21,6 +21,7 @@ fn full() -> Attributed {
         What::Nmi("perf".into(), 700),
         What::Tracer(90),
         What::Switch { from, to: to.clone() },
+        What::Moved { from: 0, to: 1 },
         What::SchedEntry,
         What::Steal(123),
         What::ContentionBegin,

@@ -43,6 +43,17 @@ pub struct Wakeup {
     pub irqs_off: Option<(MonoNs, MonoNs)>,
 }
 
+impl Wakeup {
+    /// The CPU that the task waited for first. It may have been moved to others then, up to [`Self::cpu`].
+    pub fn first_cpu(&self) -> u32 {
+        let moved = self.events.iter().find_map(|event| match event.what {
+            What::Moved { from, .. } => Some(from),
+            _ => None,
+        });
+        moved.unwrap_or(self.cpu)
+    }
+}
+
 /// Who had the CPU where events were lost: the last switches are kept apart from other events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownSwitches {
@@ -225,6 +236,14 @@ pub enum What {
         from: Task,
         /// Who runs now.
         to: Task,
+    },
+    /// The task is moved to the run queue of another CPU while it waits: what comes now is of that one. First
+    /// comes a switch, from who ran on the one to who runs on the other.
+    Moved {
+        /// The CPU that it waited for.
+        from: u32,
+        /// The CPU that it waits for now.
+        to: u32,
     },
     /// The scheduler is entered.
     SchedEntry,

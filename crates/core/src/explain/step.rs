@@ -100,6 +100,13 @@ pub enum StepEvent {
         /// Who runs now.
         to: NamedTask,
     },
+    /// The task is moved to the run queue of another CPU while it waits.
+    Moved {
+        /// The CPU that it waits for now.
+        cpu: u32,
+        /// Who runs there.
+        to: NamedTask,
+    },
     /// The scheduler is entered.
     SchedEntry,
     /// The CPU waits for a lock that is held elsewhere.
@@ -113,8 +120,7 @@ pub enum StepEvent {
         /// Its page faults since the switch to it.
         page_faults: u64,
     },
-    /// Events between this step and the last were lost, or are those of a CPU that the task waited for
-    /// before it was moved: a record has the events of one.
+    /// Events between this step and the last were lost.
     Missing {
         /// How many.
         count: u64,

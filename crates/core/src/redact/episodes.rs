@@ -120,6 +120,7 @@ fn redact_event(event: &mut Event) {
         | What::SoftirqExit(_)
         | What::SoftirqsPending
         | What::Tracer(_)
+        | What::Moved { from: _, to: _ }
         | What::SchedEntry
         | What::Steal(_)
         | What::ContentionBegin

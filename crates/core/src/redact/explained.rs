@@ -125,7 +125,9 @@ pub(super) fn redact_step(step: &mut Step) {
             from.iter_mut().for_each(redact_task);
             redact_task(to);
         }
-        StepEvent::Runs { task, page_faults: _ } => redact_task(task),
+        StepEvent::Moved { cpu: _, to: task } | StepEvent::Runs { task, page_faults: _ } => {
+            redact_task(task);
+        }
         StepEvent::Interrupt { name } | StepEvent::InterruptExit { name } => {
             name.iter_mut().for_each(redact_symbol);
         }

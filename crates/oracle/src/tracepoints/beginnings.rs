@@ -92,6 +92,7 @@ impl Tracepoints<'_> {
             softirq: waits.softirq.filter(|_| waits.goes_on_with_softirq(self.image)),
             idle_state: waits.sleeps_elsewhere(self.image).filter(|_| there != number),
             before: waits.before(),
+            ran_there: self.runs_on(there).filter(|_| there != number),
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,
             preempted_before: self.wakeups[index].preempted_before,

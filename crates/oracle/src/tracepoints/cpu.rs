@@ -262,6 +262,11 @@ impl Cpu {
         self.switches += 1;
     }
 
+    /// What interrupts, softirqs and NMIs took since then, nanoseconds.
+    pub(super) fn interrupts_since(&self, before: Before) -> u64 {
+        self.interrupts_ns - before.interrupts_ns
+    }
+
     /// How it is now.
     pub(super) fn before(&self) -> Before {
         let Self { seen: events, switches, interrupts_ns, .. } = *self;

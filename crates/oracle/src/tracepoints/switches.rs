@@ -158,15 +158,26 @@ impl Tracepoints<'_> {
         wakeup.state = State::Idle;
         self.components.push(wakescope_attribution::components(&wakeup.marks));
         if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
-            let image_task = &self.image.tasks[task.index()];
-            let kernel_task = KernelTask {
-                pid: pid(Some(task)),
-                prio: self.prios[task.index()],
-                policy: policy(image_task.policy),
-                comm: comm(&image_task.name),
-            };
+            let kernel_task = self.kernel_task(task);
+            let wakeup = &mut self.wakeups[task.index()];
             self.late.push(wakeup.record(kernel_task, &self.cpus[number]));
         }
+    }
+
+    /// The task as the kernel describes it.
+    pub(super) fn kernel_task(&self, task: TaskId) -> KernelTask {
+        let image_task = &self.image.tasks[task.index()];
+        KernelTask {
+            pid: pid(Some(task)),
+            prio: self.prios[task.index()],
+            policy: policy(image_task.policy),
+            comm: comm(&image_task.name),
+        }
+    }
+
+    /// Who runs on the CPU of that number; nobody where it is idle.
+    pub(super) fn runs_on(&self, number: usize) -> Option<KernelTask> {
+        self.cpus[number].runs.map(|task| self.kernel_task(task))
     }
 
     /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.

@@ -2,13 +2,18 @@
 
 use wakescope_core::explain::{KnownSwitches, Marks, Mode};
 use wakescope_core::units::MonoNs;
-use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, WakeupSource};
+use wakescope_decode::{
+    GivenUpAt, Interrupted, KernelTask, KernelWakeup, Part, WakeupSource, joined,
+};
 use wakescope_model::image::BudgetId;
 
 use super::cpu::{Before, Cpu, Recorded, Throttle};
 
 /// Events that are searched for the last reading of the clock of stolen time before it was due.
 const STEAL_LOOK_BACK: usize = 8;
+
+/// Parts of one wakeup at most.
+const MOST_PARTS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
@@ -48,6 +53,15 @@ pub(super) struct Begun {
     pub(super) faults: u64,
     pub(super) faults_before: u64,
     pub(super) events_elsewhere: usize,
+    /// What was handed over of it at the last moves.
+    pub(super) parts: Vec<Part>,
+    /// When it was moved while it waited, and what the clock of stolen time of its CPU read then.
+    pub(super) moved_at: Option<MonoNs>,
+    pub(super) moved_steal: u64,
+    /// The softirq that its CPU was in then.
+    pub(super) moved_softirq: Option<u8>,
+    /// Who ran where it waits, if it was moved there, or its stimulus was elsewhere.
+    pub(super) ran_there: Option<KernelTask>,
     /// How often the task had been preempted when it was woken.
     pub(super) preempted_before: u64,
     pub(super) steal_after: u64,
@@ -106,9 +120,10 @@ impl Begun {
         (self.steal_read, self.steal_read_at) = (reading, at);
     }
 
-    pub(super) fn move_stolen(&mut self, there: u64, now: u64, here: u64) {
-        self.add_stolen(there, now);
-        self.steal_read = here;
+    /// It goes on to wait where the clock reads that.
+    pub(super) fn go_on_stolen(&mut self, reading: u64) {
+        self.moved_steal = reading;
+        self.steal_read = reading;
     }
 
     /// It waits on this CPU since then.
@@ -125,18 +140,44 @@ impl Begun {
         self.quota += taken.saturating_sub(earlier).min(now.saturating_sub(since));
     }
 
-    /// The record of it that leaves the kernel, read again.
+    /// The record of it that leaves the kernel, read again, with what left it before.
     pub(super) fn record(&mut self, task: KernelTask, cpu: &Cpu) -> KernelWakeup {
+        let last = self.part(task, cpu);
+        joined(&self.parts, last)
+    }
+
+    /// Its task is moved away from this CPU then, where it has waited. What was seen there leaves the kernel if it is
+    /// so late already.
+    pub(super) fn leave(&mut self, task: KernelTask, cpu: &Cpu, now: u64, worth_ns: u64) {
+        self.steal_after = cpu.steal_ns();
+        self.add_stolen(self.steal_after, now);
+        let late = now.saturating_sub(self.marks.due.0);
+        if late >= worth_ns && self.parts.len() < MOST_PARTS {
+            let marks = Marks { response: MonoNs(now), ..self.marks };
+            let part = Self { marks, ..self.clone() }.part(task, cpu);
+            self.parts.push(Part { goes_on: true, ..part });
+            self.events_elsewhere = 0;
+        } else {
+            self.events_elsewhere += 1 + cpu.seen.saturating_sub(self.before.events);
+        }
+        self.moved_at = Some(MonoNs(now));
+    }
+
+    /// What was seen of it on this CPU, where it waits or has waited.
+    fn part(&mut self, task: KernelTask, cpu: &Cpu) -> Part {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let Recorded { events, missing, known_switches } = cpu.recorded(self.before);
         let lost = missing + self.events_elsewhere;
-        let known_switches = known_switches.filter(|_| self.events_elsewhere == 0);
+        let begin = self.moved_at.unwrap_or(self.marks.due);
         let known_switches = known_switches
-            .map(|known| KnownSwitches { from: known.from.max(self.marks.due), ..known });
-        let due = self.marks.due;
-        let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
-        let late = self.marks.response.0.saturating_sub(due.0);
-        KernelWakeup {
+            .map(|known| KnownSwitches { from: known.from.max(begin), ..known })
+            .or_else(|| {
+                let interrupts_ns = cpu.interrupts_since(self.before);
+                (lost > 0).then_some(KnownSwitches { from: begin, interrupts_ns })
+            });
+        let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > begin);
+        let late = self.marks.response.0.saturating_sub(self.marks.due.0);
+        let wakeup = KernelWakeup {
             cpu: number(self.cpu),
             task,
             stimulus: self.source,
@@ -151,12 +192,21 @@ impl Begun {
             softirq: self.softirq.map(u32::from),
             idle_state: self.idle_state,
             interrupted: self.interrupted.take(),
+            ran_there: self.ran_there,
             given_up: self.given_up.take().map(|(given_up, _)| given_up),
             events,
             lost: number(lost).max(u32::from(cut)),
             known_switches,
             irqs_off: self.irqs_off,
-            ..KernelWakeup::default()
+        };
+        Part {
+            wakeup,
+            goes_on: false,
+            moved_at: self.moved_at,
+            moved_steal_ns: self.moved_steal,
+            moved_softirq: self.moved_softirq.map(u32::from),
+            before: number(self.parts.len()),
+            interrupts_ns: Some(cpu.interrupts_since(self.before)),
         }
     }
 }

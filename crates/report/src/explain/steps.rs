@@ -40,6 +40,12 @@ pub(crate) fn step(of: &Step) -> String {
         StepEvent::Switch { to, .. } if is_own => format!("switch to {}", task(to)),
         StepEvent::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
         StepEvent::Switch { to, .. } => format!("switch to {}", task_with_policy(to)),
+        StepEvent::Moved { cpu, to } if to.is_idle() => {
+            format!("moved to CPU {cpu}, which is idle")
+        }
+        StepEvent::Moved { cpu, to } => {
+            format!("moved to CPU {cpu}; {} running there", task_with_policy(to))
+        }
         StepEvent::SchedEntry => "scheduler entered".into(),
         StepEvent::LockWait => "waits for a lock".into(),
         StepEvent::LockAcquired => "acquires the lock".into(),
@@ -189,6 +195,9 @@ mod tests {
         let nmi = StepEvent::Nmi { name: "watchdog".into(), ns: 1_500 };
         check(1, nmi, "NMI watchdog ends after 1.50 µs");
         check(1, StepEvent::Tracer { ns: 40_000 }, "tracer ends after 40.0 µs");
+        let moved_to = |to| StepEvent::Moved { cpu: 3, to };
+        check(1, moved_to(named_task("rm", 7)), "moved to CPU 3; rm[7] other running there");
+        check(1, moved_to(named_task("swapper", 0)), "moved to CPU 3, which is idle");
         check(0, StepEvent::SchedEntry, "scheduler entered");
         check(1, StepEvent::LockWait, "waits for a lock");
         check(1, StepEvent::LockAcquired, "acquires the lock");

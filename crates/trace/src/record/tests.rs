@@ -90,7 +90,7 @@ fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
         in_interrupts: u64::MAX,
         registers: 0,
     };
-    wakeup_of(&record.bytes(), |_| Vec::new()).unwrap()
+    part_of(&record.bytes(), |_| Vec::new()).unwrap().wakeup
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
             in_interrupts,
             registers: 0,
         };
-        let known = wakeup_of(&record.bytes(), |_| Vec::new()).unwrap().known_switches;
+        let known = part_of(&record.bytes(), |_| Vec::new()).unwrap().wakeup.known_switches;
         known.map(|known| (known.from.0, known.interrupts_ns))
     };
     assert_eq!(read(0, 3, 0, 5_000), Some((raw.due, 5_000)));
@@ -313,12 +313,12 @@ fn hostile_records_do_no_harm() {
     for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
         for room in [0, EVENTS, RING, 2 * RING] {
             let bytes = vec![byte; size_of::<Head>() + room * size_of::<RawEvent>() + 7];
-            let late = wakeup_of(&bytes, |_| vec![at::WORK; 2 * FRAMES]).unwrap();
+            let late = part_of(&bytes, |_| vec![at::WORK; 2 * FRAMES]).unwrap().wakeup;
             assert!(late.events.len() <= room.min(RING));
             let wakeup = decoded(&late);
             assert!(wakeup.events.len() <= 3 * RING, "{byte}");
         }
-        assert!(wakeup_of(&vec![byte; size_of::<Head>() - 1], |_| Vec::new()).is_none());
+        assert!(part_of(&vec![byte; size_of::<Head>() - 1], |_| Vec::new()).is_none());
     }
 }
 
@@ -329,11 +329,11 @@ fn what_was_walked_is_the_stack_of_what_was_interrupted() {
         let looked = std::mem::offset_of!(Wakeup, looked);
         bytes[looked] = 1;
         bytes[at..at + 8].copy_from_slice(&registers.to_le_bytes());
-        let seen = wakeup_of(&bytes, |copy| {
+        let seen = part_of(&bytes, |copy| {
             assert_eq!(copy.registers, registers);
             walked.to_vec()
         });
-        seen.unwrap().interrupted.unwrap().stack
+        seen.unwrap().wakeup.interrupted.unwrap().stack
     };
     let copy = size_of::<StackCopy>();
     for record in [(COPIED_BYTES, RECORD_BYTES), (LONG_BYTES + copy, LONG_BYTES)] {
@@ -360,7 +360,7 @@ fn events_end_where_the_copy_begins() {
         bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         // Events of some kind.
         bytes[size_of::<Head>()..].fill(1);
-        let late = wakeup_of(&bytes, |_| Vec::new()).unwrap();
+        let late = part_of(&bytes, |_| Vec::new()).unwrap().wakeup;
         assert_eq!(late.events.len(), room);
         assert_eq!(late.lost, u32::MAX - u32::try_from(room).unwrap());
     }

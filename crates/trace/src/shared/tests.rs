@@ -72,6 +72,8 @@ fn layouts() -> Vec<Layout> {
                 waits,
                 preempted,
                 events_elsewhere,
+                moved_at,
+                moved_steal,
                 queue,
                 queued_at,
                 queue_sum,
@@ -97,6 +99,8 @@ fn layouts() -> Vec<Layout> {
                 before_link,
                 copied_on,
                 is_second,
+                parts,
+                moved_softirq,
                 code,
                 task,
                 interrupted,
@@ -121,7 +125,8 @@ fn layouts() -> Vec<Layout> {
                 no_room_interrupts,
                 begun,
                 uncounted,
-                contended
+                contended,
+                parts
             }
         ),
         layout!("control", Control { start, keep, keep_net, look, watched, walks }),

@@ -41,7 +41,10 @@ fn programs_are_far_from_what_the_verifier_allows() {
             return skip(NAME, "kernels before 5.16 do not say what the verifier looked at");
         }
         for (name, count) in programs {
-            assert!(count <= MOST, "{target:?}: the verifier looked at {count} instructions of {name}");
+            assert!(
+                count <= MOST,
+                "{target:?}: the verifier looked at {count} instructions of {name}"
+            );
         }
     }
 }

@@ -58,6 +58,7 @@ fn whats() -> impl Strategy<Value = What> {
         lengths().prop_map(|ns| What::Nmi("n".into(), ns)),
         (tasks(), tasks()).prop_map(|(from, to)| What::Switch { from, to }),
         lengths().prop_map(What::Tracer),
+        (0_u32..2, 0_u32..2).prop_map(|(from, to)| What::Moved { from, to }),
         Just(What::SchedEntry),
         lengths().prop_map(What::Steal),
         Just(What::ContentionBegin),

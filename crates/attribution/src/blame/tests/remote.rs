@@ -101,3 +101,64 @@ fn a_task_that_was_lent_a_priority_was_an_ordinary_one() {
         &shares("higher_priority_task 50 spin[7] fifo 95 bound"),
     );
 }
+
+/// A wakeup on CPU 0 at 0, moved to CPU 1 at 60 µs, and switched to there at 100 µs.
+fn moved(w: &mut Wakeup, before: Vec<(u64, What)>, from: Task, to: Task, after: Vec<(u64, What)>) {
+    w.cpu = 1;
+    w.task = ordinary();
+    w.interrupted = None;
+    let moved = [(60, What::Moved { from: 0, to: 1 }), (60, switch(from, to.clone()))];
+    let last = [(100, switch(to, ordinary()))];
+    let all = before.into_iter().chain(moved).chain(after).chain(last);
+    w.events = all.map(|(us, what)| event(us, what)).collect();
+}
+
+/// Each CPU holds it up while it waits there. An interrupt from another CPU after the move is no answer to the call
+/// before it, and what goes on when it is moved has gone on until then.
+#[test]
+fn a_task_that_is_moved_is_held_up_by_each_cpu_in_turn() {
+    let sh = || task(9, "sh", Policy::Other, 120);
+    let called = vec![(70, entry("reschedule")), (75, exit("reschedule"))];
+    let change = |w: &mut Wakeup| moved(w, Vec::new(), spin(), sh(), called);
+    let rest = ["irq 5 reschedule edge", SWITCH];
+    let first = "higher_priority_task 60 spin[7] fifo 95 edge";
+    check(
+        woken(2, false),
+        change,
+        &[first, "equal_or_lower_task 15 sh[9] other edge", rest[0], rest[1]],
+    );
+    let softirq = vec![(20, What::SoftirqEntry(3))];
+    let change = |w: &mut Wakeup| moved(w, softirq, spin(), idle(), Vec::new());
+    let first = "higher_priority_task 20 spin[7] fifo 95 edge";
+    check(
+        woken(2, false),
+        change,
+        &[first, "softirq 40 NET_RX (spin[7]) edge", "unexplained 20", SWITCH],
+    );
+}
+
+/// A guest's CPU that was left may have been stopped since its last event. It says so when it goes on.
+#[test]
+fn what_a_guests_cpu_was_last_at_before_a_move_is_a_bound() {
+    let mut wakeup = woken(2, false);
+    let before = vec![(5, What::Steal(7)), (20, What::SoftirqEntry(3))];
+    moved(&mut wakeup, before, spin(), idle(), Vec::new());
+    let of = |guest| {
+        let shares = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let is = |cause: &&String| cause.starts_with("higher") || cause.starts_with("softirq");
+        shares.iter().filter(is).cloned().collect::<Vec<String>>()
+    };
+    let first = "higher_priority_task 20 spin[7] fifo 95 edge";
+    let softirq = |evidence| format!("softirq 40 NET_RX (spin[7]) {evidence}");
+    let both = |evidence| {
+        let mut both = vec![softirq(evidence), first.to_owned()];
+        both.sort();
+        both
+    };
+    let sorted = |mut shares: Vec<String>| {
+        shares.sort();
+        shares
+    };
+    assert_eq!(sorted(of(false)), both("edge"));
+    assert_eq!(sorted(of(true)), both("bound"));
+}

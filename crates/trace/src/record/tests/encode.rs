@@ -170,8 +170,10 @@ impl Writer {
         let stolen = [w.stolen, w.steal_read, w.steal_read_at];
         let places = [w.interrupted_ip, w.link, w.events_before, w.irqs_off, w.irqs_on];
         let rest = [w.away_switches, w.copy, w.waits, w.preempted, w.events_elsewhere];
+        let moved = [w.moved_at, w.moved_steal];
         let queue = [w.queue, w.queued_at, w.queue_sum, w.queue_since, w.quota];
-        let words = times.into_iter().chain(counts).chain(stolen).chain(places).chain(rest);
+        let words =
+            times.into_iter().chain(counts).chain(stolen).chain(places).chain(rest).chain(moved);
         let words = words.chain(queue).chain([w.switches_before, w.interrupts_before]);
         words.for_each(|word| self.u64(word));
         let first = [w.state, w.cpu, w.stimulus_cpu, w.stimulus, w.preempt_count, w.softirq];
@@ -182,6 +184,8 @@ impl Writer {
         let last = [w.away_pid, w.before_link, w.copied_on];
         last.into_iter().for_each(|word| self.u32(word));
         self.garbage(4);
+        self.u32(w.parts);
+        self.u32(w.moved_softirq);
         self.0.extend(w.code);
         [w.task, w.interrupted, w.waker, w.runs].iter().for_each(|task| self.task(task));
         let stacks = w.stack.into_iter().chain(w.away).chain(w.user).chain(w.away_user);

@@ -127,7 +127,7 @@ impl DrawnRecord {
     /// The record, read.
     fn seen(&self) -> KernelWakeup {
         let walked = std::cell::Cell::new(false);
-        let seen = wakeup_of(&self.bytes(), |copy| {
+        let seen = part_of(&self.bytes(), |copy| {
             walked.set(true);
             let pieces = copy.bytes.iter().enumerate();
             let is_written = |(i, piece): (usize, &[u8; 256])| {
@@ -138,7 +138,7 @@ impl DrawnRecord {
             self.drawn.head.stack.clone()
         });
         assert_eq!(walked.get(), self.is_in_copy() && self.drawn.head.looked);
-        seen.unwrap()
+        seen.unwrap().wakeup
     }
 
     /// Whether events are missing from the record, or it holds them in another order than that of
