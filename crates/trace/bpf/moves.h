@@ -12,8 +12,8 @@
 #include "steal.h"
 #include "waiting.h"
 
-/* Parts of one wakeup at most. */
-#define MOST_PARTS 16
+/* Parts of one wakeup at most: an episode must fit into a line of 1 MiB. */
+#define MOST_PARTS 8
 
 /* A part is handed over once the wakeup is that share as late as one must be to be kept. */
 #define PART_SHARE 8

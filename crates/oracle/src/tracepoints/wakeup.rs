@@ -13,7 +13,7 @@ use super::cpu::{Before, Cpu, Recorded, Throttle};
 const STEAL_LOOK_BACK: usize = 8;
 
 /// Parts of one wakeup at most.
-const MOST_PARTS: usize = 16;
+const MOST_PARTS: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
