@@ -55,6 +55,8 @@ pub(crate) fn have_only(run: &mut Run, blame: Vec<Share>) {
     thread.cpu = late.cpu;
     thread.expiries = Distribution::of([late.wakeup_latency_ns]);
     thread.woken = thread.expiries.clone();
+    // Where this machine stood still, the one wakeup that was measured has missed others.
+    thread.missed = 0;
     (thread.interval_deviation, thread.maxima) = (None, None);
     run.worst = vec![late];
     run.summarize();
