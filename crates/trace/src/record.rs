@@ -1,7 +1,7 @@
 //! From the bytes that programs hand over to what the kernel showed of a wakeup.
 
 use wakescope_core::explain::{KnownSwitches, Marks, Mode};
-use wakescope_core::units::MonoNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_decode::{
     GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Part, Payload,
     Switch, SwitchedFrom, Vector, WakeupSource,
@@ -28,7 +28,7 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     let is_full = matches!(events.len(), EVENTS | RING);
     let goes_on = head.wakeup.state == WOKEN;
     if goes_on {
-        drop_overwritten(&mut events);
+        drop_torn(&mut events, MonoNs(head.wakeup.response));
     }
     let lost = head.events_lost.saturating_add(missing);
     let mut wakeup = bare_wakeup(&head.wakeup);
@@ -60,13 +60,21 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     })
 }
 
-/// Drops events at either end that are out of order. A part may be handed over on another CPU than that of its
-/// events, which goes on meanwhile: it writes over the oldest, and has not written all of the last one.
-fn drop_overwritten(events: &mut Vec<KernelEvent>) {
-    while events.len() > 1 && events[events.len() - 1].at < events[events.len() - 2].at {
+/// So long before a part ends, nanoseconds, its events are sure to be whole: they are written in far less.
+const WRITTEN_NS: u64 = 1_000;
+
+/// Drops events that may be torn. A part that ends then may be handed over on another CPU than that of its events,
+/// which goes on meanwhile: it has not written all of the last ones, and writes over the oldest.
+fn drop_torn(events: &mut Vec<KernelEvent>, end: MonoNs) {
+    while let [rest @ .., last] = &events[..] {
+        let is_stale = rest.last().is_some_and(|before| last.at < before.at);
+        if !is_stale && last.at.after(SpanNs(WRITTEN_NS)) < end {
+            break;
+        }
         events.pop();
     }
-    let overwritten = events.windows(2).take_while(|pair| pair[0].at > pair[1].at).count();
+    let newest = events.last().map_or(end, |last| last.at);
+    let overwritten = events.iter().take_while(|event| event.at > newest).count();
     events.drain(..overwritten);
 }
 

@@ -78,6 +78,10 @@ fn raw() -> Wakeup {
 
 /// What a record says that holds `wakeup` and `events`, which there is room for.
 fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
+    read_part(wakeup, events).wakeup
+}
+
+fn read_part(wakeup: Wakeup, events: &[RawEvent]) -> Part {
     let form = if events.len() > EVENTS { encode::Form::Long } else { encode::Form::Short };
     let stated = u32::try_from(events.len()).unwrap();
     let record = encode::Record {
@@ -87,10 +91,10 @@ fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
         stated,
         lost: 0,
         switches_from: 0,
-        in_interrupts: u64::MAX,
+        in_interrupts: 55,
         registers: 0,
     };
-    part_of(&record.bytes(), |_| Vec::new()).unwrap().wakeup
+    part_of(&record.bytes(), |_| Vec::new()).unwrap()
 }
 
 #[test]
@@ -99,6 +103,43 @@ fn places_without_an_event_are_left_out() {
     let sched = RawEvent { at_ns: 1_500, kind: kind::SCHED_ENTRY, ..RawEvent::default() };
     let read = read(raw(), &[blank, blank, sched]);
     assert_eq!((read.lost, read.events.len(), read.events[0].at), (0, 1, MonoNs(1_500)));
+}
+
+/// What a record says of a part that ends at 9,000, with events of these times.
+fn part(times: &[u64]) -> Part {
+    let event = |&at_ns: &u64| RawEvent { at_ns, kind: kind::SCHED_ENTRY, ..RawEvent::default() };
+    let events: Vec<RawEvent> = times.iter().map(event).collect();
+    let moved = Wakeup { moved_at: 3_000, moved_steal: 77, moved_softirq: 4, parts: 2, ..raw() };
+    read_part(Wakeup { state: WOKEN, response: 9_000, ..moved }, &events)
+}
+
+#[test]
+fn a_wakeup_that_still_waits_is_a_part() {
+    let part = part(&[2_000, 4_000]);
+    assert_eq!((part.goes_on, part.before, part.moved_at), (true, 2, Some(MonoNs(3_000))));
+    assert_eq!((part.moved_steal_ns, part.moved_softirq), (77, Some(3)));
+    assert_eq!((part.interrupts_ns, part.wakeup.known_switches), (Some(55), None));
+    let last = read_part(raw(), &[]);
+    assert_eq!(
+        (last.goes_on, last.before, last.moved_at, last.moved_softirq),
+        (false, 0, None, None)
+    );
+}
+
+#[test]
+fn events_that_may_be_torn_are_none_of_a_part() {
+    let left = |times: &[u64]| part(times).wakeup.events.iter().map(|e| e.at.0).collect::<Vec<_>>();
+    assert_eq!(left(&[2_000, 4_000, 7_999]), [2_000, 4_000, 7_999]);
+    // Not written yet when it was moved: of then, or what was there before.
+    assert_eq!(left(&[2_000, 4_000, 8_000, 8_999]), [2_000, 4_000]);
+    assert_eq!(left(&[2_000, 4_000, 300, 200]), [2_000, 4_000]);
+    // Written over the oldest since.
+    assert_eq!(left(&[9_100, 9_200, 4_000, 5_000]), [4_000, 5_000]);
+    assert_eq!(left(&[9_100, 9_200]), [0; 0]);
+    assert_eq!(left(&[]), [0; 0]);
+    // A full one that begins after the wait did lacks something.
+    let full = |first: u64| part(&(0..EVENTS as u64).map(|i| first + i).collect::<Vec<_>>());
+    assert_eq!((full(2_900).wakeup.lost, full(3_001).wakeup.lost), (0, 1));
 }
 
 #[test]
