@@ -1,52 +1,52 @@
 //! Parts of wakeups whose tasks were moved to another CPU, until they end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use wakescope_decode::{KernelWakeup, Part, joined};
 
 use crate::shared::RING;
 
-/// Events of all parts that wait for an end: some 2 MB. A wakeup that is not late in the end never comes.
-const MOST_EVENTS: usize = 64 * RING;
+/// Events of all parts that wait for an end, each part counted as one more. A wakeup that is not late in the end
+/// never comes.
+const MOST_EVENTS: usize = 64 * (RING + 1);
 
-/// Of which thread, and when it was due, nanoseconds.
-type Key = (u32, u64);
+/// When a wakeup was due, nanoseconds, and of which thread.
+type Key = (u64, u32);
 
 /// What was handed over of wakeups that still waited then.
 #[derive(Default)]
 pub(crate) struct Parts {
     of: BTreeMap<Key, Vec<Part>>,
-    /// In the order in which they began.
-    order: VecDeque<Key>,
     events: usize,
 }
 
 impl Parts {
-    /// Takes in `part`, and gives the wakeup that ends with it, if it ends.
+    /// Takes in `part`, and gives the wakeup that ends with it, if it ends. Where there is no room, those that were
+    /// due first go.
     pub(crate) fn add(&mut self, part: Part) -> Option<KernelWakeup> {
-        let key = (part.wakeup.task.pid, part.wakeup.marks.due.0);
+        let key = (part.wakeup.marks.due.0, part.wakeup.task.pid);
         if !part.goes_on {
-            return Some(joined(&self.take(key), part));
+            let before = self.of.remove(&key).unwrap_or_default();
+            self.leave(&before);
+            return Some(joined(&before, part));
         }
-        self.events += part.wakeup.events.len();
-        let parts = self.of.entry(key).or_insert_with(|| {
-            self.order.push_back(key);
-            Vec::new()
-        });
-        parts.push(part);
+        self.events += room_of(&part);
+        self.of.entry(key).or_default().push(part);
         while self.events > MOST_EVENTS {
-            let Some(oldest) = self.order.front().copied() else { break };
-            self.take(oldest);
+            let Some((_, first)) = self.of.pop_first() else { break };
+            self.leave(&first);
         }
         None
     }
 
-    fn take(&mut self, key: Key) -> Vec<Part> {
-        let Some(parts) = self.of.remove(&key) else { return Vec::new() };
-        self.order.retain(|other| *other != key);
-        self.events -= parts.iter().map(|part| part.wakeup.events.len()).sum::<usize>();
-        parts
+    fn leave(&mut self, parts: &[Part]) {
+        self.events -= parts.iter().map(room_of).sum::<usize>();
     }
+}
+
+/// How much `part` takes of [`MOST_EVENTS`].
+fn room_of(part: &Part) -> usize {
+    1 + part.wakeup.events.len()
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
         // One whose first part is gone says so.
         let alone = parts.add(part(7, 1, false, 2)).unwrap();
         assert_eq!((alone.first_cpu(), alone.lost), (1, 1));
-        assert_eq!((parts.of.len(), parts.order.len(), parts.events), (1, 1, 3));
+        assert_eq!((parts.of.len(), parts.events), (1, 1 + 3));
     }
 
     #[test]
@@ -99,10 +99,13 @@ mod tests {
         let mut parts = Parts::default();
         for pid in 0..1_000 {
             assert_eq!(parts.add(part(pid, 0, true, RING)), None);
-            assert!(parts.events <= MOST_EVENTS && parts.of.len() == parts.order.len());
+            assert!(parts.events <= MOST_EVENTS);
         }
-        assert_eq!(parts.of.len(), MOST_EVENTS / RING);
+        assert_eq!(parts.of.len(), 64);
         assert_eq!(parts.add(part(999, 1, false, 1)).unwrap().lost, 0);
         assert_eq!(parts.add(part(1, 1, false, 1)).unwrap().lost, 1);
+        // Without any event, too.
+        (1_000..101_000).for_each(|pid| drop(parts.add(part(pid, 0, true, 0))));
+        assert_eq!((parts.of.len(), parts.events), (MOST_EVENTS, MOST_EVENTS));
     }
 }

@@ -1,4 +1,4 @@
-//! A thread that is moved to another CPU while it waits: what held it up on the first one is told as well.
+//! A thread is moved while it waits for a CPU. What held it up there is told.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
