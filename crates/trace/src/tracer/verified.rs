@@ -6,7 +6,7 @@ use super::one_probe::options;
 use super::*;
 
 /// A tenth of what the verifier allows a program (a million instructions since 5.2). Most of what it took on 6.18
-/// was 37,600, in `on_waking_of_process`.
+/// was 36,500, in `on_waking_of_comm`.
 const MOST: u32 = 100_000;
 
 /// Each program that a tracer with these options attaches, and how many instructions the verifier looked at.
