@@ -125,8 +125,9 @@ fn contradiction(waits: &Waits) -> Option<Finding> {
         ));
     }
     let differing = waits.schedstat.as_ref().filter(|compared| compared.differing > 0);
-    if let Some(Schedstat { threads, differing, run_delay_ns, by_its_clock_ns, .. }) = differing {
-        let here_ns = by_its_clock_ns.saturating_add(waits.begins_missed_ns);
+    if let Some(compared) = differing {
+        let Schedstat { threads, differing, run_delay_ns, .. } = compared;
+        let here_ns = compared.known_ns(waits.begins_missed_ns);
         found.push(format!(
             "the waits of {} of {} differ from their /proc/TID/schedstat: {} here, {} there",
             grouped(*differing),

@@ -135,13 +135,21 @@ pub fn schedule_of(thread: ThreadId) -> io::Result<Schedule> {
 
 /// Binds the calling thread to `cpus`.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
+    // 0 is the calling thread.
+    set_affinity_of(ThreadId(0), cpus)
+}
+
+/// Binds `thread` to `cpus`.
+pub fn set_affinity_of(thread: ThreadId, cpus: &[u32]) -> io::Result<()> {
     let mut mask = [0_u64; MASK_WORDS];
     for &cpu in cpus {
         let word = mask.get_mut(cpu as usize / 64).ok_or(io::ErrorKind::InvalidInput)?;
         *word |= 1 << (cpu % 64);
     }
     // SAFETY: `mask` is live and its size in bytes is what we pass; the kernel only reads it.
-    checked(unsafe { libc::sched_setaffinity(0, mem::size_of_val(&mask), mask.as_ptr().cast()) })?;
+    checked(unsafe {
+        libc::sched_setaffinity(thread.0, mem::size_of_val(&mask), mask.as_ptr().cast())
+    })?;
     Ok(())
 }
 

@@ -104,6 +104,8 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 	u64 sum_exec_runtime;
 	u64 nr_migrations;
+	/* From 6.12 on: the task sleeps, and is still in the queue. */
+	u8 sched_delayed;
 } CORE;
 
 /* Before 5.14 the name was another. */

@@ -599,6 +599,10 @@ struct waits {
 	/* What the kernel had counted then, and when it was moved last. */
 	u64 run_delay_since;
 	u64 run_delay_moved;
+	/* What it will count of this wait that was before it: the thread slept. */
+	u64 asleep_before;
+	/* Whether the thread was moved while it slept, and was not woken since. */
+	u64 moved_asleep;
 	/* enum wait_kind */
 	u32 kind;
 	u32 cpu;
@@ -626,8 +630,9 @@ struct waits {
 	/* The sum of the same waits by the clock of that account, and what of them it leaves out. */
 	u64 by_clock;
 	u64 not_in_run_delay;
-	/* What it counted besides: waits that were not seen to begin. */
+	/* What it counted besides: waits that were not seen to begin, and sleep. */
 	u64 unseen;
+	u64 asleep;
 	/* Waits that were compared. */
 	u64 compared;
 	/* Whether the thread is gone. */

@@ -6,6 +6,9 @@
  * wait here begins and ends where it does there, so that both can be compared. All of this happens
  * under the lock of the thread's run queue, or in the thread itself: no two programs change the
  * waits of a thread at once.
+ *
+ * From 6.12 on a thread that falls asleep may stay in the queue for a while (`sched_delayed`). If it is moved to
+ * another one meanwhile, the kernel counts that it waits from then on. That is no wait here, and a sum of its own.
  */
 #pragma once
 
@@ -219,6 +222,28 @@ INLINE u64 run_delay_of(struct waits *waits, u64 counted)
 	return waits->run_delay_earlier + counted - waits->run_delay_base;
 }
 
+/* What the kernel counts as a part of this wait, which is over, although the thread slept. */
+INLINE u64 sleep_of_this_wait(struct waits *waits)
+{
+	u64 ns = waits->asleep_before;
+	waits->asleep += ns;
+	waits->asleep_before = 0;
+	return ns;
+}
+
+/* A thread is moved that waits for nothing. What the kernel has counted since it was moved last is sleep. */
+INLINE void sleeper_moves(struct waits *waits, struct task_struct *task)
+{
+	if (!FIELD_EXISTS(task->se.sched_delayed) || !READ(task, se.sched_delayed))
+		return;
+	u64 counted = run_delay_of(waits, READ(task, sched_info.run_delay));
+	if (waits->moved_asleep && counted > waits->run_delay) {
+		waits->asleep += counted - waits->run_delay;
+		waits->run_delay = counted;
+	}
+	waits->moved_asleep = 1;
+}
+
 /*
  * A thread begins to wait. If it waits already here, or if the kernel has counted more than was seen
  * here, a switch was not seen. The kernel's own account tells how long it waited then. A host may keep
@@ -234,6 +259,7 @@ INLINE void make_up(struct waits *waits, struct wait_counts *all, struct task_st
 	u64 counted = READ(task, sched_info.run_delay);
 	u64 ns = counted - waits->run_delay_since;
 	if (waits->since && ns) {
+		ns -= sleep_of_this_wait(waits);
 		waits->by_clock += ns;
 		waits->run_delay = run_delay_of(waits, counted);
 		waits->compared++;
@@ -274,6 +300,8 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 	__sync_fetch_and_add(&all->begun, 1);
 	waits_since(waits, now);
 	waits->clock_since = clock;
+	waits->asleep_before = 0;
+	waits->moved_asleep = 0;
 	waits->kind = kind;
 	waits->moved = 0;
 	waits->stopped = 0;
@@ -301,6 +329,7 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 	u64 queued = READ(task, sched_info.last_queued);
 	u64 counted = READ(task, sched_info.run_delay);
 	u64 last = queued && clock > queued ? clock - queued : 0;
+	waits->moved_asleep = 0;
 	if (!is_same_wait(waits, queued, counted)) {
 		u64 now = run_delay_of(waits, counted);
 		if (waits->since) {
@@ -322,9 +351,9 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 		waits->not_in_run_delay += ns;
 	else if (waits->moved)
 		/* The kernel leaves out the time between two queues. */
-		waits->by_clock += counted - waits->run_delay_since + last;
+		waits->by_clock += counted - waits->run_delay_since + last - sleep_of_this_wait(waits);
 	else if (clock > waits->clock_since)
-		waits->by_clock += clock - waits->clock_since;
+		waits->by_clock += clock - waits->clock_since - sleep_of_this_wait(waits);
 	return 1;
 }
 
@@ -402,8 +431,15 @@ APART int is_queued(u64 *ctx)
 	if (waits && is_same_wait(waits, queued, counted))
 		return 0;
 	waits = wait_begins(task, WAIT_WOKEN, now, queued);
-	if (waits)
-		describe(&waits->task, task);
+	if (!waits)
+		return 0;
+	describe(&waits->task, task);
+	/* A thread that is put into a queue is stamped with this clock. An older stamp is from when it was moved. */
+	struct cpu *cpu = cpu_of(waits->cpu);
+	struct rq *rq = cpu ? (void *)runqueue(cpu) : 0;
+	u64 clock = queued && rq ? READ(rq, clock) : 0;
+	if (clock > queued)
+		waits->asleep_before = clock - queued;
 	return 0;
 }
 
@@ -441,8 +477,12 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 {
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
-	if (!waits || !waits->since)
+	if (!waits)
 		return;
+	if (!waits->since) {
+		sleeper_moves(waits, task);
+		return;
+	}
 	waits->moved = 1;
 	waits->moved_at = bpf_ktime_get_ns();
 	waits->run_delay_moved = 0;
@@ -463,5 +503,6 @@ INLINE void end_of_waits(u32 pid)
 		__sync_fetch_and_add(&all->broken, 1);
 	waits_since(waits, 0);
 	waits->run_delay_earlier = waits->run_delay;
+	waits->moved_asleep = 0;
 	waits->ended = 1;
 }

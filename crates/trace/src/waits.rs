@@ -104,7 +104,8 @@ impl Counted {
     fn schedstat(&self) -> Option<Schedstat> {
         let all = self.threads.iter().filter(|waits| waits.compared > 0);
         let of = |figure: fn(&shared::Waits) -> u64| sum(all.clone().map(figure));
-        let known = |waits: &shared::Waits| waits.by_clock.saturating_add(waits.unseen);
+        let known =
+            |waits: &shared::Waits| sum([waits.by_clock, waits.unseen, waits.asleep].into_iter());
         let differing = all.clone().filter(|w| differ(known(w), w.run_delay)).count() as u64;
         let threads = all.clone().count() as u64;
         (threads > 0).then(|| Schedstat {
@@ -114,6 +115,7 @@ impl Counted {
             run_delay_ns: of(|waits| waits.run_delay),
             not_counted_ns: of(|waits| waits.not_in_run_delay),
             by_its_clock_ns: of(|waits| waits.by_clock),
+            asleep_ns: of(|waits| waits.asleep),
         })
     }
 }

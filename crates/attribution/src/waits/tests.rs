@@ -88,6 +88,7 @@ fn waits() -> Waits {
         run_delay_ns: 2_000_000,
         not_counted_ns: 0,
         by_its_clock_ns: 2_000_000,
+        asleep_ns: 0,
     };
     Waits {
         kinds: vec![row(WaitKind::Woken), row(WaitKind::Preempted)],

@@ -17,6 +17,7 @@ pub(crate) mod lab;
 pub(crate) mod made_up;
 pub(crate) mod made_up_kernel;
 pub(crate) mod measured;
+pub(crate) mod moved_sleeper;
 pub(crate) mod reported;
 pub(crate) mod runs;
 pub(crate) mod schema;

@@ -409,6 +409,7 @@ fn full_waits() -> Waits {
             run_delay_ns: 25_200_000_000,
             not_counted_ns: 700,
             by_its_clock_ns: 25_200_000_000,
+            asleep_ns: 3_000,
         }),
         quota: Some(Quota {
             cgroup: "/system.slice/worker.service".into(),

@@ -18,6 +18,7 @@ use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 use crate::common::bench::{Test, eventually, skip};
 use crate::common::following::{await_programs, can_follow, explained, start_explain};
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
+use crate::common::moved_sleeper::{self, MovedSleeper, sleeps_in_queues};
 
 /// A cgroup with a quota of CPU time, removed in the end.
 struct Group {
@@ -136,9 +137,9 @@ fn assert_consistent(run: &Run) {
     let listed: u64 = all.threads.iter().map(|thread| thread.sum_ns).sum();
     assert_eq!(listed + all.more_threads_ns, all.sum_ns(), "{all:?}");
     let compared = all.schedstat.as_ref().expect("a comparison");
-    let Schedstat { differing, sum_ns, run_delay_ns, by_its_clock_ns, .. } = *compared;
+    let Schedstat { differing, sum_ns, run_delay_ns, .. } = *compared;
     assert_eq!((differing, sum_ns), (0, all.sum_ns()), "{all:?}");
-    let here = by_its_clock_ns + all.begins_missed_ns;
+    let here = compared.known_ns(all.begins_missed_ns);
     assert!(here.abs_diff(run_delay_ns) <= 100_000 + run_delay_ns / 1_000, "{all:?}");
 }
 
@@ -264,6 +265,27 @@ fn two_that_want_one_cpu_wait_for_each_other() {
     assert!(row.count > 1 && row.throttled_ns == 0, "{row:?}");
     assert_eq!(all.of(WaitKind::Migrated), None);
     assert_eq!(all.threads[0].task.pid, Some(pid));
+}
+
+/// The kernel counts that a thread waits from when it was moved while it slept in a queue.
+#[test]
+fn sleep_that_the_kernel_counts_as_waiting_is_told_apart() {
+    const NAME: &str = "sleep_that_the_kernel_counts_as_waiting_is_told_apart";
+    if !can_follow(NAME) {
+        return;
+    }
+    let test = Test::new("asleep");
+    let Some(sleeper) = MovedSleeper::start() else { return skip(NAME, "it takes two CPUs") };
+    let args = ["--comm", moved_sleeper::NAME, "--duration", "1500ms", "--out", "run"];
+    let (run, text) = explained(&test, &args);
+    let awake = sleeper.end();
+    assert_consistent(&run);
+    let all = waits(&run);
+    assert!(all.sum_ns() <= awake.0, "awake for {awake}: {all:?}");
+    let asleep_ns = all.schedstat.as_ref().unwrap().asleep_ns;
+    assert_eq!(asleep_ns > 0, sleeps_in_queues(), "{all:?}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.contains(" is sleep: "), sleeps_in_queues(), "{text}");
 }
 
 /// A thread of this test that takes its CPU again and again, before all others.

@@ -157,9 +157,21 @@ pub struct Schedstat {
     /// when they were about to sleep.
     pub not_counted_ns: u64,
     /// The sum of the waits that the kernel counts, by the clock that it counts them with, nanoseconds.
-    /// That clock may stand still for a part of a wait. With the waits that were not seen to begin this
-    /// is `run_delay_ns`.
+    /// That clock may stand still for a part of a wait. With the waits that were not seen to begin, and
+    /// `asleep_ns`, this is `run_delay_ns`.
     pub by_its_clock_ns: u64,
+    /// What the kernel counted as waiting although the threads slept, nanoseconds: from 6.12 on it does that
+    /// of threads that are moved to another CPU just after they fell asleep. Older records do not have it.
+    #[serde(default)]
+    pub asleep_ns: u64,
+}
+
+impl Schedstat {
+    /// All that is known here of what the kernel has counted, with waits of `begins_missed_ns` that were not
+    /// seen to begin.
+    pub fn known_ns(&self, begins_missed_ns: u64) -> u64 {
+        self.by_its_clock_ns.saturating_add(begins_missed_ns).saturating_add(self.asleep_ns)
+    }
 }
 
 /// A quota of CPU time.

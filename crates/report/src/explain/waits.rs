@@ -265,16 +265,22 @@ fn counted_were(count: u64) -> String {
 /// The sums as the kernel makes them: those of the table are by another clock, which shows more of short
 /// waits, so they do not agree with the kernel's.
 fn compared_with(compared: &Schedstat, waits: &Waits, domain: TimeDomain) -> String {
-    let Schedstat { threads, differing, run_delay_ns, not_counted_ns, by_its_clock_ns, .. } =
-        *compared;
-    let here_ns = by_its_clock_ns.saturating_add(waits.begins_missed_ns);
+    let Schedstat { threads, differing, run_delay_ns, not_counted_ns, asleep_ns, .. } = *compared;
+    let here_ns = compared.known_ns(waits.begins_missed_ns).saturating_sub(asleep_ns);
     let verb = if differing == 0 { "agree with" } else { "contradict" };
     let beside = match not_counted_ns {
         0 => String::new(),
         ns => format!(", without {} that the kernel does not count", span(ns, domain)),
     };
+    let asleep = match asleep_ns {
+        0 => String::new(),
+        ns => format!(
+            ", of which {} is sleep: threads were moved to another CPU just after they fell asleep",
+            span(ns, domain)
+        ),
+    };
     format!(
-        "by the run queue's clock, sums {verb} field 2 of /proc/TID/schedstat of {}: {} here, {} there{beside}",
+        "by the run queue's clock, sums {verb} field 2 of /proc/TID/schedstat of {}: {} here{beside}, {} there{asleep}",
         counted(threads, "thread"),
         span(here_ns, domain),
         span(run_delay_ns, domain)

@@ -188,6 +188,8 @@ fn layouts() -> Vec<Layout> {
                 stopped_before,
                 run_delay_since,
                 run_delay_moved,
+                asleep_before,
+                moved_asleep,
                 kind,
                 cpu,
                 moved,
@@ -205,6 +207,7 @@ fn layouts() -> Vec<Layout> {
                 by_clock,
                 not_in_run_delay,
                 unseen,
+                asleep,
                 compared,
                 ended,
                 of

@@ -150,6 +150,7 @@ pub(crate) fn waits(name: &str) -> Waits {
             run_delay_ns: most,
             not_counted_ns: most,
             by_its_clock_ns: most,
+            asleep_ns: most,
         }),
         quota: Some(Quota { cgroup: name.into(), quota_ns: most, period_ns: most }),
     }

@@ -135,6 +135,7 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
     (all.begins_missed, all.begins_missed_ns) = (1, 90_000);
     let compared = all.schedstat.as_mut().unwrap();
     (compared.threads, compared.differing, compared.not_counted_ns) = (11, 1, 7_000);
+    compared.asleep_ns = 400_000;
     check(
         &all,
         &expect![[r#"
@@ -154,7 +155,8 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
             | 3 more                 186 ms
             | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
             | by the run queue's clock, sums contradict field 2 of /proc/TID/schedstat of 11 threads: 1.09 ms
-            |   here, 999 µs there, without 7.00 µs that the kernel does not count
+            |   here, without 7.00 µs that the kernel does not count, 999 µs there, of which 400 µs is sleep:
+            |   threads were moved to another CPU just after they fell asleep
             | at the end 2 waits were not over: they had lasted 40.0 ms, in no sum
             | 1 wait was not seen to end: lengths from the kernel's own account
             | 1 wait was not seen to begin: 90.0 µs, in no sum above

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The books of bpf/waits.h on a machine that is drawn: threads sleep, wake, are preempted, moved, stopped
- * by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches are not
+ * The books of bpf/waits.h on a machine that is drawn: threads sleep, in a queue or not, wake, are preempted,
+ * moved, stopped by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches are not
  * shown to the programs, if that is asked for.
  *
  * books SEED STOPS_QUEUES MISSES: prints nothing if all is well.
@@ -145,7 +145,10 @@ static void wakes(struct thread *t, u32 cpu)
 	if (t->where == WAITS && !t->task.__state)
 		return;
 	t->task.__state = 0;
+	t->task.se.sched_delayed = 0;
 	if (t->where == SLEEPS) {
+		/* The kernel reads the clock then: it is behind no stamp of another queue. */
+		rqs[cpu].clock = now_ns;
 		enqueue(t, cpu);
 		begins(t, WAIT_WOKEN);
 	}
@@ -202,6 +205,7 @@ static void switches(u32 cpu)
 			begins(prev, WAIT_PREEMPTED);
 		if (!prev->task.__state)
 			enqueue(prev, cpu);
+		prev->task.se.sched_delayed = prev->where == SLEEPS && draw(2);
 	}
 	if (next) {
 		dequeue(next);
@@ -216,10 +220,18 @@ static void switches(u32 cpu)
 static void moves(struct thread *t)
 {
 	u32 to = !t->task.cpu;
-	if (t->where != WAITS)
+	/* One that sleeps leaves its queue in the end. */
+	if (t->where == SLEEPS && !draw(3))
+		t->task.se.sched_delayed = 0;
+	int sleeps_here = t->where == SLEEPS && t->task.se.sched_delayed;
+	if (t->where != WAITS && !sleeps_here)
 		return;
 	dequeue(t);
 	wait_moves(&t->task, to);
+	if (sleeps_here) {
+		enqueue(t, to);
+		return;
+	}
 	if (t->may_be_stopped)
 		t->stopped += stopped_on(t->task.cpu);
 	t->may_be_stopped = stops_queues || t->task.throttled;
@@ -264,7 +276,7 @@ static void is_gone(struct thread *t)
 
 static void compare(void)
 {
-	u64 open = 0, ended = 0, stopped = 0;
+	u64 open = 0, ended = 0, stopped = 0, asleep = 0;
 	for (u32 pid = 1; pid <= THREADS; pid++) {
 		struct waits *row = &rows[pid];
 		struct thread *t = &threads[pid - 1];
@@ -275,7 +287,9 @@ static void compare(void)
 			truth_sum[kind] -= row->of[kind].sum;
 			truth_count[kind] -= row->of[kind].count;
 		}
-		check(row->by_clock + row->unseen == row->run_delay, "run_delay", row->by_clock, row->run_delay);
+		asleep += row->asleep;
+		check(row->by_clock + row->unseen + row->asleep == row->run_delay, "run_delay", row->by_clock,
+		      row->run_delay);
 		if (has_row[pid] && t->where == RUNS && !misses)
 			check(row->run_delay_earlier + t->task.sched_info.run_delay - row->run_delay_base ==
 				      row->run_delay, "the kernel's", row->run_delay, pid);
@@ -284,6 +298,7 @@ static void compare(void)
 	check(books.ended == ended, "ended", books.ended, ended);
 	check(open_waits == open, "open", open_waits, open);
 	check(ended > 1000 && books.no_room > 10, "too few", ended, books.no_room);
+	check(asleep > 10000, "too little sleep in queues", asleep, 0);
 	if (misses) {
 		check(books.ends_missed && books.begins_missed, "nothing missed", books.ends_missed, 0);
 		return;

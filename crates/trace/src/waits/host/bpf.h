@@ -45,6 +45,7 @@ struct task_struct {
 	struct {
 		struct cfs_rq *cfs_rq;
 		u64 sum_exec_runtime, nr_migrations;
+		u8 sched_delayed;
 	} se;
 	struct {
 		u32 dl_throttled;

@@ -1,0 +1,88 @@
+//! A thread that is moved between CPUs while it sleeps.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock;
+use wakescope_sys::sched::{
+    Schedule, affinity, set_affinity, set_affinity_of, set_schedule, this_thread,
+};
+
+/// The name of the thread.
+pub(crate) const NAME: &str = "sleeps-in-queue";
+
+/// How long it sleeps at a time, and how often it is moved.
+const SLEEP: SpanNs = SpanNs(10_000_000);
+const BETWEEN_MOVES: SpanNs = SpanNs(500_000);
+
+/// The thread, those that keep its CPUs busy, and the one that moves it.
+pub(crate) struct MovedSleeper {
+    ends: Arc<AtomicBool>,
+    others: Vec<JoinHandle<()>>,
+    sleeper: JoinHandle<SpanNs>,
+}
+
+impl MovedSleeper {
+    /// Starts them; `None` where there is but one CPU.
+    pub(crate) fn start() -> Option<Self> {
+        let [first, .., last] = affinity().unwrap()[..] else { return None };
+        let ends = Arc::new(AtomicBool::new(false));
+        let (tell, told) = channel();
+        let until = Arc::clone(&ends);
+        let sleep = move || {
+            // One that has run more than its share stays in the queue.
+            set_schedule(Schedule::Other { nice: 15 }).unwrap();
+            tell.send(this_thread()).unwrap();
+            let (mut awake, mut woken) = (SpanNs(0), clock::now());
+            while !until.load(Ordering::Relaxed) {
+                let now = clock::now();
+                awake = SpanNs(awake.0 + now.since(woken).0);
+                woken = now.after(SLEEP);
+                clock::sleep_until(woken).unwrap();
+            }
+            awake
+        };
+        let sleeper = Builder::new().name(NAME.into()).spawn(sleep).unwrap();
+        let sleeper_id = told.recv().unwrap();
+        let mut others: Vec<_> = [first, last].map(|cpu| hog(cpu, Arc::clone(&ends))).into();
+        let until = Arc::clone(&ends);
+        others.push(std::thread::spawn(move || {
+            for cpu in [first, last].into_iter().cycle() {
+                if until.load(Ordering::Relaxed) {
+                    return;
+                }
+                set_affinity_of(sleeper_id, &[cpu]).unwrap();
+                clock::sleep_until(clock::now().after(BETWEEN_MOVES)).unwrap();
+            }
+        }));
+        Some(Self { ends, others, sleeper })
+    }
+
+    /// Ends them. For how long the thread was awake: it ran or waited.
+    pub(crate) fn end(self) -> SpanNs {
+        self.ends.store(true, Ordering::Relaxed);
+        self.others.into_iter().for_each(|thread| thread.join().unwrap());
+        self.sleeper.join().unwrap()
+    }
+}
+
+/// Keeps a CPU busy.
+fn hog(cpu: u32, ends: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        set_affinity(&[cpu]).unwrap();
+        while !ends.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    })
+}
+
+/// Whether tasks of this kernel may stay in a queue when they sleep (`sched_delayed`): since 6.12.
+pub(crate) fn sleeps_in_queues() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    [(); 2].map(|()| numbers.next().unwrap().unwrap()) >= [6, 12]
+}
