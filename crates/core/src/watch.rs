@@ -128,9 +128,22 @@ pub struct LeftOut {
     pub missed_ns: u64,
     /// How often the kernel's own sum was less than what was counted here.
     pub contradicted: u64,
+    /// Waits that are not counted because the kernel may have counted sleep as waiting: from 6.12 on it does
+    /// where a task is moved to another CPU just after it fell asleep. Older windows do not have this number.
+    #[serde(default)]
+    pub asleep: u64,
+    /// How long these lasted by the kernel's count, ns.
+    #[serde(default)]
+    pub asleep_ns: u64,
 }
 
 impl LeftOut {
+    /// How many waits are missing, or may be incomplete.
+    pub fn lost(&self) -> u64 {
+        let all = [self.missed, self.discarded, self.untracked, self.contradicted, self.asleep];
+        all.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// What came between `earlier` and this.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -144,6 +157,8 @@ impl LeftOut {
             missed: self.missed.saturating_sub(earlier.missed),
             missed_ns: self.missed_ns.saturating_sub(earlier.missed_ns),
             contradicted: self.contradicted.saturating_sub(earlier.contradicted),
+            asleep: self.asleep.saturating_sub(earlier.asleep),
+            asleep_ns: self.asleep_ns.saturating_sub(earlier.asleep_ns),
         }
     }
 }

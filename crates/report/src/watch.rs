@@ -85,7 +85,7 @@ pub fn line(window: &Window) -> String {
         max(&all),
         whose.map(|whose| format!(" ({whose})")).unwrap_or_default(),
         own_cost(&window.own_cost, window.window_ns),
-        grouped(left_out(&window.left_out)),
+        grouped(window.left_out.lost()),
         SpanNs(window.left_out.uncovered_ns)
     )
 }
@@ -228,7 +228,7 @@ fn notes(window: &Window) -> Vec<String> {
             " series {} of {}; left out {}; uncovered {}; moved {}",
             grouped(window.series_used),
             grouped(window.series_limit),
-            grouped(left_out(&window.left_out)),
+            grouped(window.left_out.lost()),
             SpanNs(window.left_out.uncovered_ns),
             grouped(window.moved.count),
         ),
@@ -241,7 +241,7 @@ fn notes(window: &Window) -> Vec<String> {
 fn losses(window: &Window) -> Vec<String> {
     let LeftOut { unstamped, discarded, untracked, first, caught_up, missed, missed_ns, .. } =
         window.left_out;
-    let contradicted = window.left_out.contradicted;
+    let LeftOut { contradicted, asleep, asleep_ns, .. } = window.left_out;
     let mut warnings = Vec::new();
     let mut tell = |count: u64, text: String| {
         if count > 0 {
@@ -296,6 +296,16 @@ fn losses(window: &Window) -> Vec<String> {
         contradicted,
         format!("{} the kernel's own sum was less than what was counted here", times(contradicted)),
     );
+    tell(
+        asleep,
+        format!(
+            "{}, of up to {} in all, {} left out: the kernel counts the sleep of a task as waiting if the task \
+             is moved to another CPU just after it fell asleep",
+            counted(asleep, "wait"),
+            SpanNs(asleep_ns),
+            one_or_many(asleep, "is", "are")
+        ),
+    );
     let others = window.others.count;
     tell(
         others,
@@ -306,12 +316,6 @@ fn losses(window: &Window) -> Vec<String> {
         ),
     );
     warnings
-}
-
-/// How many waits are missing, or may be incomplete.
-fn left_out(left: &LeftOut) -> u64 {
-    let all = [left.missed, left.discarded, left.untracked, left.contradicted];
-    all.into_iter().fold(0, u64::saturating_add)
 }
 
 fn own_cost(cost: &OwnCost, window_ns: u64) -> String {

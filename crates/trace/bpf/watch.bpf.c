@@ -14,6 +14,10 @@
  * It all runs under the lock of the run queue, so nothing here may allocate memory: that can wake the
  * kernel's reclaimer, which takes the same lock. Hence hashes that are allocated beforehand, and no storage
  * local to tasks.
+ *
+ * From 6.12 on a task may go to sleep and stay in the queue for a while (`sched_delayed`). If it is moved to
+ * another one meanwhile, the kernel stamps it as if it waited from then on, and keeps that stamp when the task
+ * is woken. Another program, at moves of tasks, marks these: their next wait is not counted.
  */
 #include "bpf.h"
 #include "watch.h"
@@ -40,6 +44,9 @@ struct {
 	int(*max_entries)[1];
 	u32 *value;
 } free_rows SEC(".maps");
+
+/* Tasks that could run when the watch began, by their numbers. */
+MAP(MAP_HASH, u32, u32, 1, 0) runnable_before SEC(".maps");
 
 /* The highest bit that is set in a byte: no instruction of BPF tells. */
 #define TWICE(n) n, n
@@ -171,6 +178,17 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 	count_wait(books, whose, number, cpu, ns);
 }
 
+/* The kernel may have counted sleep as this wait: it is not counted here. */
+APART int leave_out_sleep(struct task_books *books, u64 ns)
+{
+	COUNT(asleep, 1);
+	COUNT(asleep_ns, ns);
+	books->asleep = 0;
+	books->run_delay_before += ns;
+	books->arrivals_before++;
+	return 0;
+}
+
 /*
  * The task runs here, and this program did not run at the switch to it: not every kernel reports each
  * switch (a guest of 6.18 omits up to one in a hundred). What the task waited is what the kernel has added
@@ -199,6 +217,9 @@ APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	books->run_delay = counted;
 	if (waits > 1)
 		miss(books, waits, ns);
+	if (waits == 1 && books->asleep)
+		return leave_out_sleep(books, ns);
+	books->asleep = 0;
 	if (waits != 1)
 		return 0;
 	COUNT(caught_up, 1);
@@ -214,6 +235,7 @@ APART int runs_without_stamp(struct task_books *books, struct task_struct *task)
 	COUNT(unstamped, 1);
 	if (books) {
 		books->unstamped++;
+		books->asleep = 0;
 		note_queue(books, task, task->nvcsw);
 	}
 	return 0;
@@ -222,6 +244,10 @@ APART int runs_without_stamp(struct task_books *books, struct task_struct *task)
 /* The task waits longer than its stamp tells, or the stamp is wrong. 1 if the wait is not counted. */
 APART int is_odd(struct task_books *books, u64 earlier, u64 last, u64 clock, u64 queued)
 {
+	if (books && books->asleep) {
+		leave_out_sleep(books, earlier + last);
+		return 1;
+	}
 	if (earlier) {
 		COUNT(moved, 1);
 		COUNT(moved_ns, earlier);
@@ -245,6 +271,31 @@ APART int has_missed(struct task_books *books, u64 arrivals, u64 earlier)
 	return waits != 0;
 }
 
+/*
+ * Whether the task may have slept since it was stamped. It was moved before the watch began, perhaps, if the stamp
+ * is from before the first switch of this CPU that was seen.
+ */
+INLINE int may_have_slept(struct task_struct *task, struct cpu_turns *turns)
+{
+	u32 pid = task->pid;
+	return FIELD_EXISTS(task->se.sched_delayed) && task->sched_info.last_queued < turns->first_clock &&
+	       !bpf_map_lookup_elem(&runnable_before, &pid);
+}
+
+/* Books for a task whose first wait that was seen has just ended. */
+APART struct task_books *first_books(struct task_struct *task, struct cpu_turns *turns)
+{
+	u64 arrivals = task->sched_info.pcount, queued = task->sched_info.last_queued;
+	struct task_books *books = renewed_books(task->pid, task->sched_info.run_delay, arrivals);
+	if (!books || !arrivals || !queued)
+		return books;
+	if (may_have_slept(task, turns))
+		books->asleep = 1;
+	else
+		COUNT(first, 1);
+	return books;
+}
+
 /* The task is switched to, and its `turn` begins. */
 INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, struct cpu_row *cpu,
 		      struct cpu_turns *turns)
@@ -255,16 +306,15 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 	struct task_books *books = known_books(pid);
 	/* The kernel's own sums only grow. */
 	if (COLD(!books || arrivals < books->arrivals || counted < books->run_delay))
-		books = renewed_books(pid, counted, arrivals);
+		books = first_books(task, turns);
 	u64 queued = task->sched_info.last_queued;
 	if (COLD(!queued)) {
 		runs_without_stamp(books, task);
 		return;
 	}
-	u64 clock = turn->clock, earlier = 0, last = clock - queued;
+	u64 clock = turn->clock, earlier = 0, last = clock - queued, asleep = 0;
 	if (HOT(books)) {
-		if (COLD(books->row == NO_ROW && !books->count && arrivals))
-			COUNT(first, 1);
+		asleep = books->asleep;
 		earlier = counted - books->run_delay;
 		if (COLD(arrivals != books->arrivals || books->unstamped) &&
 		    has_missed(books, arrivals, earlier))
@@ -273,7 +323,7 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 		books->arrivals = arrivals + 1;
 	}
 	u64 ns = earlier + last;
-	if (HOT(!earlier && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
+	if (HOT(!earlier && !asleep && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
 		wait_ended(&turn->whose, books, number, cpu, ns);
 		if (COLD(ns >= LEAST_LONG))
 			keep_long_wait(task, books, turns, ns, last);
@@ -311,12 +361,38 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 		forget_task(prev->pid);
 	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
 	describe_turn(turn, next);
-	if (COLD(!turns->seen))
+	if (COLD(!turns->seen)) {
 		turns->first_irq = turn->irq;
+		turns->first_clock = turn->clock;
+	}
 	/* Idle never waits. */
 	if (runs)
 		switch_in(next, turn, number, cpu, turns);
 	turns->seen++;
+	return 0;
+}
+
+/* A task is moved to the queue of another CPU: seldom one that sleeps. */
+SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	if (HOT(!FIELD_EXISTS(task->se.sched_delayed) || !task->se.sched_delayed))
+		return 0;
+	u32 pid = task->pid;
+	u64 counted = task->sched_info.run_delay, arrivals = task->sched_info.pcount;
+	struct task_books *books = known_books(pid);
+	if (!books)
+		books = renewed_books(pid, counted, arrivals);
+	if (!books)
+		return 0;
+	/* When it is moved again, the kernel has counted that it waited between both. */
+	if (books->asleep && books->arrivals == arrivals) {
+		u64 ns = counted - books->run_delay;
+		COUNT(asleep_ns, ns);
+		books->run_delay_before += ns;
+		books->run_delay = counted;
+	}
+	books->asleep = 1;
 	return 0;
 }
 
@@ -340,6 +416,8 @@ SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
 		lacks |= LACKS_STEAL_TIME;
 	if (!has_throttled_time())
 		lacks |= LACKS_THROTTLED_TIME;
+	if (!FIELD_EXISTS(task->se.sched_delayed))
+		lacks |= LACKS_SLEEP_IN_QUEUES;
 	return lacks;
 }
 

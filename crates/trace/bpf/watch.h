@@ -21,6 +21,8 @@
 #define LACKS_IRQ_TIME 4
 #define LACKS_STEAL_TIME 8
 #define LACKS_THROTTLED_TIME 16
+/* Before 6.12: tasks that sleep, and are still in a queue. */
+#define LACKS_SLEEP_IN_QUEUES 32
 
 /* The state of a task that is switched away from for ever: include/linux/sched.h, 4.14 to 7.2. */
 #define TASK_DEAD 0x80
@@ -73,7 +75,8 @@ struct task_books {
 	u64 sleeps;
 	/* Whose books these are; 0 if nobody's. */
 	u32 pid;
-	u32 unused;
+	/* Whether the stamp of its next wait may be from when it slept. */
+	u32 asleep;
 };
 
 /* Turns that are remembered of each CPU: a power of 2. */
@@ -135,8 +138,9 @@ struct cpu_turns {
 	/* Only longer ones find a place in the bank. */
 	u64 floor;
 	u64 seen;
-	/* What interrupts had taken before the first turn, as in `turn`. */
+	/* What interrupts had taken before the first turn, as in `turn`, and when that began. */
 	u64 first_irq;
+	u64 first_clock;
 	struct turn turns[TURNS];
 	struct long_wait longest[BANKS * LONGEST];
 };
@@ -161,4 +165,7 @@ struct watch_counts {
 	u64 moved_ns;
 	/* The kernel has counted less than was counted here. */
 	u64 contradicted;
+	/* Waits that the kernel may have counted sleep as, and how long they are by its count. */
+	u64 asleep;
+	u64 asleep_ns;
 };

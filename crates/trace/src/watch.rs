@@ -1,4 +1,4 @@
-//! All waits of all tasks: the program that counts them, and what it has counted.
+//! All waits of all tasks: the programs that count them, and what they have counted.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -22,6 +22,7 @@ use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
 use layout::{count, cpu, cpu_turns, row};
+use loading::Loaded;
 use reuse::Reuse;
 use rows::Rows;
 use taken::TakenTime;
@@ -34,13 +35,11 @@ mod layout;
 mod loading;
 mod reuse;
 mod rows;
+mod runnable;
 mod taken;
 mod turns;
 
-/// The program, by the name of its function.
-const PROGRAM: &str = "watch_switch";
-
-/// How often, and how long apart, counts are read again until they stand still, once the program is
+/// How often, and how long apart, counts are read again until they stand still, once the programs are
 /// detached.
 const SETTLING_TRIES: u32 = 100;
 const SETTLING_PAUSE: Duration = Duration::from_millis(5);
@@ -78,11 +77,11 @@ pub struct Counted {
     pub episodes: Episodes,
 }
 
-/// Counts all waits. The program goes when this does, and with the process whatever ends it.
+/// Counts all waits. The programs go when this does, and with the process whatever ends it.
 pub struct Watcher {
     programs: Ebpf,
-    /// While it is attached.
-    link: Option<BtfTracePointLinkId>,
+    /// Those that are attached.
+    links: Vec<(&'static str, BtfTracePointLinkId)>,
     rows: Rows,
     counts: Words,
     long_waits: LongWaits,
@@ -125,8 +124,8 @@ impl Watcher {
         self.cgroups.are_hidden()
     }
 
-    /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
-    /// of the program. In a guest, a hypervisor may take time.
+    /// Loads and attaches the programs. From then on every switch counts, and the kernel measures each run
+    /// of the programs. In a guest, a hypervisor may take time.
     pub fn start(limits: Limits, is_guest: bool) -> Result<Self, TraceError> {
         let began = clock::now();
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
@@ -139,7 +138,7 @@ impl Watcher {
         fs::metadata(crate::kernel::BTF).map_err(TraceError::NoTypes)?;
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let (mut programs, lacks) = loading::load(limits, &types)?;
+        let Loaded { mut programs, names, not_measured } = loading::load(limits, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
@@ -151,7 +150,13 @@ impl Watcher {
         let reuse = Reuse::of(known?, free?, limits.series)?;
         let mut costs = Costs::default();
         costs.measure(true);
-        let link = loading::attach(&mut programs)?;
+        let mut links = Vec::new();
+        for &name in names {
+            links.push((name, loading::attach(&mut programs, name)?));
+            if name == loading::MOVE {
+                runnable::tell(taken(&mut programs, "runnable_before")?)?;
+            }
+        }
         let uncovered = clock::now().since(began);
         let mut series = Vec::new();
         series.resize_with(limits.series as usize + 1, Metered::default);
@@ -159,10 +164,10 @@ impl Watcher {
         metered_cpus.resize_with(cpus as usize, MeteredCpu::default);
         Ok(Self {
             programs,
-            link: Some(link),
+            links,
             rows,
             counts,
-            long_waits: LongWaits::of(turns, cpus, TakenTime::of(lacks, is_guest)),
+            long_waits: LongWaits::of(turns, cpus, TakenTime::of(not_measured, is_guest)),
             episodes: Episodes::default(),
             reuse,
             readings: 0,
@@ -265,8 +270,9 @@ impl Watcher {
 
     /// What watching took since this was asked last, while there were `runs` switches.
     pub fn cost(&mut self, runs: u64) -> OwnCost {
-        let program = self.programs.program(PROGRAM);
-        self.costs.since_last(program, runs, cpus_with_switches(&self.cpus))
+        let [switch, moves] =
+            [loading::SWITCH, loading::MOVE].map(|name| self.programs.program(name));
+        self.costs.since_last(switch, moves, runs, cpus_with_switches(&self.cpus))
     }
 
     /// What watching took in all.
@@ -285,13 +291,14 @@ impl Watcher {
         self.costs.measure(measures);
     }
 
-    /// Detaches the program, and waits until what it was counting is counted.
+    /// Detaches the programs, and waits until what they were counting is counted.
     pub fn detach(&mut self) {
-        // It stays loaded, so that the kernel can still say how long it ran.
-        if let (Ok(program), Some(link)) = (loading::program(&mut self.programs), self.link.take())
-        {
-            // That fails only where it is not attached.
-            let _ = program.detach(link);
+        // They stay loaded, so that the kernel can still say how long they ran. Moves are seen to the end.
+        while let Some((name, link)) = self.links.pop() {
+            if let Ok(program) = loading::program(&mut self.programs, name) {
+                // That fails only where it is not attached.
+                let _ = program.detach(link);
+            }
         }
         let mut before = self.switches();
         for _ in 0..SETTLING_TRIES {
@@ -383,6 +390,8 @@ impl Watcher {
             missed: of(count::MISSED),
             missed_ns: of(count::MISSED_NS),
             contradicted: of(count::CONTRADICTED),
+            asleep: of(count::ASLEEP),
+            asleep_ns: of(count::ASLEEP_NS),
         };
         (left_out, Moved { count: of(count::MOVED), before_ns: of(count::MOVED_NS) })
     }

@@ -15,6 +15,7 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, affinity, set_schedule};
 use workers::{Work, Workers, waits_of};
 
+mod asleep;
 #[path = "../common/mod.rs"]
 mod common;
 mod culprits;

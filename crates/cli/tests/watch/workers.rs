@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
 use wakescope_core::units::SpanNs;
-use wakescope_core::watch::{Waits, Window};
+use wakescope_core::watch::{LeftOut, Waits, Window};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
@@ -67,10 +67,11 @@ impl Workers {
     }
 
     /// Whether the waits of each between its two sleeps are those of the kernel, to the nanosecond: a line
-    /// for each. What windows call missed explains what is missing here.
+    /// for each. What windows call missed, or asleep, explains what is missing here.
     pub(crate) fn compare(&self, windows: &[Window]) -> Result<String, String> {
         let missed = windows.iter().fold((0, 0), |sum, window| {
-            (sum.0 + window.left_out.missed_ns, sum.1 + window.left_out.missed)
+            let LeftOut { missed, missed_ns, asleep, asleep_ns, .. } = window.left_out;
+            (sum.0 + missed_ns + asleep_ns, sum.1 + missed + asleep)
         });
         let mut compared = String::new();
         for Worker { name, counted: [before, after], .. } in &self.all {

@@ -144,11 +144,10 @@ impl Observed {
 
     /// The part of the waits that the kernel has counted and the watch has not, or has not whole: 1 at most.
     pub fn lost_share(&self) -> f64 {
-        let LeftOut { missed, discarded, untracked, contradicted, .. } = self.left_out;
-        let lost = [missed, discarded, untracked, contradicted];
-        let lost = lost.into_iter().fold(0, u64::saturating_add);
+        let LeftOut { missed, asleep, .. } = self.left_out;
+        let all = [missed, asleep].into_iter().fold(self.run.expiries.count, u64::saturating_add);
         // A damaged window may have lost more than there is.
-        (lost as f64 / self.run.expiries.count.saturating_add(missed).max(1) as f64).min(1.0)
+        (self.left_out.lost() as f64 / all.max(1) as f64).min(1.0)
     }
 }
 

@@ -173,6 +173,8 @@ impl LeftOut {
             missed: self.missed.saturating_add(other.missed),
             missed_ns: self.missed_ns.saturating_add(other.missed_ns),
             contradicted: self.contradicted.saturating_add(other.contradicted),
+            asleep: self.asleep.saturating_add(other.asleep),
+            asleep_ns: self.asleep_ns.saturating_add(other.asleep_ns),
         }
     }
 }

@@ -118,7 +118,7 @@ fn peaks(all: &[(Labels, &Counter)]) -> Vec<Sample> {
     all.iter().map(sample).collect()
 }
 
-fn losses(left_out: &LeftOut) -> [Family; 4] {
+fn losses(left_out: &LeftOut) -> [Family; 5] {
     let LeftOut {
         uncovered_ns,
         unstamped,
@@ -129,6 +129,8 @@ fn losses(left_out: &LeftOut) -> [Family; 4] {
         missed,
         missed_ns,
         contradicted,
+        asleep,
+        asleep_ns,
     } = *left_out;
     let each = |all: &[(&str, u64)]| -> Vec<Sample> {
         let sample = |&(why, count): &(&str, u64)| Sample {
@@ -141,12 +143,13 @@ fn losses(left_out: &LeftOut) -> [Family; 4] {
         Family {
             name: "wakescope_left_out",
             kind: Kind::Counter,
-            help: "Waits that are not, or not wholly, in wakescope_wait_seconds. It should not grow.",
+            help: "Waits that are not, or not wholly, in wakescope_wait_seconds.",
             samples: each(&[
                 ("missed", missed),
                 ("discarded", discarded),
                 ("untracked", untracked),
                 ("contradicted", contradicted),
+                ("asleep", asleep),
             ]),
         },
         Family {
@@ -161,6 +164,12 @@ fn losses(left_out: &LeftOut) -> [Family; 4] {
             Kind::Counter,
             "How long the waits lasted that the kernel has counted and wakescope missed.",
             Value::Time(missed_ns),
+        ),
+        Family::of(
+            "wakescope_asleep_seconds",
+            Kind::Counter,
+            "How long the waits are by the kernel's count that are left out as it may have counted sleep.",
+            Value::Time(asleep_ns),
         ),
         Family::of(
             "wakescope_uncovered_seconds",

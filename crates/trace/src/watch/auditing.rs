@@ -8,6 +8,7 @@ use wakescope_core::watch::Audit;
 use wakescope_sys::clock;
 
 use super::layout::TaskBooks;
+use super::runnable::is_runnable;
 use crate::error::TraceError;
 use crate::target::{TargetError, has_kernels_numbers};
 
@@ -155,11 +156,6 @@ fn run_delay_and_arrivals(schedstat: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Whether /proc/TID/stat says that the task runs, or could. Its name may contain anything.
-fn is_runnable(stat: &str) -> bool {
-    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('R'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +173,7 @@ mod tests {
         throttled: 0,
         sleeps: 0,
         pid: 1,
-        unused: 0,
+        asleep: 0,
     };
 
     #[track_caller]
@@ -218,7 +214,5 @@ mod tests {
     fn what_proc_says_is_read() {
         assert_eq!(run_delay_and_arrivals("1243318 675409 4\n"), Some((675_409, 4)));
         assert_eq!(run_delay_and_arrivals("12"), None);
-        assert!(is_runnable("12 (a) S) R 1 12"));
-        assert!(!is_runnable("12 (a) R) S 1 12"));
     }
 }

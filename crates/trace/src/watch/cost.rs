@@ -12,9 +12,9 @@ use wakescope_sys::clock::{self, Clock};
 pub(super) struct Costs {
     /// Held while the kernel is to measure runs: it ends when this is closed, also by death.
     stats: Option<OwnedFd>,
-    /// What the kernel measured so far: run time, ns, and runs.
+    /// What the kernel measured so far: run time of all programs, ns, and runs at switches.
     measured: (u64, u64),
-    /// What a run took when some were measured last, in picoseconds.
+    /// What all took for each switch when some were measured last, in picoseconds.
     run_ps: Option<u64>,
     agent_ns: u64,
     total: Total,
@@ -42,20 +42,19 @@ impl Costs {
         self.stats.is_some()
     }
 
-    /// What was taken since the last call, in which `program` ran `runs` times.
+    /// What was taken since the last call, in which `switch` ran `runs` times, and `moves` beside it.
     pub(super) fn since_last(
         &mut self,
-        program: Option<&Program>,
+        switch: Option<&Program>,
+        moves: Option<&Program>,
         runs: u64,
         cpus: u32,
     ) -> OwnCost {
         let agent = clock::read(Clock::ProcessCpu);
         let agent_ns = agent.saturating_sub(self.agent_ns);
         self.agent_ns = agent;
-        let info = program.and_then(|program| program.info().ok());
-        let now = info.map(|info| {
-            (u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX), info.run_count())
-        });
+        let (beside_ns, _) = measured(moves).unwrap_or_default();
+        let now = measured(switch).map(|(ns, runs)| (ns.saturating_add(beside_ns), runs));
         let (now_ns, now_runs) = now.unwrap_or(self.measured);
         let new_ns = now_ns.saturating_sub(self.measured.0);
         let new_runs = now_runs.saturating_sub(self.measured.1);
@@ -100,6 +99,12 @@ impl Costs {
         let program_ns = (source != CostSource::Unknown).then_some(program_ns);
         OwnCost { agent_ns, program_ns, program_runs: runs, source, cpus, ..OwnCost::default() }
     }
+}
+
+/// For how long a program has run, ns, and how often, while the kernel measured it.
+fn measured(program: Option<&Program>) -> Option<(u64, u64)> {
+    let info = program?.info().ok()?;
+    Some((u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX), info.run_count()))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(super) const LACKS_QUEUE: u32 = 2;
 pub(super) const LACKS_IRQ_TIME: u32 = 4;
 pub(super) const LACKS_STEAL_TIME: u32 = 8;
 pub(super) const LACKS_THROTTLED_TIME: u32 = 16;
+pub(super) const LACKS_SLEEP_IN_QUEUES: u32 = 32;
 
 /// Shorter waits are only counted, ns: `LEAST_LONG`.
 pub(super) const LEAST_LONG: u64 = 1_000_000;
@@ -55,7 +56,7 @@ pub(super) mod cpu_turns {
     pub(crate) const LONG_WAITS: usize = 2;
     pub(crate) const SEEN: usize = 4;
     pub(crate) const FIRST_IRQ: usize = 5;
-    pub(crate) const TURNS: usize = 6;
+    pub(crate) const TURNS: usize = 7;
     pub(crate) const LONGEST: usize = TURNS + turn::COUNT * turn::WORDS;
     /// Places in a bank, and banks.
     pub(crate) const PLACES: usize = 2;
@@ -101,7 +102,9 @@ pub(super) mod count {
     pub(crate) const MOVED: usize = 7;
     pub(crate) const MOVED_NS: usize = 8;
     pub(crate) const CONTRADICTED: usize = 9;
-    pub(crate) const WORDS: usize = 10;
+    pub(crate) const ASLEEP: usize = 10;
+    pub(crate) const ASLEEP_NS: usize = 11;
+    pub(crate) const WORDS: usize = 12;
 }
 
 /// `struct task_books`.
@@ -120,7 +123,7 @@ pub(super) struct TaskBooks {
     pub(super) throttled: u64,
     pub(super) sleeps: u64,
     pub(super) pid: u32,
-    pub(super) unused: u32,
+    pub(super) asleep: u32,
 }
 
 // SAFETY: integers only, without gaps between them, for which every pattern of bits is a value.

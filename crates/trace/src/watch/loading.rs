@@ -1,4 +1,4 @@
-//! The program, loaded with what it must know, and attached.
+//! The programs, loaded with what they must know, and attached.
 
 use std::os::fd::AsFd;
 
@@ -10,12 +10,19 @@ use wakescope_sys::bpf;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::layout::{
-    LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_STEAL_TIME, LACKS_THROTTLED_TIME,
+    LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_SLEEP_IN_QUEUES, LACKS_STEAL_TIME,
+    LACKS_THROTTLED_TIME,
 };
-use super::{Limits, PROGRAM};
+use super::{Limits, runnable};
 use crate::cpus::cpu_numbers;
 use crate::error::{TraceError, denied, innermost};
 use crate::object;
+
+/// The program that counts a wait when it ends.
+pub(super) const SWITCH: &str = "watch_switch";
+
+/// The program that marks tasks which are moved while they sleep in a queue.
+pub(super) const MOVE: &str = "watch_move";
 
 /// The program that tells what the kernel lacks.
 const LACKS: &str = "watch_lacks";
@@ -23,9 +30,17 @@ const LACKS: &str = "watch_lacks";
 /// The most places for tasks: numbers of tasks are below this (`PID_MAX_LIMIT`).
 const MOST_PLACES: u32 = 1 << 22;
 
+/// The programs, loaded.
+pub(super) struct Loaded {
+    pub(super) programs: Ebpf,
+    /// Those to attach, in this order.
+    pub(super) names: &'static [&'static str],
+    /// What the kernel cannot measure of long waits.
+    pub(super) not_measured: NotMeasured,
+}
+
 /// Loads the programs, whose maps are as large as `limits` ask for.
-/// Also says what the kernel cannot measure of long waits.
-pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), TraceError> {
+pub(super) fn load(limits: Limits, types: &Btf) -> Result<Loaded, TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = cpu_numbers();
@@ -44,6 +59,7 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), T
         .set_max_entries("places", places)
         .set_max_entries("owners", places)
         .set_max_entries("displaced", places.div_ceil(2))
+        .set_max_entries("runnable_before", runnable::MOST)
         .set_global("place_mask", &place_mask, true)
         .set_global("cpu_count", &cpus, true);
     let loaded = loader.load(&object).or_else(|e| {
@@ -63,9 +79,15 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotMeasured), T
         steal: lacks & LACKS_STEAL_TIME != 0,
         quota: lacks & LACKS_THROTTLED_TIME != 0,
     };
-    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
-    program(&mut programs)?.load("sched_switch", types).map_err(refused)?;
-    Ok((programs, not_measured))
+    // A switch is to know of each move before it. Where no task sleeps in a queue, it needs to know of none.
+    let names: &[&str] =
+        if lacks & LACKS_SLEEP_IN_QUEUES == 0 { &[MOVE, SWITCH] } else { &[SWITCH] };
+    for name in names {
+        let event = if *name == MOVE { "sched_migrate_task" } else { "sched_switch" };
+        let refused = |e: ProgramError| TraceError::of_program(name, &e);
+        program(&mut programs, name)?.load(event, types).map_err(refused)?;
+    }
+    Ok(Loaded { programs, names, not_measured })
 }
 
 /// The error of a kernel that lacks these.
@@ -96,18 +118,24 @@ fn lacks(programs: &mut Ebpf) -> Result<u32, TraceError> {
     bpf::run_once(fd, &[0]).map_err(|e| TraceError::Refused(LACKS, e.to_string()))
 }
 
-/// Attaches the program. From then on it counts.
-pub(super) fn attach(programs: &mut Ebpf) -> Result<BtfTracePointLinkId, TraceError> {
-    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
-    program(programs)?.attach().map_err(refused)
+/// Attaches the program of this name, which runs from then on.
+pub(super) fn attach(
+    programs: &mut Ebpf,
+    name: &'static str,
+) -> Result<BtfTracePointLinkId, TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(name, &e);
+    program(programs, name)?.attach().map_err(refused)
 }
 
-/// The program that counts.
-pub(super) fn program(programs: &mut Ebpf) -> Result<&mut BtfTracePoint, TraceError> {
-    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
-    let program = programs.program_mut(PROGRAM);
+/// The program of this name.
+pub(super) fn program<'a>(
+    programs: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut BtfTracePoint, TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(name, &e);
+    let program = programs.program_mut(name);
     program
-        .ok_or(TraceError::Refused(PROGRAM, "it is not among those compiled".into()))?
+        .ok_or(TraceError::Refused(name, "it is not among those compiled".into()))?
         .try_into()
         .map_err(refused)
 }
