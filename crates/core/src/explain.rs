@@ -15,6 +15,7 @@ mod measured;
 mod net;
 mod ranking;
 mod record;
+pub(crate) mod rows;
 mod stacks;
 mod step;
 mod task;

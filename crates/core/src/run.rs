@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::explain::{CauseRow, ComponentTable, Explanation, NetOfSteal, Ranking};
+use crate::explain::{CauseRow, ComponentTable, Explanation, NetOfSteal, Ranking, rows};
 use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
@@ -360,7 +360,15 @@ impl Run {
                 format!("summary.interval_deviation is {said:?}, but its threads have {has:?}")
             })
         };
-        of_threads().or_else(of_worst).or_else(of_deviation)
+        let of_causes = || {
+            let max = self.threads.iter().filter_map(|t| t.expiries.max_ns).max()?;
+            let net = self.net_of_steal.iter().map(|net| ("net_of_steal.", &net.causes));
+            let mut all = [("", &self.causes)].into_iter().chain(net);
+            let (key, (i, ns)) =
+                all.find_map(|(key, causes)| Some((key, rows::later_than(causes, max)?)))?;
+            Some(format!("{key}causes[{i}]: {ns} ns of a wakeup, but the maximum is {max} ns"))
+        };
+        of_threads().or_else(of_worst).or_else(of_causes).or_else(of_deviation)
     }
 
     /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate
@@ -398,14 +406,11 @@ impl Run {
             worst.find_map(|(i, episode)| Some(format!("{key}worst[{i}]: {}", episode.fault()?)))
         };
         let of_causes = |key: &str, causes: &[CauseRow]| {
-            let wrong = |row: &CauseRow| !(0.0..=1.0).contains(&row.share);
-            let i = causes.iter().position(wrong)?;
-            Some(format!("{key}causes[{i}]: a share of {} is not from 0 to 1", causes[i].share))
+            rows::fault(causes).map(|(i, why)| format!("{key}causes[{i}]: {why}"))
         };
         let of_ranking = || {
-            let mut rows = self.ranking.iter().flat_map(|ranking| &ranking.rows);
-            let wrong = rows.find(|row| !(0.0..=1.0).contains(&row.share))?;
-            Some(format!("ranking.rows: a share of {} is not from 0 to 1", wrong.share))
+            let (i, why) = rows::fault(&self.ranking.as_ref()?.rows)?;
+            Some(format!("ranking.rows[{i}]: {why}"))
         };
         let of_net = || {
             let net = self.net_of_steal.as_ref()?;

@@ -293,6 +293,7 @@ fn causes() -> Vec<CauseRow> {
         Culprit::Tracer,
         Culprit::None,
     ];
+    let share = 1.0 / culprits.len() as f64;
     let row = |culprit| CauseRow {
         cause: Cause::NoPreemptionPoint,
         culprit,
@@ -302,7 +303,7 @@ fn causes() -> Vec<CauseRow> {
         episodes: 12,
         total_ns: 8_000,
         worst_ns: 900,
-        share: 0.61,
+        share,
     };
     culprits.map(row).into()
 }
@@ -317,8 +318,8 @@ fn ranking() -> Ranking {
         Subject::Cause { cause: Cause::Steal },
         Subject::Others,
     ];
-    let row =
-        |subject| RankingRow { subject, episodes: 12, total_ns: 8_000, worst_ns: 900, share: 0.61 };
+    let share = 1.0 / subjects.len() as f64;
+    let row = |subject| RankingRow { subject, episodes: 12, total_ns: 8_000, worst_ns: 900, share };
     Ranking { by: By::Pid, wakeups: 3, complete: false, rows: subjects.map(row).into() }
 }
 

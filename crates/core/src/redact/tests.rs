@@ -155,7 +155,8 @@ fn ranking() -> Ranking {
         Subject::Module { name: Some(TEXT.into()) },
         Subject::Task(task()),
     ];
-    let row = |subject| RankingRow { subject, episodes: 1, total_ns: 1, worst_ns: 1, share: 1.0 };
+    let share = 1.0 / subjects.len() as f64;
+    let row = |subject| RankingRow { subject, episodes: 1, total_ns: 1, worst_ns: 1, share };
     Ranking { by: By::Pid, wakeups: 1, complete: false, rows: subjects.map(row).into() }
 }
 

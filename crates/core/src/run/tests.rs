@@ -209,6 +209,16 @@ fn what_cannot_be_trusted_is_refused_with_the_reason() {
     check(|j| j["components"]["sched_latency"]["count"] = 3.into(), "sched_latency: count is 3");
     check(|j| j["components"]["sched_duration"]["count"] = 3.into(), "sched_duration: count");
     check(|j| j["causes"][0]["share"] = 1.5.into(), "causes[0]: a share of 1.5");
+    check(
+        |j| {
+            let row = serde_json::json!({"subject": {"kind": "others"}, "episodes": 1,
+                "total_ns": 30, "worst_ns": 30, "share": 0.5});
+            j["ranking"] = serde_json::json!({"by": "pid", "wakeups": 1, "complete": true,
+                "rows": [row, row]});
+            j["ranking"]["rows"][1]["total_ns"] = 31.into();
+        },
+        "ranking.rows[0]: a share of 0.5, but 30 of 61 ns are 0.49",
+    );
     assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
     assert!(Run::from_json("[".repeat(100_000).as_bytes()).is_err(), "deep nesting is no crash");
 }
@@ -234,6 +244,8 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
     };
     assert_eq!(said("complete", "/seed", 3.into()).err(), None);
     let episode = serde_json::json!({"cpu": 0, "expiry_ns": 0, "wakeup_latency_ns": 7_001});
+    let cause = serde_json::json!({"cause": "irq", "episodes": 1, "total_ns": 7_001,
+        "worst_ns": 7_001, "share": 1.0});
     for (at, figure, want) in [
         ("/threads/0/woken/sum_ns", 0.into(), "threads[0].woken: sum_ns is 0, but the samples"),
         ("/threads/1/expiries/sum_ns", 900_000.into(), "threads[1].expiries: sum_ns is 900000"),
@@ -248,6 +260,7 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
             "threads[0].maxima: the largest is 5001 ns, but the maximum is 5000 ns",
         ),
         ("/worst/0", episode, "a wakeup of worst is 7001 ns late, but the maximum is 7000 ns"),
+        ("/causes/0", cause, "causes[0]: 7001 ns of a wakeup, but the maximum is 7000 ns"),
         ("/summary/interval_deviation/max_ns", 301.into(), "summary.interval_deviation is"),
         ("/summary/interval_deviation/mean_ns", 60.0.into(), "summary.interval_deviation is"),
     ] {
