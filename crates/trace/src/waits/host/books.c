@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The books of bpf/waits.h on a machine that is drawn: threads sleep, in a queue or not, wake, are preempted,
- * moved, stopped by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches are not
- * shown to the programs, if that is asked for.
+ * moved, stopped by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches
+ * are not shown to the programs, if that is asked for.
  *
  * books SEED STOPS_QUEUES MISSES: prints nothing if all is well.
  */
