@@ -236,7 +236,8 @@ fn time_of_others(window: SpanNs) -> SpanNs {
 
 /// Nothing disturbs a guest in virtual time, so a few wakeups per call are enough to judge by
 /// ([`WAKEUPS_NEEDED_VIRTUALLY`](wakescope_core::behaviour::WAKEUPS_NEEDED_VIRTUALLY)): of these,
-/// a fifth at the least falls early enough in a call (10 of 48, 6.1 with the voluntary model).
+/// a fifth at the least falls early enough in a call (10 of 48, 6.1 with the voluntary model). So half of them
+/// are often enough.
 const CHECK_WAKEUPS: usize = 48;
 
 fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {

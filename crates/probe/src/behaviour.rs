@@ -5,7 +5,9 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use wakescope_core::behaviour::{CallTimes, Observations, Prober, Wakeup, series};
+use wakescope_core::behaviour::{
+    CallTimes, Observations, Prober, Series, WAKEUPS_NEEDED_VIRTUALLY, Wakeup, series,
+};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
@@ -20,12 +22,13 @@ use victim::{Locks, Pipes, Work};
 /// How long to observe.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many wakeups per kind of call to aim at.
+    /// How many wakeups per kind of call to aim at, at most.
     pub wakeups: usize,
-    /// When to give up aiming, for each of at most three stages.
+    /// When to give up aiming, for each of at most three stages; where nothing disturbs, six.
     pub patience: SpanNs,
     /// Whether nothing disturbs this machine, as in virtual time: then calls that are long against a
-    /// wakeup will do. Else they are long against whatever else may hold one up.
+    /// wakeup will do, and as few wakeups as decide. Else calls are long against whatever else may hold a
+    /// wakeup up.
     pub undisturbed: bool,
 }
 
@@ -35,7 +38,7 @@ impl Default for Options {
     }
 }
 
-/// Observes wakeups on `cpu`. Takes at most three times the patience; nothing outlives it. Where
+/// Observes wakeups on `cpu`. Takes at most as many times the patience as there are stages; nothing outlives it. Where
 /// something cannot be observed, the observations say so.
 ///
 /// It needs no privilege, but without real-time priority it can only use ordinary priorities.
@@ -94,18 +97,31 @@ fn may_use_fifo() -> io::Result<()> {
     in_own_thread(|| sched::set_schedule(PROBER))
 }
 
-/// Lets `prober` disturb a victim that does `work`, and adds what was seen.
+/// Lets `prober` disturb a victim that does `work`, and adds what was seen. If nothing else disturbs them, half of
+/// the wakeups come first: mostly enough of these fall into each call.
 fn add<W: Work>(
     observations: &mut Observations,
     prober: Prober,
     options: &Options,
-    work: impl FnOnce() -> io::Result<W> + Send,
+    work: impl Fn() -> io::Result<W> + Send + Copy,
 ) {
-    let wakeups = options.wakeups.saturating_mul(W::CALLS.len());
-    match disturb(observations.cpu, prober, wakeups, options.patience, work) {
-        Ok((calls, wakeups)) => observations
-            .series
-            .extend(W::CALLS.iter().map(|&call| series(call, prober, &calls, &wakeups))),
+    let all = options.wakeups.saturating_mul(W::CALLS.len());
+    let first = if options.undisturbed { all / 2 } else { all };
+    let observe = |wakeups| -> io::Result<Vec<Series>> {
+        let (calls, wakeups) = disturb(observations.cpu, prober, wakeups, options.patience, work)?;
+        Ok(W::CALLS.iter().map(|&call| series(call, prober, &calls, &wakeups)).collect())
+    };
+    let observed = observe(first).and_then(|mut seen| {
+        let is_enough = |series: &Series| series.shares.len() >= WAKEUPS_NEEDED_VIRTUALLY;
+        if first < all && !seen.iter().all(is_enough) {
+            for (series, more) in seen.iter_mut().zip(observe(all - first)?) {
+                series.shares.extend(more.shares);
+            }
+        }
+        Ok(seen)
+    });
+    match observed {
+        Ok(seen) => observations.series.extend(seen),
         Err(e) => observations.obstacles.push(format!("{}: {e}", W::NAME)),
     }
 }
