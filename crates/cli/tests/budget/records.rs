@@ -123,9 +123,10 @@ fn records() -> Vec<(&'static str, String)> {
             "causes",
             list(
                 "causes",
-                "{\"cause\":\"irq\",\"culprit\":{\"kind\":\"timer\",\"name\":\"x\"},\
-            \"episodes\":9,\"total_ns\":9,\"worst_ns\":9,\"share\":0.1}",
-                8_500,
+                &json!({"cause": "irq", "culprit": {"kind": "timer", "name": "x"},
+                    "episodes": 9, "total_ns": 9, "worst_ns": 9, "share": 0.000_125})
+                .to_string(),
+                8_000,
             ),
         ),
         ("unknown", list("zz", "0", 490_000)),
