@@ -86,7 +86,9 @@ fn who_kept_the_cpu_for_nearly_a_second_is_named() {
     let lost = |episode: &&Episode| {
         episode.timeline.iter().any(|step| matches!(step.event, StepEvent::Missing { .. }))
     };
-    let lossy: Vec<&Episode> = run.worst.iter().filter(lost).collect();
+    // On a busy machine other tasks keep the CPU as well, and for less.
+    let is_long = |episode: &&Episode| episode.wakeup_latency_ns > Pair::KEPT.0 / 2;
+    let lossy: Vec<&Episode> = run.worst.iter().filter(lost).filter(is_long).collect();
     assert!(!lossy.is_empty(), "no wait was too long for the ring: {text}");
     let is_named = |episode: &&&Episode| {
         let first = &episode.blame[0];
