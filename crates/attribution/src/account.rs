@@ -43,10 +43,13 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     let known = seen
         .known
         .unwrap_or_else(|| calibrate(&seen.components, machine, !run.plan.is_of_others()));
-    let mut all_seen: Vec<Attributed> = std::mem::take(&mut seen.wakeups)
-        .into_iter()
-        .map(|wakeup| attribute(wakeup, &known))
-        .collect();
+    let attributed =
+        std::mem::take(&mut seen.wakeups).into_iter().map(|wakeup| attribute(wakeup, &known));
+    // A wakeup that finds the run ended is answered, and no probe records it: later than all that were recorded, it
+    // would contradict them. (6.18: 3.40 ms, where the maximum was 1.32 ms.)
+    let max_ns = run.expiries().max_ns;
+    let (mut all_seen, after_the_end): (Vec<Attributed>, Vec<Attributed>) =
+        attributed.partition(|account| max_ns.is_none_or(|max_ns| account.ns(Whole) <= max_ns));
     let late: Vec<&Attributed> = all_seen.iter().filter(|a| a.ns(Whole) >= above_ns).collect();
     explain_worst(run, &late);
     let abridged = &seen.abridged;
@@ -58,7 +61,8 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     run.net_of_steal = net_of_steal(&all, &seen, &all_seen, (above_ns, asked), to_list);
     let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
-    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(all_seen.len(), abridged));
+    let contradiction =
+        seen.tally.as_ref().and_then(|t| t.finding(all_seen.len() + after_the_end.len(), abridged));
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
     let waits = seen.waits.map(|all| waits::placed(all, run.origin_ns, &run.worst));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));

@@ -5,7 +5,7 @@ use wakescope_core::explain::{Cause, Components, Marks, Wakeup};
 use wakescope_core::finding::Verdict;
 use wakescope_core::host::{Host, Idle, IdleState};
 use wakescope_core::plan::Target;
-use wakescope_core::run::{SCHEMA, TimeDomain};
+use wakescope_core::run::{SCHEMA, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 
 mod net;
@@ -107,6 +107,19 @@ fn the_worst_are_explained_by_the_wakeups_that_they_were() {
         let late_ns = episode.components.map_or(0, |c| c.total_ns());
         assert_eq!(episode.blame.iter().map(|share| share.ns).sum::<u64>(), late_ns);
     }
+}
+
+/// A wakeup that finds the run ended is answered, and its probe records it no more.
+#[test]
+fn what_came_after_the_end_is_no_part_of_the_run() {
+    let mut all = seen(&[wakeup(0, 7_000, 900), wakeup(0, 9_000, 3_400)]);
+    all.wakeup_latency = distribution(&[10, 900, 3_400]);
+    let mut run = measured(&[10, 900], Vec::new());
+    run.state = State::Interrupted;
+    let accounted = account(&mut run, all, above("100ns"));
+    assert_eq!(accounted.episodes.len(), 1);
+    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 900);
+    assert_eq!(run.fault(), None);
 }
 
 #[test]
