@@ -109,17 +109,25 @@ fn the_worst_are_explained_by_the_wakeups_that_they_were() {
     }
 }
 
-/// A wakeup that finds the run ended is answered, and its probe records it no more.
+/// A wakeup that finds the run ended is answered, and its probe records it no more. What a record does not have for
+/// another reason stays in it, so that it contradicts the record.
 #[test]
 fn what_came_after_the_end_is_no_part_of_the_run() {
-    let mut all = seen(&[wakeup(0, 7_000, 900), wakeup(0, 9_000, 3_400)]);
-    all.wakeup_latency = distribution(&[10, 900, 3_400]);
-    let mut run = measured(&[10, 900], Vec::new());
-    run.state = State::Interrupted;
-    let accounted = account(&mut run, all, above("100ns"));
-    assert_eq!(accounted.episodes.len(), 1);
-    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 900);
-    assert_eq!(run.fault(), None);
+    for (state, duration_ns, left, contradicts) in [
+        (State::Interrupted, 9_000, 1, false),
+        (State::Complete, 9_000, 1, false),
+        (State::Interrupted, 9_001, 2, true),
+        // It may be killed before the next record is written.
+        (State::Running, 9_000, 2, false),
+    ] {
+        let mut all = seen(&[wakeup(0, 7_000, 900), wakeup(0, 9_000, 3_400)]);
+        all.wakeup_latency = distribution(&[10, 900, 3_400]);
+        let mut run = measured(&[10, 900], Vec::new());
+        (run.state, run.duration_ns) = (state, duration_ns);
+        let accounted = account(&mut run, all, above("100ns"));
+        assert_eq!(accounted.episodes.len(), left, "{state:?} {duration_ns}");
+        assert_eq!(run.fault().is_some(), contradicts, "{:?}", run.fault());
+    }
 }
 
 #[test]
