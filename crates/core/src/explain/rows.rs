@@ -37,7 +37,7 @@ where
     let all: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
     let fault = |row: &RowTime| {
         let RowTime { total_ns, worst_ns, share } = *row;
-        // More than fits into a total makes all others' shares larger than they are.
+        // A total that has no room for its time says less than its share does.
         let fits = all < u128::from(u64::MAX);
         let makes = total_ns as f64 / all as f64;
         match () {
