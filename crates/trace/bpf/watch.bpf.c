@@ -17,7 +17,8 @@
  *
  * From 6.12 on a task may go to sleep and stay in the queue for a while (`sched_delayed`). If it is moved to
  * another one meanwhile, the kernel stamps it as if it waited from then on, and keeps that stamp when the task
- * is woken. Another program, at moves of tasks, marks these: their next wait is not counted.
+ * is woken. Another program, at moves of tasks, marks these: their next wait is not counted. Neither is a long
+ * wait of a task that was moved, and no program saw it.
  */
 #include "bpf.h"
 #include "watch.h"
@@ -178,12 +179,22 @@ INLINE void wait_ended(struct series *whose, struct task_books *books, u32 numbe
 	count_wait(books, whose, number, cpu, ns);
 }
 
+/* The longest wait that cannot have sleep in it. From now on the books know of all moves. */
+INLINE u64 longest_without_sleep(struct task_books *books, struct task_struct *task)
+{
+	u64 moves = moves_of(task), known = books->moves;
+	books->moves = moves;
+	if (HOT(known == moves))
+		return ~0ULL;
+	/* Most moves are of tasks that wake. If this one was not, a wait that is counted has little sleep in it. */
+	return known == MOVED_ASLEEP ? 0 : LEAST_LONG - 1;
+}
+
 /* The kernel may have counted sleep as this wait: it is not counted here. */
 APART int leave_out_sleep(struct task_books *books, u64 ns)
 {
 	COUNT(asleep, 1);
 	COUNT(asleep_ns, ns);
-	books->asleep = 0;
 	books->run_delay_before += ns;
 	books->arrivals_before++;
 	return 0;
@@ -202,7 +213,7 @@ APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	struct task_books *books = known_books(pid);
 	if (!books || arrivals < books->arrivals || counted < books->run_delay) {
 		/* What it has waited this time is known only if it was the first time. */
-		books = renewed_books(pid, counted, arrivals == 1 ? 0 : arrivals);
+		books = renewed_books(task, counted, arrivals == 1 ? 0 : arrivals);
 		if (!books)
 			return 0;
 		if (arrivals != 1) {
@@ -217,11 +228,11 @@ APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	books->run_delay = counted;
 	if (waits > 1)
 		miss(books, waits, ns);
-	if (waits == 1 && books->asleep)
-		return leave_out_sleep(books, ns);
-	books->asleep = 0;
+	u64 longest = longest_without_sleep(books, task);
 	if (waits != 1)
 		return 0;
+	if (ns > longest)
+		return leave_out_sleep(books, ns);
 	COUNT(caught_up, 1);
 	struct series whose;
 	describe_series(&whose, task);
@@ -235,7 +246,7 @@ APART int runs_without_stamp(struct task_books *books, struct task_struct *task)
 	COUNT(unstamped, 1);
 	if (books) {
 		books->unstamped++;
-		books->asleep = 0;
+		books->moves = moves_of(task);
 		note_queue(books, task, task->nvcsw);
 	}
 	return 0;
@@ -244,10 +255,6 @@ APART int runs_without_stamp(struct task_books *books, struct task_struct *task)
 /* The task waits longer than its stamp tells, or the stamp is wrong. 1 if the wait is not counted. */
 APART int is_odd(struct task_books *books, u64 earlier, u64 last, u64 clock, u64 queued)
 {
-	if (books && books->asleep) {
-		leave_out_sleep(books, earlier + last);
-		return 1;
-	}
 	if (earlier) {
 		COUNT(moved, 1);
 		COUNT(moved_ns, earlier);
@@ -286,11 +293,11 @@ INLINE int may_have_slept(struct task_struct *task, struct cpu_turns *turns)
 APART struct task_books *first_books(struct task_struct *task, struct cpu_turns *turns)
 {
 	u64 arrivals = task->sched_info.pcount, queued = task->sched_info.last_queued;
-	struct task_books *books = renewed_books(task->pid, task->sched_info.run_delay, arrivals);
+	struct task_books *books = renewed_books(task, task->sched_info.run_delay, arrivals);
 	if (!books || !arrivals || !queued)
 		return books;
 	if (may_have_slept(task, turns))
-		books->asleep = 1;
+		books->moves = MOVED_ASLEEP;
 	else
 		COUNT(first, 1);
 	return books;
@@ -312,9 +319,9 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 		runs_without_stamp(books, task);
 		return;
 	}
-	u64 clock = turn->clock, earlier = 0, last = clock - queued, asleep = 0;
+	u64 clock = turn->clock, earlier = 0, last = clock - queued, longest = ~0ULL;
 	if (HOT(books)) {
-		asleep = books->asleep;
+		longest = longest_without_sleep(books, task);
 		earlier = counted - books->run_delay;
 		if (COLD(arrivals != books->arrivals || books->unstamped) &&
 		    has_missed(books, arrivals, earlier))
@@ -323,7 +330,9 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 		books->arrivals = arrivals + 1;
 	}
 	u64 ns = earlier + last;
-	if (HOT(!earlier && !asleep && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
+	if (COLD(ns > longest && clock >= queued))
+		leave_out_sleep(books, ns);
+	else if (HOT(!earlier && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
 		wait_ended(&turn->whose, books, number, cpu, ns);
 		if (COLD(ns >= LEAST_LONG))
 			keep_long_wait(task, books, turns, ns, last);
@@ -372,27 +381,35 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	return 0;
 }
 
-/* A task is moved to the queue of another CPU: seldom one that sleeps. */
-SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
+/* A task that sleeps in a queue is moved to another CPU. */
+APART int sleeper_moves(struct task_struct *task, struct task_books *books)
 {
-	struct task_struct *task = (void *)ctx[0];
-	if (HOT(!FIELD_EXISTS(task->se.sched_delayed) || !task->se.sched_delayed))
-		return 0;
-	u32 pid = task->pid;
 	u64 counted = task->sched_info.run_delay, arrivals = task->sched_info.pcount;
-	struct task_books *books = known_books(pid);
 	if (!books)
-		books = renewed_books(pid, counted, arrivals);
+		books = renewed_books(task, counted, arrivals);
 	if (!books)
 		return 0;
 	/* When it is moved again, the kernel has counted that it waited between both. */
-	if (books->asleep && books->arrivals == arrivals) {
+	if (books->moves == MOVED_ASLEEP && books->arrivals == arrivals) {
 		u64 ns = counted - books->run_delay;
 		COUNT(asleep_ns, ns);
 		books->run_delay_before += ns;
 		books->run_delay = counted;
 	}
-	books->asleep = 1;
+	books->moves = MOVED_ASLEEP;
+	return 0;
+}
+
+/* A task is moved to another CPU, mostly one that wakes. The kernel counts the move just after this. */
+SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct task_books *books = known_books(task->pid);
+	if (FIELD_EXISTS(task->se.sched_delayed) && COLD(task->se.sched_delayed))
+		return sleeper_moves(task, books);
+	/* It may be asked to move to where it is. A move that was not seen before stays one. */
+	if (books && books->moves == moves_of(task) && switching_cpu(task) != (u32)ctx[1])
+		books->moves++;
 	return 0;
 }
 

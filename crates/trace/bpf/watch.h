@@ -73,10 +73,11 @@ struct task_books {
 	u64 queue;
 	u64 throttled;
 	u64 sleeps;
+	/* How often it had been moved when that was seen last, plus 1: see `moves_of`. */
+	u64 moves;
 	/* Whose books these are; 0 if nobody's. */
 	u32 pid;
-	/* Whether the stamp of its next wait may be from when it slept. */
-	u32 asleep;
+	u32 unused;
 };
 
 /* Turns that are remembered of each CPU: a power of 2. */

@@ -34,17 +34,17 @@ impl MovedSleeper {
         let (tell, told) = channel();
         let until = Arc::clone(&ends);
         let sleep = move || {
+            let (mut awake, mut woken) = (SpanNs(0), clock::now());
             // One that has run more than its share stays in the queue.
             set_schedule(Schedule::Other { nice: 15 }).unwrap();
             tell.send(this_thread()).unwrap();
-            let (mut awake, mut woken) = (SpanNs(0), clock::now());
             while !until.load(Ordering::Relaxed) {
                 let now = clock::now();
                 awake = SpanNs(awake.0 + now.since(woken).0);
                 woken = now.after(SLEEP);
                 clock::sleep_until(woken).unwrap();
             }
-            awake
+            SpanNs(awake.0 + clock::now().since(woken).0)
         };
         let sleeper = Builder::new().name(NAME.into()).spawn(sleep).unwrap();
         let sleeper_id = told.recv().unwrap();

@@ -11,28 +11,25 @@ use crate::workers::waits_of;
 use crate::{start, windows};
 
 /// The kernel stamps a task that sleeps in a queue when it is moved, as if it waited from then on.
-///
-/// Not every move is reported to programs: a guest of 6.18 omits up to one switch in a hundred. Without the marks no
-/// watch would do: nearly each sleep would be a wait.
 #[test]
 fn sleep_of_a_task_that_is_moved_is_no_wait() {
     const NAME: &str = "sleep_of_a_task_that_is_moved_is_no_wait";
     if !can_follow(NAME) {
         return;
     }
-    let mut figures = String::new();
+    // Beside other work the task may get all that it wants: then it does not stay in its queue.
     for _ in 0..5 {
-        match watch_a_moved_sleeper() {
+        match sleep_is_left_out() {
             None => return skip(NAME, "it takes two CPUs"),
-            Some((true, _)) => return,
-            Some((false, told)) => figures = told,
+            Some(is_left_out) if is_left_out == sleeps_in_queues() => return,
+            Some(_) => {}
         }
     }
-    panic!("in each watch sleep was counted: {figures}");
+    panic!("none of five watches left sleep out");
 }
 
-/// Whether none of its sleep was counted, as far as that shows, and the figures; `None` where there is but one CPU.
-fn watch_a_moved_sleeper() -> Option<(bool, String)> {
+/// Whether a watch left sleep out; `None` where there is but one CPU. In no case has it counted any.
+fn sleep_is_left_out() -> Option<bool> {
     let test = Test::new("watch-asleep");
     let running = start(&test, &["--json", "--interval", "200ms", "--audit"]);
     let sleeper = MovedSleeper::start()?;
@@ -46,9 +43,10 @@ fn watch_a_moved_sleeper() -> Option<(bool, String)> {
         windows.iter().fold(LeftOut::default(), |sum, window| sum.plus(&window.left_out));
     let waits = waits_of(&windows, moved_sleeper::NAME);
     let figures = format!("{waits:?}, awake for {awake}, {left_out:?}");
+    // It may also have waited on its way to sleep, which its own clock does not show: 3.5 ms beside 187. Sleep that was
+    // counted was ten times as long as it was awake.
+    assert!(waits.sum_ns <= 2 * awake.0, "{figures}");
     assert!(windows.iter().all(|window| window.audit.unwrap().differing == 0), "{windows:?}");
-    let is_told = (left_out.asleep > 0, left_out.asleep_ns > 0);
-    assert_eq!(is_told, (sleeps_in_queues(), sleeps_in_queues()), "{figures}");
-    // The clock of the queue is not adjusted as that of spans is.
-    Some((waits.sum_ns <= awake.0 + awake.0 / 100 + 1_000_000, figures))
+    assert_eq!(left_out.asleep > 0, left_out.asleep_ns > 0, "{figures}");
+    Some(left_out.asleep > 0)
 }

@@ -172,8 +172,9 @@ mod tests {
         queue: 0,
         throttled: 0,
         sleeps: 0,
+        moves: 0,
         pid: 1,
-        asleep: 0,
+        unused: 0,
     };
 
     #[track_caller]

@@ -122,8 +122,9 @@ pub(super) struct TaskBooks {
     pub(super) queue: u64,
     pub(super) throttled: u64,
     pub(super) sleeps: u64,
+    pub(super) moves: u64,
     pub(super) pid: u32,
-    pub(super) asleep: u32,
+    pub(super) unused: u32,
 }
 
 // SAFETY: integers only, without gaps between them, for which every pattern of bits is a value.

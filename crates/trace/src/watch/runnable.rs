@@ -8,11 +8,11 @@ use super::refused;
 use crate::error::TraceError;
 use crate::target::has_kernels_numbers;
 
-/// The most that are told. Waits of others that began before the watch did are left out.
+/// The program learns of so many tasks at most. If another one waits when the watch begins, that wait is left out.
 pub(super) const MOST: u32 = 16_384;
 
-/// Tells the program which tasks can run now. From here on no task may be moved while it sleeps without being
-/// marked. In a PID namespace, where tasks have other numbers, it is told of none.
+/// Tells the program which tasks can run now. By then, the program that marks moves must be attached. In a PID
+/// namespace tasks have other numbers, so the program learns of none.
 pub(super) fn tell(map: Map) -> Result<(), TraceError> {
     let mut told = HashMap::<_, u32, u32>::try_from(map).map_err(refused("runnable_before"))?;
     let tasks = if has_kernels_numbers() { tasks() } else { Vec::new() };
