@@ -1,4 +1,4 @@
-//! A thread is moved while it waits for a CPU. What held it up there is told.
+//! What holds a thread up on one CPU is told also if it is moved to another one before it runs.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
