@@ -38,6 +38,8 @@ mod rows;
 mod runnable;
 mod taken;
 mod turns;
+#[cfg(test)]
+mod unseen_moves;
 
 /// How often, and how long apart, counts are read again until they stand still, once the programs are
 /// detached.
