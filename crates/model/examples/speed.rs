@@ -70,12 +70,12 @@ fn own_scenario() -> Scenario {
 fn measure(scenario: &Scenario, rules: Rules, samples: u64) {
     let image = Image::new(scenario, rules).expect("the scenario is right");
     let (mut sum, mut most) = (0_u64, 0);
-    let watch = Unwatched(|sample: Sample| {
+    let mut count = |sample: Sample| {
         sum += sample.latency_ns();
         most = most.max(sample.latency_ns());
-    });
+    };
     let begun = cpu_ns();
-    let mut simulation = Simulation::new(&image, 1, watch);
+    let mut simulation = Simulation::new(&image, 1, Unwatched(&mut count));
     let until = Until { samples, ns: u64::MAX };
     simulation.run_until(until).expect("the scenario keeps the rules");
     let seconds = (cpu_ns() - begun) as f64 / 1e9;

@@ -95,8 +95,8 @@ mod tests {
         let scenario = Shipped::named(name).unwrap().read().unwrap();
         let image = Image::new(&scenario, Rules::named(rules).unwrap()).unwrap();
         let mut latencies = Vec::new();
-        let watch = Unwatched(|sample: Sample| latencies.push(sample.latency_ns()));
-        let mut simulation = Simulation::new(&image, seed, watch);
+        let mut keep = |sample: Sample| latencies.push(sample.latency_ns());
+        let mut simulation = Simulation::new(&image, seed, Unwatched(&mut keep));
         simulation.run_until(until)?;
         let tasks = image.tasks.iter().enumerate();
         let work = tasks.map(|(task, of)| {

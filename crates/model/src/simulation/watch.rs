@@ -50,11 +50,11 @@ pub trait Watch {
     fn happened(&mut self, _cpu: CpuId, _at_ns: u64, _what: Transition) {}
 }
 
-/// Calls a function with each sample, and looks at nothing else.
-#[derive(Clone, Debug)]
-pub struct Unwatched<F>(pub F);
+/// Calls a function with each sample, and looks at nothing else. It is one type for all functions, so that the
+/// compiler makes one simulation for all of them.
+pub struct Unwatched<'a>(pub &'a mut dyn FnMut(Sample));
 
-impl<F: FnMut(Sample)> Watch for Unwatched<F> {
+impl Watch for Unwatched<'_> {
     const FOLLOWS: bool = false;
 
     fn sample(&mut self, sample: Sample) {

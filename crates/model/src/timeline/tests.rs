@@ -84,7 +84,8 @@ fn the_marks_of_a_wakeup_are_in_order() {
     for rules in Rules::ALL {
         let image = image(rules);
         let mut all: Vec<Sample> = Vec::new();
-        let watch = crate::simulation::Unwatched(|sample| all.push(sample));
+        let mut keep = |sample| all.push(sample);
+        let watch = crate::simulation::Unwatched(&mut keep);
         Simulation::new(&image, 3, watch).run_until(Until { samples: 50, ns: u64::MAX }).unwrap();
         for sample in all {
             let timeline = Timeline::of(&image, 3, sample.expiry_ns, sample.latency_ns()).unwrap();

@@ -43,7 +43,7 @@ fn line(image: &Image, at_ns: u64, what: Transition) -> Option<String> {
 #[track_caller]
 fn check(rt: Option<RtBudget>, policies: &[TaskPolicy], want: &[&str]) {
     let until = Until { samples: 1, ns: 15_000_000 };
-    assert_eq!(lines(&busy(rt, policies), "full", until, line), want, "{rt:?}");
+    assert_eq!(lines(&busy(rt, policies), "full", until, &line), want, "{rt:?}");
 }
 
 /// 3 ms in each 10.
@@ -144,7 +144,8 @@ fn a_lock_that_lends_a_real_time_priority_lifts_a_quota() {
     scenario.tasks[0].does = Does::Path("owner".into());
     scenario.tasks[1].does = Does::Path("wants".into());
     let image = Image::new(&scenario, Rules::named("full").unwrap()).unwrap();
-    let mut simulation = Simulation::new(&image, 1, Unwatched(|_| ()));
+    let mut ignore = |_| ();
+    let mut simulation = Simulation::new(&image, 1, Unwatched(&mut ignore));
     let mut done_after = |ms: u64| {
         simulation.run_until(Until { samples: 1, ns: ms * 1_000_000 }).unwrap();
         [simulation.work(TaskId(0)), simulation.work(TaskId(1))]

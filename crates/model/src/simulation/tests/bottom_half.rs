@@ -82,7 +82,7 @@ fn line(image: &Image, at_ns: u64, what: Transition) -> Option<String> {
 #[track_caller]
 fn check(bh_lock: bool, want: &[&str]) {
     let until = Until { samples: 1, ns: 200_000 };
-    assert_eq!(lines(&interrupted(bh_lock), "rt", until, line), want, "bh_lock {bh_lock}");
+    assert_eq!(lines(&interrupted(bh_lock), "rt", until, &line), want, "bh_lock {bh_lock}");
 }
 
 #[test]

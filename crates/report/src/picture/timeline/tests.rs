@@ -49,7 +49,8 @@ fn scenario(text: &str) -> Scenario {
 /// The latest of the first wakeups under a model; `None` where the scenario breaks a rule before.
 fn latest(image: &Image, samples: u64) -> Option<Timeline> {
     let mut all: Vec<Sample> = Vec::new();
-    let mut simulation = Simulation::new(image, 1, Unwatched(|sample| all.push(sample)));
+    let mut keep = |sample| all.push(sample);
+    let mut simulation = Simulation::new(image, 1, Unwatched(&mut keep));
     simulation.run_until(Until { samples, ns: 300_000_000 }).ok()?;
     let worst = all.into_iter().max_by_key(Sample::latency_ns)?;
     Timeline::of(image, 1, worst.expiry_ns, worst.latency_ns()).ok()
