@@ -17,6 +17,7 @@ pub(crate) mod lab;
 pub(crate) mod made_up;
 pub(crate) mod made_up_kernel;
 pub(crate) mod measured;
+#[path = "../../../trace/tests/moved_sleeper/mod.rs"]
 pub(crate) mod moved_sleeper;
 pub(crate) mod reported;
 pub(crate) mod runs;

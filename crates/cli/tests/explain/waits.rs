@@ -18,7 +18,7 @@ use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 use crate::common::bench::{Test, eventually, skip};
 use crate::common::following::{await_programs, can_follow, explained, start_explain};
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
-use crate::common::moved_sleeper::{self, MovedSleeper, sleeps_in_queues};
+use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
 
 /// A cgroup with a quota of CPU time, removed in the end.
 struct Group {
@@ -274,19 +274,11 @@ fn sleep_that_the_kernel_counts_as_waiting_is_told_apart() {
     if !can_follow(NAME) {
         return;
     }
-    // Beside other work the thread may get all that it wants: then it does not stay in its queue.
-    for _ in 0..5 {
-        match sleep_is_told() {
-            None => return skip(NAME, "it takes two CPUs"),
-            Some(is_told) if is_told == sleeps_in_queues() => return,
-            Some(_) => {}
-        }
-    }
-    panic!("none of five runs told sleep apart");
+    check_sleep_is_told(NAME, sleep_is_told);
 }
 
-/// Whether sleep was told apart; `None` where there is but one CPU. It is in no sum of waits.
-fn sleep_is_told() -> Option<bool> {
+/// Whether a run tells how long the thread slept, or why there cannot be a run. No sum of waits has that sleep.
+fn sleep_is_told() -> Result<bool, String> {
     let test = Test::new("asleep");
     let sleeper = MovedSleeper::start()?;
     let args = ["--comm", moved_sleeper::NAME, "--duration", "1500ms", "--out", "run"];
@@ -298,7 +290,7 @@ fn sleep_is_told() -> Option<bool> {
     let is_told = all.schedstat.as_ref().unwrap().asleep_ns > 0;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words.contains(" is sleep: "), is_told, "{text}");
-    Some(is_told)
+    Ok(is_told)
 }
 
 /// A thread of this test that takes its CPU again and again, before all others.

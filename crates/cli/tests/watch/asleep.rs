@@ -4,9 +4,9 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::LeftOut;
 use wakescope_sys::clock;
 
-use crate::common::bench::{Test, kill, skip};
+use crate::common::bench::{Test, kill};
 use crate::common::following::can_follow;
-use crate::common::moved_sleeper::{self, MovedSleeper, sleeps_in_queues};
+use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
 use crate::workers::waits_of;
 use crate::{start, windows};
 
@@ -17,19 +17,11 @@ fn sleep_of_a_task_that_is_moved_is_no_wait() {
     if !can_follow(NAME) {
         return;
     }
-    // Beside other work the task may get all that it wants: then it does not stay in its queue.
-    for _ in 0..5 {
-        match sleep_is_left_out() {
-            None => return skip(NAME, "it takes two CPUs"),
-            Some(is_left_out) if is_left_out == sleeps_in_queues() => return,
-            Some(_) => {}
-        }
-    }
-    panic!("none of five watches left sleep out");
+    check_sleep_is_told(NAME, sleep_is_left_out);
 }
 
-/// Whether a watch left sleep out; `None` where there is but one CPU. In no case has it counted any.
-fn sleep_is_left_out() -> Option<bool> {
+/// Whether a watch left sleep out, or why there cannot be a watch. It counts none as waits.
+fn sleep_is_left_out() -> Result<bool, String> {
     let test = Test::new("watch-asleep");
     let running = start(&test, &["--json", "--interval", "200ms", "--audit"]);
     let sleeper = MovedSleeper::start()?;
@@ -48,5 +40,5 @@ fn sleep_is_left_out() -> Option<bool> {
     assert!(waits.sum_ns <= 2 * awake.0, "{figures}");
     assert!(windows.iter().all(|window| window.audit.unwrap().differing == 0), "{windows:?}");
     assert_eq!(left_out.asleep > 0, left_out.asleep_ns > 0, "{figures}");
-    Some(left_out.asleep > 0)
+    Ok(left_out.asleep > 0)
 }

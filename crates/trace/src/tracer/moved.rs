@@ -1,4 +1,4 @@
-//! What holds a thread up on one CPU is told also if it is moved to another one before it runs.
+//! A test of threads that are moved to another CPU while they wait: what held them up on the first one is told.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};

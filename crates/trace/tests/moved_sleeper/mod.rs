@@ -11,6 +11,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{
     Schedule, affinity, set_affinity, set_affinity_of, set_schedule, this_thread,
 };
+use wakescope_testing::skip;
 
 /// The name of the thread.
 pub(crate) const NAME: &str = "sleeps-in-queue";
@@ -27,9 +28,11 @@ pub(crate) struct MovedSleeper {
 }
 
 impl MovedSleeper {
-    /// Starts them; `None` where there is but one CPU.
-    pub(crate) fn start() -> Option<Self> {
-        let [first, .., last] = affinity().unwrap()[..] else { return None };
+    /// Starts them, or says why there cannot be any.
+    pub(crate) fn start() -> Result<Self, String> {
+        let [first, .., last] = affinity().unwrap()[..] else {
+            return Err("it takes two CPUs".into());
+        };
         let ends = Arc::new(AtomicBool::new(false));
         let (tell, told) = channel();
         let until = Arc::clone(&ends);
@@ -59,7 +62,7 @@ impl MovedSleeper {
                 clock::sleep_until(clock::now().after(BETWEEN_MOVES)).unwrap();
             }
         }));
-        Some(Self { ends, others, sleeper })
+        Ok(Self { ends, others, sleeper })
     }
 
     /// Ends them. For how long the thread was awake: it ran or waited.
@@ -80,8 +83,25 @@ fn hog(cpu: u32, ends: Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
+/// Checks that `tells`, which watches such a thread, tells its sleep from its waits where this kernel does not. It may
+/// say why that cannot be tried: then `test` is skipped.
+///
+/// Beside other work a thread may get all that it wants, and then does not stay in its queue. So it is tried five
+/// times.
+#[track_caller]
+pub(crate) fn check_sleep_is_told(test: &str, tells: impl Fn() -> Result<bool, String>) {
+    for _ in 0..5 {
+        match tells() {
+            Err(why) => return skip(test, &why),
+            Ok(is_told) if is_told == sleeps_in_queues() => return,
+            Ok(_) => {}
+        }
+    }
+    panic!("none of five tries told sleep from waits");
+}
+
 /// Whether tasks of this kernel may stay in a queue when they sleep (`sched_delayed`): since 6.12.
-pub(crate) fn sleeps_in_queues() -> bool {
+fn sleeps_in_queues() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     [(); 2].map(|()| numbers.next().unwrap().unwrap()) >= [6, 12]
