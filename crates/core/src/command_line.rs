@@ -157,12 +157,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_secret_gets_through(
-            before in "([a-z_.]{1,9}(=[a-z0-9,\"]{0,5})? ){0,4}",
+            // Within quotation marks that follow a harmless key, it is that key's value.
+            before in "([a-z_.]{1,9}(=[a-z0-9,]{0,5})? ){0,4}",
             key in "(secret|root|x\\.y|)",
             after in "( [a-z_.\"-]{1,9}(=[a-z0-9,]{0,5})?){0,4}",
         ) {
-            // Within quotation marks that follow a harmless key, it is that key's value.
-            prop_assume!(!before.contains('"'));
             let secret = "S3CR3T";
             let text = match key.as_str() {
                 "" => format!("{before}{secret}{after}"),

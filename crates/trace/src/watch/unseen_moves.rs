@@ -36,8 +36,7 @@ fn sleep_is_left_out() -> Result<bool, String> {
     let counted = watcher.read();
     let series = counted.series.into_iter().find(|series| series.comm == moved_sleeper::NAME);
     let waits = series.map(|series| series.waits).unwrap_or_default();
-    // Sleep that was counted was ten times as long as it was awake.
     let figures = format!("{waits:?}, awake for {awake}, {:?}", counted.left_out);
-    assert!(waits.sum_ns <= 2 * awake.0, "{figures}");
+    assert!(waits.sum_ns <= awake.0, "{figures}");
     Ok(counted.left_out.asleep > 0)
 }
