@@ -39,8 +39,7 @@ help:
 	@echo 'make test-module'
 	@echo '                style and builds of the kernel module, with DKMS, in fresh roots of Debian 12'
 	@echo '                and Debian 13; as root'
-	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time, and 2,000 cases'
-	@echo '                of each property'
+	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time'
 	@echo 'make build      the command: '$(WAKESCOPE)
 	@echo '                and what guests of the lab run: '$(WAKESCOPE)-guest
 	@echo 'make check      formatting and lints only'
@@ -146,14 +145,12 @@ test-hunting: build
 test-module:
 	scripts/test-module bookworm trixie
 
-# 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it. That of a property prints the smallest case.
+# 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000
-PROPTEST_CASES = 2000
 FUZZ_SEED := $(shell od -An -N4 -tu4 /dev/urandom)
 fuzz: setup
 	FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(strip $(FUZZ_SEED)) \
 	scripts/cargo test --locked --profile quick --workspace --no-fail-fast -- fuzz_
-	PROPTEST_CASES=$(PROPTEST_CASES) scripts/cargo test --locked --profile quick --workspace --lib --no-fail-fast -- --skip fuzz_
 
 # Always optimised, whatever the profile of all else.
 TRACER_GUEST = $(or $(CARGO_TARGET_DIR),target)/release/examples/tracer_guest
