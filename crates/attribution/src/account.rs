@@ -11,7 +11,9 @@ use crate::ranking::rank_all_by;
 use crate::{Machine, Seen, Tally, calibrate, rank, sections, waits};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::episodes::Attributed;
-use wakescope_core::explain::{Above, ComponentTable, Explanation, Known, Measured, stacks_mut};
+use wakescope_core::explain::{
+    Above, Cause, ComponentTable, Explanation, Known, Measured, stacks_mut,
+};
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::bucket_of;
 use wakescope_core::run::{Episode, Run, State, Thread};
@@ -60,6 +62,7 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     run.components = Some(from_start(seen.components, run.origin_ns));
     let contradiction =
         seen.tally.as_ref().and_then(|t| t.finding(all_seen.len() + after_the_end.len(), abridged));
+    let forgotten = forgotten_events(&late);
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
     let waits = seen.waits.map(|all| waits::placed(all, run.origin_ns, &run.worst));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
@@ -98,7 +101,7 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
         truth: None,
     });
     tell_modules(run, seen.module_build_ids);
-    doubt(run, seen.lacks_edges, balance.excess, contradiction);
+    doubt(run, seen.lacks_edges, balance.excess, contradiction.into_iter().chain(forgotten));
     let net_above_ns = run.net_of_steal.as_ref().map(|net| net.above_ns);
     let is_late = |account: &Attributed| {
         account.ns(Whole) >= above_ns || net_above_ns.is_some_and(|ns| account.ns(Net) >= ns)
@@ -207,8 +210,8 @@ fn tell_modules(run: &mut Run, mut build_ids: BTreeMap<String, String>) {
 }
 
 /// What a reader must know of the explanation. `excess` is by how much its numbers of wakeups
-/// contradict those of the probes; `contradiction` is that of its numbers with each other.
-fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Finding>) {
+/// contradict those of the probes; `others` is what is already known.
+fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, others: impl IntoIterator<Item = Finding>) {
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
@@ -250,7 +253,7 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     found.extend(lost_records(explanation));
     found.extend(not_followed(explanation, run.plan.is_of_others()));
     found.extend(contradiction_of_probes(explanation, excess, run));
-    found.extend(contradiction);
+    found.extend(others);
     found.extend(explanation.waits.iter().flat_map(waits::findings));
     if !found.is_empty() {
         let mut all = std::mem::take(&mut run.validity.findings);
@@ -275,6 +278,32 @@ fn lost_records(explanation: &Explanation) -> Option<Finding> {
         )
     };
     (lost > 0).then(finding)
+}
+
+/// The finding if more happened during late wakeups than is kept of their CPU, so that most of their time is
+/// unexplained: a thread waited for 305 ms beside two that woke each other, and 44,124 events were gone (6.18).
+fn forgotten_events(late: &[&Attributed]) -> Option<Finding> {
+    let mut lengths_ns = Vec::new();
+    for account in late.iter().filter(|account| account.wakeup.lost > 0) {
+        let unexplained = account.blame.iter().filter(|share| share.cause == Cause::Unexplained);
+        let ns: u64 = unexplained.map(|share| share.ns).sum();
+        if ns > account.ns(Whole) / 2 {
+            lengths_ns.push(ns);
+        }
+    }
+    let longest_ns = *lengths_ns.iter().max()?;
+    let (count, all) = (lengths_ns.len() as u64, late.len() as u64);
+    Some(Finding::new(
+        "forgotten-events",
+        if count > all / 100 { Severity::Warning } else { Severity::Note },
+        format!(
+            "more happened during {} of the latest {} than is kept of a CPU: what came first is unknown, up to {}",
+            grouped(count),
+            counted(all, "wakeup"),
+            SpanNs(longest_ns),
+        ),
+        "see who keeps these CPUs busy (top -H); a higher priority or a CPU of its own spares a thread such waits",
+    ))
 }
 
 fn not_followed(explanation: &Explanation, is_of_others: bool) -> Option<Finding> {

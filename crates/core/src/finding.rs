@@ -145,6 +145,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("load-stalled", "a load did no work for a while"),
     ("load-unfinished", "a load completed no whole unit of work during the run"),
     ("lost-records", "records of late wakeups were lost before they were explained"),
+    ("forgotten-events", "more happened during late wakeups than is kept of a CPU"),
     ("episodes-not-stored", "what was seen of late wakeups could not be stored"),
     ("sampled-causes", "causes of the late wakeups beyond the worst are estimated from a sample"),
     ("no-section-edges", "the kernel has no tracepoints at the ends of sections"),

@@ -349,6 +349,37 @@ fn what_was_not_followed_makes_it_doubtful() {
 }
 
 #[test]
+fn what_is_no_longer_known_of_long_waits_is_told() {
+    let told = |forgotten: u64, of: u64| {
+        let late_ns: Vec<u64> = (0..of).map(|i| 1_000_000 - i).collect();
+        let waits = |(i, late_ns): (u64, &u64)| {
+            let mut wakeup = wakeup(0, 1_000 * i, *late_ns);
+            wakeup.lost = u32::from(i < forgotten);
+            // Most of it lies between the interrupt and the scheduler.
+            let entered = wakeup.marks.due.after(SpanNs(late_ns / 5 * 4));
+            (wakeup.marks.sched_entry, wakeup.marks.switch_in) = (Some(entered), Some(entered));
+            wakeup
+        };
+        let late: Vec<Wakeup> = (0..).zip(&late_ns).map(waits).collect();
+        let mut run = measured(&late_ns, Vec::new());
+        account(&mut run, seen(&late), above("1ns"));
+        run.validity.findings
+    };
+    assert_eq!(told(0, 1), []);
+    let one = &told(1, 1)[0];
+    assert_eq!((&*one.code, one.severity), ("forgotten-events", Severity::Warning));
+    assert_eq!(
+        one.message,
+        "more happened during 1 of the latest 1 wakeup than is kept of a CPU: what came first is unknown, up to 600 µs"
+    );
+    for (forgotten, of, severity) in
+        [(1, 100, Severity::Note), (2, 199, Severity::Warning), (2, 200, Severity::Note)]
+    {
+        assert_eq!(told(forgotten, of)[0].severity, severity, "{forgotten} of {of}");
+    }
+}
+
+#[test]
 fn what_was_lost_makes_it_degraded() {
     let mut run = measured(&[900], Vec::new());
     let known = Finding::new("steal", Severity::Note, "some".into(), "");
