@@ -18,15 +18,15 @@ pub struct Waited {
     pub steal_ns: u64,
     /// Who waited.
     pub task: Task,
-    /// Of those who took the CPU and who had it last, the one that had it longer.
+    /// Who ran on the CPU longest meanwhile, of those that are known.
     pub other: Task,
-    /// How long that one is known to have had it of this wait, nanoseconds.
+    /// For how long at least, nanoseconds.
     pub other_ns: u64,
 }
 
 impl Waited {
-    /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why, and whoever had
-    /// it for less than half of what is left is not to blame.
+    /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why, and whoever ran for less
+    /// than half of what is left is not to blame.
     pub fn cause(&self) -> (Cause, Culprit) {
         let unknown = (Cause::Unexplained, Culprit::None);
         let Some(throttled_ns) = self.throttled_ns else { return unknown };
@@ -50,7 +50,7 @@ impl Waited {
 }
 
 /// Makes times of `waits` count from the start of the run, and takes the cause of the longest wait
-/// after a wakeup from the explanation of that wakeup, if it is among `worst`.
+/// after a wakeup from the explanation of that wakeup, if it is among `worst` and knows one.
 pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Waits {
     for row in &mut waits.kinds {
         let Some(longest) = &mut row.worst else { continue };
@@ -62,7 +62,9 @@ pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Wai
             WaitKind::Preempted | WaitKind::Throttled => false,
         };
         let largest = worst.iter().find(same).and_then(largest_share);
-        if let Some(Share { cause, culprit, .. }) = largest {
+        if let Some(Share { cause, culprit, .. }) =
+            largest.filter(|s| s.cause != Cause::Unexplained)
+        {
             (longest.cause, longest.culprit) = (*cause, culprit.clone());
         }
     }

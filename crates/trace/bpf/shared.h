@@ -548,6 +548,9 @@ struct counts {
 	u64 parts;
 };
 
+/* Tasks of which is known how long they ran on a CPU, a power of two. */
+#define RUNNERS 8
+
 /* Why a thread waits that could run. */
 enum wait_kind {
 	/* It was woken. */
@@ -578,9 +581,9 @@ struct waits_of_kind {
 	u32 worst_cpu;
 	/* Whether nobody knows what of it a quota took. */
 	u32 worst_unsure;
-	/* Of those who took the CPU and who had it last: the one that had it longer in the longest, and how long. */
-	u64 worst_taken;
-	struct task taker;
+	/* Who ran on the CPU longest in the longest, of those that are known, and for how long. */
+	u64 worst_ran;
+	struct task runner;
 };
 
 /* The waits of a thread. */
@@ -611,13 +614,9 @@ struct waits {
 	u32 stopped;
 	/* When it was moved last. */
 	u64 moved_at;
-	/* Preempted: who took the CPU, its place in memory, and when that task began. */
-	u64 taker_at;
-	u64 taker_began;
-	/* How long it had run by then, and how often it had been moved. */
-	u64 taker_ran;
-	u64 taker_moves;
-	struct task taker;
+	/* How often places were given when it began, and how long the task in each had run: see runners.h. */
+	u64 given;
+	u64 ran_before[RUNNERS];
 	/* Whose waits. */
 	struct task task;
 	/*

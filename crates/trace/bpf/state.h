@@ -48,6 +48,16 @@ const volatile struct place ksoftirqd_place = {};
 /* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
 const volatile u32 preemptible = 0;
 
+/* A task that ran on a CPU: see runners.h. */
+struct runner {
+	struct task task;
+	/* How long it ran since it has this place, by the run queue's clock, and how often a place was given by then. */
+	u64 ran;
+	u64 given;
+	/* How long it ran lately, with what those before it in this place did. */
+	u64 weight;
+};
+
 struct kept_switch {
 	/* Its number among all events. */
 	u64 number;
@@ -100,6 +110,11 @@ struct cpu {
 	/* Switches so far, and the last of these. */
 	u64 switches;
 	struct kept_switch last_switches[SWITCHES];
+	/* Who ran while threads of others waited: until when is known, how often a place was given, what was weighed. */
+	u64 ran_until;
+	u64 given;
+	u64 weighed;
+	struct runner runners[RUNNERS];
 };
 
 MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
@@ -124,27 +139,39 @@ struct {
 } records SEC(".maps");
 
 /*
- * How many wakeups wait for a CPU: see waiting.h. Apart from what else is known of it, because each switch
- * reads it, most of them nothing else, and instructions are what that costs. CPUs whose numbers are alike in
- * their last bits have one word, so that no limit has to be checked: they look at more than they need.
+ * How many wakeups (see waiting.h) and threads of others (see waits.h) wait for a CPU. Apart from what else is known
+ * of it, because each switch reads it, most of them nothing else, and instructions are what that costs. CPUs whose
+ * numbers are alike in their last bits have one word, so that no limit has to be checked: they look at more than they
+ * need.
  */
 #define CPU_WORDS 256
-struct cpu_word {
-	u64 open;
+union cpu_word {
+	struct {
+		u32 wakeups;
+		u32 threads;
+	};
+	/* Both at once. */
+	u64 any;
 	/* A line of the cache is one CPU's. */
-	u64 pad[7];
+	u64 pad[8];
 };
-struct cpu_word cpu_words[CPU_WORDS];
+union cpu_word cpu_words[CPU_WORDS];
 
-INLINE u64 *open_of(u32 number)
+INLINE union cpu_word *word_of(u32 number)
 {
-	return &cpu_words[number & (CPU_WORDS - 1)].open;
+	return &cpu_words[number & (CPU_WORDS - 1)];
 }
 
 /* Whether a wakeup waits for the CPU, or for one that it shares its word with. */
 INLINE int is_waited_for(u32 number)
 {
-	return READ_ONCE(*open_of(number)) != 0;
+	return READ_ONCE(word_of(number)->wakeups) != 0;
+}
+
+/* The same of wakeups and threads of others. */
+INLINE int is_waited_for_at_all(u32 number)
+{
+	return READ_ONCE(word_of(number)->any) != 0;
 }
 
 INLINE struct cpu *cpu_of(u32 number)

@@ -17,7 +17,7 @@
 /* The wakeup waits for the CPU of that number from now on. */
 INLINE void open_on(struct wakeup *wakeup, u32 number)
 {
-	__sync_fetch_and_add(open_of(number), 1);
+	__sync_fetch_and_add(&word_of(number)->wakeups, 1);
 	make_claimable(&wakeup->waits, number);
 }
 
@@ -38,7 +38,7 @@ INLINE int close_wakeup(struct wakeup *wakeup, struct counts *all)
 		__sync_fetch_and_add(&all->contended, 1);
 		return 0;
 	}
-	__sync_fetch_and_add(open_of(owner - 1), -1);
+	__sync_fetch_and_add(&word_of(owner - 1)->wakeups, -1);
 	return 1;
 }
 

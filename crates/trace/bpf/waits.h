@@ -15,6 +15,7 @@
 #include "beginnings.h"
 #include "bpf.h"
 #include "quota.h"
+#include "runners.h"
 #include "shared.h"
 #include "state.h"
 
@@ -22,8 +23,6 @@ MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
-/* Waits that go on: switches read it, for one may be that of a thread which is followed no more. */
-u64 open_waits;
 
 INLINE struct wait_counts *all_waits(void)
 {
@@ -31,11 +30,11 @@ INLINE struct wait_counts *all_waits(void)
 	return bpf_map_lookup_elem(&wait_counts, &zero);
 }
 
-/* The thread waits since then; since 0 it does not. */
+/* The thread waits since then, for the CPU that is known; since 0 it does not. */
 INLINE void waits_since(struct waits *waits, u64 since)
 {
 	if (!waits->since != !since)
-		__sync_fetch_and_add(&open_waits, since ? 1 : -1);
+		__sync_fetch_and_add(&word_of(waits->cpu)->threads, since ? 1 : -1);
 	waits->since = since;
 }
 
@@ -80,6 +79,12 @@ INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task, struct 
 INLINE u64 steal_clock(struct cpu *cpu)
 {
 	return cpu && cpu->runqueue && steal_time_place.is_known ? stolen(cpu) : UNKNOWN;
+}
+
+/* Whether no other thread waits for this one's CPU. */
+INLINE int is_first(struct waits *waits)
+{
+	return READ_ONCE(word_of(waits->cpu)->threads) == 1;
 }
 
 /* The waits of a thread; makes room for them if there is any. */
@@ -131,46 +136,37 @@ INLINE u64 stopped_time(struct waits *waits, struct task_struct *task, u64 ns, u
 	return time < ns ? time : ns;
 }
 
-/* What a switch away from this thread is remembered by: who takes its CPU. */
-INLINE void is_taken_by(struct waits *waits, struct task_struct *taker)
-{
-	describe(&waits->taker, taker);
-	waits->taker_at = 0;
-	if (!FIELD_EXISTS(taker->start_time) || !FIELD_EXISTS(taker->se.sum_exec_runtime) ||
-	    !FIELD_EXISTS(taker->se.nr_migrations))
-		return;
-	waits->taker_at = (u64)taker;
-	waits->taker_began = READ(taker, start_time);
-	waits->taker_ran = READ(taker, se.sum_exec_runtime);
-	waits->taker_moves = READ(taker, se.nr_migrations);
-}
-
-/* How long the one that took the CPU has run on it in this wait; 0 if that is not known. */
-INLINE u64 run_by_taker(struct waits *waits)
-{
-	struct task_struct *taker = (void *)waits->taker_at;
-	if (waits->kind != WAIT_PREEMPTED || waits->moved || !taker)
-		return 0;
-	/* It may have ended since, and its place may be another's. One that was moved ran elsewhere as well. */
-	if (READ(taker, pid) != waits->taker.pid || READ(taker, start_time) != waits->taker_began ||
-	    READ(taker, se.nr_migrations) != waits->taker_moves)
-		return 0;
-	u64 ran = READ(taker, se.sum_exec_runtime);
-	return ran > waits->taker_ran ? ran - waits->taker_ran : 0;
-}
-
-/* How long the one that had the CPU last has had it without a pause in this wait; 0 if that is not known. */
-INLINE u64 last_turn(struct waits *waits, struct cpu *cpu, struct task_struct *last, u64 ns)
+/*
+ * Who ran on this CPU longest while the thread waited for it, and for how long; `last` is who has just made room. If
+ * the thread was moved, nobody has looked who ran when it came, and only the turn of `last` is known.
+ */
+INLINE void name_runner(struct waits *waits, struct waits_of_kind *of, struct cpu *cpu, struct task_struct *last, u64 ns)
 {
 	struct rq *rq = cpu ? (void *)runqueue(cpu) : 0;
-	if (!rq || !last->pid || !FIELD_EXISTS(last->sched_info.last_arrival))
-		return 0;
-	u64 clock = READ(rq, clock);
-	u64 since = READ(last, sched_info.last_arrival);
-	u64 turn = clock > since ? clock - since : 0;
-	/* Before that the thread waited for another CPU. */
-	u64 here = waits->moved ? waits->since + ns - waits->moved_at : ns;
-	return turn < here ? turn : here;
+	of->worst_ran = 0;
+	of->runner.pid = 0;
+	if (!rq)
+		return;
+	if (waits->moved) {
+		u64 here = waits->since + ns - waits->moved_at;
+		u64 clock = READ(rq, clock), since = arrival_of(last, clock);
+		u64 turn = last->pid && clock > since ? clock - since : 0;
+		of->worst_ran = turn < here ? turn : here;
+		describe(&of->runner, last);
+		return;
+	}
+	u32 most = 0;
+	for (u32 at = 0; at < RUNNERS; at++) {
+		u64 ran = ran_meanwhile(waits, &cpu->runners[at], at);
+		if (ran > of->worst_ran) {
+			of->worst_ran = ran;
+			most = at;
+		}
+	}
+	if (of->worst_ran)
+		of->runner = cpu->runners[most & (RUNNERS - 1)].task;
+	if (of->worst_ran > ns)
+		of->worst_ran = ns;
 }
 
 /*
@@ -198,13 +194,7 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 		of->worst_steal = steal;
 		of->worst_cpu = number;
 		of->worst_unsure = unsure;
-		u64 by_taker = run_by_taker(waits);
-		u64 by_last = last_turn(waits, cpu_of(number), other, ns);
-		of->worst_taken = by_taker > by_last ? by_taker : by_last;
-		if (by_taker > by_last)
-			of->taker = waits->taker;
-		else
-			describe(&of->taker, other);
+		name_runner(waits, of, cpu_of(number), other, ns);
 		/* Its name may have changed. */
 		describe(&waits->task, task);
 	}
@@ -298,6 +288,7 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 		return 0;
 	make_up(waits, all, task);
 	__sync_fetch_and_add(&all->begun, 1);
+	waits->cpu = task_cpu(task);
 	waits_since(waits, now);
 	waits->clock_since = clock;
 	waits->asleep_before = 0;
@@ -305,7 +296,6 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 	waits->kind = kind;
 	waits->moved = 0;
 	waits->stopped = 0;
-	waits->cpu = task_cpu(task);
 	waits->steal_since = steal_clock(cpu_of(waits->cpu));
 	waits->run_delay_since = 0;
 	if (FIELD_EXISTS(task->sched_info.run_delay))
@@ -393,20 +383,24 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 	struct task_struct *next = (void *)ctx[2];
 	struct waits *waits = waits_of_next(next);
 	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
-	if (HOT(!is_left && !waits))
+	int is_waited = READ_ONCE(word_of(number)->threads) != 0;
+	if (HOT(!is_left && !waits && !is_waited))
 		return;
 	u64 now = bpf_ktime_get_ns();
 	struct rq *rq = (void *)runqueue(cpu);
+	u64 clock = rq ? READ(rq, clock) : 0;
+	if (is_waited)
+		turn_ends(cpu, prev, clock);
 	if (waits)
 		wait_ends(waits, cpu, number, prev, next, now);
 	if (!is_left)
 		return;
-	waits = wait_begins(prev, WAIT_PREEMPTED, now, rq ? READ(rq, clock) : 0);
+	waits = wait_begins(prev, WAIT_PREEMPTED, now, clock);
 	if (!waits)
 		return;
 	waits->stopped = realtime_throttled(cpu, prev, next);
 	describe(&waits->task, prev);
-	is_taken_by(waits, next);
+	remember_runners(waits, cpu, 0, clock, is_first(waits));
 }
 
 /* A thread was made ready, and is in the queue of its CPU. */
@@ -437,9 +431,11 @@ APART int is_queued(u64 *ctx)
 	/* A thread that is put into a queue is stamped with this clock. An older stamp is from when it was moved. */
 	struct cpu *cpu = cpu_of(waits->cpu);
 	struct rq *rq = cpu ? (void *)runqueue(cpu) : 0;
-	u64 clock = queued && rq ? READ(rq, clock) : 0;
-	if (clock > queued)
+	u64 clock = rq ? READ(rq, clock) : 0;
+	if (queued && clock > queued)
 		waits->asleep_before = clock - queued;
+	if (rq)
+		remember_runners(waits, cpu, READ(rq, curr), clock, is_first(waits));
 	return 0;
 }
 
@@ -483,6 +479,10 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 		sleeper_moves(waits, task);
 		return;
 	}
+	__sync_fetch_and_add(&word_of(waits->cpu)->threads, -1);
+	__sync_fetch_and_add(&word_of(number)->threads, 1);
+	waits->cpu = number;
+	waits->steal_since = UNKNOWN;
 	waits->moved = 1;
 	waits->moved_at = bpf_ktime_get_ns();
 	waits->run_delay_moved = 0;

@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "moves.h"
 #include "quota.h"
+#include "runners.h"
 #include "sections.h"
 #include "shared.h"
 #include "state.h"
@@ -247,9 +248,9 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
-	int is_asked = is_waited_for(switching_cpu(prev)) || (also_followed & ALL_SECTIONS);
+	int is_asked = is_waited_for_at_all(switching_cpu(prev)) || (also_followed & ALL_SECTIONS);
 	if (also_followed & ALL_WAITS)
-		is_asked = is_asked || READ_ONCE(open_waits) || !is_stranger(prev) || !is_stranger(next);
+		is_asked = is_asked || !is_stranger(prev) || !is_stranger(next);
 	return HOT(!is_asked) ? 0 : follow_switch(ctx);
 }
 
@@ -259,14 +260,14 @@ SEC("tp_btf/sched_switch") int on_switch_for_probes(u64 *ctx)
 	return HOT(!is_waited_for(switching_cpu((void *)ctx[1]))) ? 0 : follow_switch(ctx);
 }
 
-/* Of a process, and without sections: a thread that waits is one of it until it has waited. */
+/* Of a process, and without sections. */
 SEC("tp_btf/sched_switch") int on_switch_of_process(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
 	s32 process = target_pid;
 	if (HOT(prev->tgid != process && next->tgid != process &&
-		!is_waited_for(switching_cpu(prev))))
+		!is_waited_for_at_all(switching_cpu(prev))))
 		return 0;
 	return follow_switch(ctx);
 }
@@ -279,8 +280,8 @@ SEC("tp_btf/sched_switch") int on_switch_of_comm(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
-	if (HOT(begins_otherwise(prev) && begins_otherwise(next) && !READ_ONCE(open_waits) &&
-		!is_waited_for(switching_cpu(prev))))
+	if (HOT(begins_otherwise(prev) && begins_otherwise(next) &&
+		!is_waited_for_at_all(switching_cpu(prev))))
 		return 0;
 	return follow_switch(ctx);
 }
@@ -290,8 +291,8 @@ SEC("tp_btf/sched_switch") int on_switch_of_cgroup(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
-	if (HOT(is_elsewhere(prev) && is_elsewhere(next) && !READ_ONCE(open_waits) &&
-		!is_waited_for(switching_cpu(prev))))
+	if (HOT(is_elsewhere(prev) && is_elsewhere(next) &&
+		!is_waited_for_at_all(switching_cpu(prev))))
 		return 0;
 	return follow_switch(ctx);
 }

@@ -404,6 +404,9 @@ pub(crate) struct Sections {
     pub(crate) longest: [Longest; SECTION_KINDS],
 }
 
+/// Tasks of which is known how long they ran on a CPU.
+pub(crate) const RUNNERS: usize = 8;
+
 /// Kinds of waits.
 pub(crate) const WAIT_KINDS: usize = 4;
 
@@ -421,8 +424,8 @@ pub(crate) struct WaitsOfKind {
     pub(crate) worst_steal: u64,
     pub(crate) worst_cpu: u32,
     pub(crate) worst_unsure: u32,
-    pub(crate) worst_taken: u64,
-    pub(crate) taker: Task,
+    pub(crate) worst_ran: u64,
+    pub(crate) runner: Task,
 }
 
 /// See `struct waits`.
@@ -444,11 +447,8 @@ pub(crate) struct Waits {
     pub(crate) moved: u32,
     pub(crate) stopped: u32,
     pub(crate) moved_at: u64,
-    pub(crate) taker_at: u64,
-    pub(crate) taker_began: u64,
-    pub(crate) taker_ran: u64,
-    pub(crate) taker_moves: u64,
-    pub(crate) taker: Task,
+    pub(crate) given: u64,
+    pub(crate) ran_before: [u64; RUNNERS],
     pub(crate) task: Task,
     pub(crate) run_delay_base: u64,
     pub(crate) run_delay_earlier: u64,

@@ -152,8 +152,8 @@ fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
         throttled_ns,
         steal_ns,
         task: who.clone(),
-        other: task_of(&of.taker).decoded(),
-        other_ns: of.worst_taken,
+        other: task_of(&of.runner).decoded(),
+        other_ns: of.worst_ran,
     };
     let (cause, culprit) = seen.cause();
     WorstWait {

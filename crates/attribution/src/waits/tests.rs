@@ -210,4 +210,11 @@ fn the_wakeup_of_the_longest_wait_says_what_caused_it() {
         let of_moved = if is_of_it { Cause::IrqOff } else { Cause::Unexplained };
         assert_eq!((worst(2).at_ns, worst(2).cause), (at, of_moved));
     }
+    // Where nobody knows what the wakeup waited for, who ran most of the wait is known all the same.
+    let unknown = vec![share(Cause::Unexplained, 74_000), share(Cause::IrqOff, 1_000)];
+    let found = Episode { blame: unknown, ..episode(expiry, 1) };
+    let mut waits = waits();
+    waits.kinds[0].worst.as_mut().unwrap().cause = Cause::EqualOrLowerTask;
+    let placed = placed(waits, origin, &[found]);
+    assert_eq!(placed.kinds[0].worst.as_ref().unwrap().cause, Cause::EqualOrLowerTask);
 }

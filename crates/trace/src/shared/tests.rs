@@ -173,8 +173,8 @@ fn layouts() -> Vec<Layout> {
                 worst_steal,
                 worst_cpu,
                 worst_unsure,
-                worst_taken,
-                taker
+                worst_ran,
+                runner
             }
         ),
         layout!(
@@ -195,11 +195,8 @@ fn layouts() -> Vec<Layout> {
                 moved,
                 stopped,
                 moved_at,
-                taker_at,
-                taker_began,
-                taker_ran,
-                taker_moves,
-                taker,
+                given,
+                ran_before,
                 task,
                 run_delay_base,
                 run_delay_earlier,
@@ -275,6 +272,7 @@ fn values() -> Vec<(&'static str, usize)> {
         ("1UL << WINDOW_SHIFT(WINDOWS - 1)", usize::try_from(window_ns(WINDOWS - 1)).unwrap()),
         ("SECTION_KINDS", SECTION_KINDS),
         ("SECTION_SLOTS", SECTION_SLOTS),
+        ("RUNNERS", RUNNERS),
         ("WAIT_KINDS", WAIT_KINDS),
         // Of structs that Rust reads as words, or as a head and what follows it.
         ("sizeof(struct event)", size_of::<Event>()),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use wakescope_core::explain::{Cause, Culprit, NamedTask};
 
 use super::*;
-use crate::shared::{Task, WAIT_KINDS};
+use crate::shared::{RUNNERS, Task, WAIT_KINDS};
 
 fn named(comm: &str, pid: u32) -> Task {
     let mut task = Task { pid, prio: 120, ..Task::default() };
@@ -23,8 +23,8 @@ fn thread(pid: u32, sums: [u64; WAIT_KINDS]) -> shared::Waits {
             count,
             sum,
             worst: sum,
-            worst_taken: sum,
-            taker: named("taker", 9),
+            worst_ran: sum,
+            runner: named("taker", 9),
             ..*of
         };
     }
@@ -138,7 +138,7 @@ proptest! {
 fn programs_count_waits_as_they_are() {
     let dir = wakescope_testing::Folder::new("books");
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let of_programs = ["bpf/waits.h", "bpf/quota.h", "bpf/shared.h"];
+    let of_programs = ["bpf/waits.h", "bpf/quota.h", "bpf/runners.h", "bpf/shared.h"];
     for file in of_programs.into_iter().chain(["src/waits/host/bpf.h", "src/waits/host/books.c"]) {
         let file = crate_dir.join(file);
         fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();
@@ -147,18 +147,22 @@ fn programs_count_waits_as_they_are() {
     for empty in ["kernel.h", "state.h", "beginnings.h"] {
         fs::write(dir.join(empty), "#pragma once\n").unwrap();
     }
+    let shared = fs::read_to_string(dir.join("shared.h")).unwrap();
+    let (many, few) = (format!("#define RUNNERS {RUNNERS}\n"), "#define RUNNERS 2\n");
+    assert!(shared.contains(&many));
     let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
-    let compile = ["-O1", "-w", "books.c", "-o", "books"];
-    let compiled = Command::new(clang).current_dir(&dir).args(compile).output().unwrap();
-    let errors = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{errors}");
-    for stops_queues in ["0", "1"] {
-        for misses in ["0", "20"] {
+    for runners in [&many, few] {
+        fs::write(dir.join("shared.h"), shared.replace(&many, runners)).unwrap();
+        let compile = ["-O1", "-w", "books.c", "-o", "books"];
+        let compiled = Command::new(&clang).current_dir(&dir).args(compile).output().unwrap();
+        let errors = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{errors}");
+        for (stops_queues, misses) in [("0", "0"), ("0", "20"), ("1", "0"), ("1", "20")] {
             for seed in 1..=20 {
                 let words = [&seed.to_string(), stops_queues, misses];
                 let ran = Command::new(dir.join("books")).args(words).output().unwrap();
                 let said = String::from_utf8_lossy(&ran.stdout);
-                assert!(ran.status.success(), "books {}: {said}", words.join(" "));
+                assert!(ran.status.success(), "{runners}books {}: {said}", words.join(" "));
             }
         }
     }

@@ -17,8 +17,10 @@ typedef long long s64;
 struct rt_rq {
 	int rt_throttled;
 };
+struct task_struct;
 struct rq {
 	u64 clock, clock_task, clock_pelt, lost_idle_time;
+	struct task_struct *curr;
 };
 struct cfs_rq;
 struct task_group {
@@ -64,11 +66,22 @@ struct task_struct___groups {
 		struct rt_rq *rt_rq;
 	} rt;
 };
-struct cpu {
-	u64 runqueue;
-};
 
 #include "shared.h"
+
+struct runner {
+	struct task task;
+	u64 ran, given, weight;
+};
+struct cpu {
+	u64 runqueue, ran_until, given, weighed;
+	struct runner runners[RUNNERS];
+};
+union cpu_word {
+	struct {
+		u32 wakeups, threads;
+	};
+};
 
 #define SEC(name) __attribute__((used))
 #define INLINE static inline __attribute__((unused))
@@ -77,6 +90,8 @@ struct cpu {
 #define IF_ABSENT 1
 #define MAP(type, key, value, entries, flags) struct { int unused; }
 #define READ(pointer, field) ((pointer)->field)
+#define READ_ONCE(x) (x)
+#define __builtin_preserve_access_index(x) (x)
 #define __builtin_preserve_field_info(field, kind) 0
 
 /* As before 6.18, where a quota stops queues. */
@@ -85,6 +100,7 @@ static int stops_queues;
 			     strcmp(#field, "grouped->rt.rt_rq"))
 
 static struct cpu cpus_here[2];
+static union cpu_word words_here[2];
 static struct task_struct *current;
 static u64 now_ns;
 static u32 here;
@@ -101,6 +117,7 @@ static u64 bpf_ktime_get_ns(void) { return now_ns; }
 static u64 bpf_get_current_task(void) { return (u64)current; }
 static void bpf_probe_read_kernel(void *to, u32 size, const void *from) { memcpy(to, from, size); }
 static struct cpu *cpu_of(u32 number) { return &cpus_here[number]; }
+static union cpu_word *word_of(u32 number) { return &words_here[number]; }
 static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return cpu->runqueue * 0; }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Who ran on a CPU while threads waited for it, and for how long in all: a task has a place, and whoever ran least
+ * lately makes room for another. A thread that begins to wait remembers how long they had run by then.
+ *
+ * All of this is done under the lock of that CPU's run queue, and times are by its clock.
+ */
+#pragma once
+
+#include "bpf.h"
+#include "shared.h"
+#include "state.h"
+
+/* Run time, ns: what ran before as much of it weighs half, so that those who ran long ago make room. */
+#define LATELY (1ULL << 29)
+
+/* The place of this task, or the one that makes room for it. */
+INLINE u32 place_of_runner(struct cpu *cpu, u32 pid)
+{
+	u32 least = 0;
+	for (u32 at = 0; at < RUNNERS; at++) {
+		if (cpu->runners[at].task.pid == pid)
+			return at;
+		if (cpu->runners[at].weight < cpu->runners[least & (RUNNERS - 1)].weight)
+			least = at;
+	}
+	return least;
+}
+
+/* A task that was switched to then has run until now. */
+APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
+{
+	if (since < cpu->ran_until)
+		since = cpu->ran_until;
+	cpu->ran_until = clock;
+	/* That a CPU was idle says nothing of why somebody waited. */
+	if (!task->pid)
+		return 0;
+	u64 ran = clock > since ? clock - since : 0;
+	struct runner *runner = &cpu->runners[place_of_runner(cpu, task->pid) & (RUNNERS - 1)];
+	if (runner->task.pid != task->pid) {
+		runner->ran = 0;
+		runner->given = ++cpu->given;
+	}
+	runner->task = *task;
+	runner->ran += ran;
+	/* Beside that of whom it replaces: otherwise many that ran shortly would replace each other only. */
+	runner->weight += ran;
+	cpu->weighed += ran;
+	if (HOT(cpu->weighed < LATELY))
+		return 0;
+	cpu->weighed = 0;
+	for (u32 at = 0; at < RUNNERS; at++)
+		cpu->runners[at].weight /= 2;
+	return 0;
+}
+
+/* When a task was switched to that runs; now where the kernel does not tell. */
+INLINE u64 arrival_of(struct task_struct *task, u64 clock)
+{
+	return FIELD_EXISTS(task->sched_info.last_arrival) ? READ(task, sched_info.last_arrival) : clock;
+}
+
+/* This task makes room for another one, and threads wait for its CPU. */
+INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
+{
+	/* What the verifier knows the type of is read without a call. */
+	struct task who = { .pid = task->pid, .prio = task->prio, .policy = task->policy };
+	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
+	((u64 *)who.comm)[0] = comm[0];
+	((u64 *)who.comm)[1] = comm[1];
+	has_run(cpu, &who, arrival_of(task, clock), clock);
+}
+
+/* A thread begins to wait for this CPU, where `runs` goes on; 0 if a task is just switched to. */
+INLINE void remember_runners(struct waits *waits, struct cpu *cpu, struct task_struct *runs, u64 clock, int is_first)
+{
+	if (runs) {
+		struct task who = {};
+		describe(&who, runs);
+		has_run(cpu, &who, arrival_of(runs, clock), clock);
+	}
+	waits->given = cpu->given;
+	for (u32 at = 0; at < RUNNERS; at++) {
+		waits->ran_before[at] = cpu->runners[at].ran;
+		/* Nobody else waits: who ran before is of no use any more. */
+		if (is_first)
+			cpu->runners[at].weight = 0;
+	}
+}
+
+/* How long the task in that place has run since the thread began to wait, at least. */
+INLINE u64 ran_meanwhile(struct waits *waits, struct runner *runner, u32 at)
+{
+	u64 before = runner->given > waits->given ? 0 : waits->ran_before[at];
+	return runner->ran - before;
+}
