@@ -112,6 +112,8 @@ rules! {
     NoTick,
     /// Interrupts were lost, but no switch, so a task had the CPU but for these.
     BesideLostInterrupts,
+    /// Events were lost, but not how long a task ran meanwhile.
+    RanMeanwhile,
     /// Events were lost, or are out of order.
     LostEvents,
     /// An event lacks its counterpart.

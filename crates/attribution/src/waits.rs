@@ -22,11 +22,15 @@ pub struct Waited {
     pub other: Task,
     /// For how long at least, nanoseconds.
     pub other_ns: u64,
+    /// How long all ordinary tasks ran meanwhile, nanoseconds.
+    pub ordinary_ns: u64,
+    /// How long all others did, with a real-time or deadline policy or priority, nanoseconds.
+    pub urgent_ns: u64,
 }
 
 impl Waited {
     /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why, and whoever ran for less
-    /// than half of what is left is not to blame.
+    /// than half of what is left is not to blame. Of an ordinary thread several others together may be.
     pub fn cause(&self) -> (Cause, Culprit) {
         let unknown = (Cause::Unexplained, Culprit::None);
         let Some(throttled_ns) = self.throttled_ns else { return unknown };
@@ -37,9 +41,13 @@ impl Waited {
         if self.steal_ns >= left_ns {
             return (Cause::Steal, Culprit::Hypervisor);
         }
-        let is_most = self.other_ns >= throttled_ns.max(self.steal_ns).max(left_ns.div_ceil(2));
-        if self.other.is_idle() || !is_most {
-            return unknown;
+        let is_most = |ns: u64| ns >= throttled_ns.max(self.steal_ns).max(left_ns.div_ceil(2));
+        if self.other.is_idle() || !is_most(self.other_ns) {
+            return match !self.task.is_urgent() {
+                true if is_most(self.ordinary_ns) => (Cause::EqualOrLowerTask, Culprit::None),
+                true if is_most(self.urgent_ns) => (Cause::HigherPriorityTask, Culprit::None),
+                _ => unknown,
+            };
         }
         let cause = match self.other.comes_before(&self.task) {
             true => Cause::HigherPriorityTask,

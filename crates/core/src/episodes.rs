@@ -12,8 +12,8 @@ use event::EventLine;
 pub use reader::read;
 
 use crate::explain::{
-    Above, Components, Context, Event, GivenUp, Known, KnownSwitches, Marks, Share, Task, Wakeup,
-    WokenBy,
+    Above, Components, Context, Event, GivenUp, Known, KnownSwitches, Marks, RunTimes, Share, Task,
+    Wakeup, WokenBy,
 };
 use crate::preemption::Model;
 use crate::run::Run;
@@ -103,6 +103,8 @@ pub struct Line {
     lost: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known_switches: Option<KnownSwitchesLine>,
+    #[serde(default, skip_serializing_if = "RunTimes::is_empty")]
+    ran: RunTimes,
     #[serde(default, skip_serializing_if = "is_zero")]
     page_faults: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -165,6 +167,7 @@ impl Line {
             events,
             lost,
             known_switches,
+            ran,
             given_up,
             page_faults,
             throttled,
@@ -194,6 +197,7 @@ impl Line {
             known_switches: known_switches.map(|KnownSwitches { from, interrupts_ns }| {
                 KnownSwitchesLine { from_ns: since(from), interrupts_ns }
             }),
+            ran,
             page_faults,
             throttled,
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
@@ -243,6 +247,7 @@ impl Line {
                     interrupts_ns,
                 },
             ),
+            ran: self.ran,
             given_up: self.given_up,
             page_faults: self.page_faults,
             throttled: self.throttled,

@@ -1,6 +1,8 @@
 //! From what the kernel showed of a wakeup to what it means.
 
-use wakescope_core::explain::{Context, Frame, GivenUp, Mode, Task, Wakeup, WokenBy};
+use wakescope_core::explain::{
+    Context, Frame, GivenUp, Mode, Ran, RunTimes, Task, Wakeup, WokenBy,
+};
 
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::events;
@@ -36,6 +38,7 @@ impl Decoder<'_> {
             events: events::while_due(self, seen, &task),
             lost: seen.lost,
             known_switches: seen.known_switches,
+            ran: ran(seen),
             page_faults: seen.page_faults,
             throttled: task.policy.is_realtime() && was_throttled(seen),
             stolen_ns: seen.stolen_of_it_ns(),
@@ -161,6 +164,24 @@ impl Decoder<'_> {
 fn is_later(interrupted: &Interrupted) -> bool {
     let Interrupted { ip, stack, .. } = interrupted;
     *ip != 0 && !stack.is_empty() && !stack.contains(ip)
+}
+
+/// Who ran meanwhile: of a wakeup of which all is known, events tell that.
+fn ran(seen: &KernelWakeup) -> RunTimes {
+    if seen.lost == 0 {
+        return RunTimes::default();
+    }
+    let known = seen.ran.tasks.iter().filter(|(_, ns)| *ns > 0);
+    let mut tasks: Vec<Ran> =
+        known.map(|(task, ns)| Ran { task: task.decoded(), ns: *ns }).collect();
+    tasks.sort_by_key(|ran| std::cmp::Reverse(ran.ns));
+    let beside = |all_ns: u64, are_urgent: bool| {
+        let known = tasks.iter().filter(|ran| ran.task.is_urgent() == are_urgent);
+        known.fold(all_ns, |left_ns, ran| left_ns.saturating_sub(ran.ns))
+    };
+    let others_ns = beside(seen.ran.ordinary_ns, false);
+    let urgent_others_ns = beside(seen.ran.urgent_ns, true);
+    RunTimes { tasks, others_ns, urgent_others_ns }
 }
 
 /// Whether the kernel held real-time tasks back when the wakeup began, or at a switch to another

@@ -51,6 +51,19 @@ pub struct KernelWakeup {
     pub lost: u32,
     /// Although events were lost: from when on every switch is known, if there is such a time.
     pub known_switches: Option<KnownSwitches>,
+    /// Who ran on the CPU while the task waited for it.
+    pub ran: KernelRunTimes,
+}
+
+/// How long tasks ran on a CPU, nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelRunTimes {
+    /// Those that are known.
+    pub tasks: Vec<(KernelTask, u64)>,
+    /// All ordinary tasks together, these among them.
+    pub ordinary_ns: u64,
+    /// All with a real-time or deadline policy or priority.
+    pub urgent_ns: u64,
 }
 
 /// The stack of a thread's own program: whose it is, and its addresses, innermost first.

@@ -16,8 +16,8 @@ pub mod scope;
 pub use code::{CODE_BYTES, is_arm64_call};
 pub use decoder::Decoder;
 pub use kernel::{
-    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Switch,
-    SwitchedFrom, UserStack, Vector, WakeupSource,
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelRunTimes, KernelTask, KernelWakeup, Link,
+    Payload, Switch, SwitchedFrom, UserStack, Vector, WakeupSource,
 };
 pub use names::{interrupt_name, is_tracing};
 pub use parts::{Part, joined};

@@ -4,7 +4,9 @@ use wakescope_core::explain::KnownSwitches;
 use wakescope_core::units::MonoNs;
 
 use crate::events::going_on;
-use crate::kernel::{KernelEvent, KernelTask, KernelWakeup, Payload, Switch, SwitchedFrom};
+use crate::kernel::{
+    KernelEvent, KernelRunTimes, KernelTask, KernelWakeup, Payload, Switch, SwitchedFrom,
+};
 
 /// What was seen of a wakeup on one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub fn joined(before: &[Part], last: Part) -> KernelWakeup {
         events,
         lost,
         known_switches: known.filter(|_| lost > 0),
+        // What is known of the last CPU would be the whole wait's.
+        ran: KernelRunTimes::default(),
         interrupted,
         ran_there: first.wakeup.ran_there,
         softirq: first.wakeup.softirq,

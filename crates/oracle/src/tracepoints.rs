@@ -208,14 +208,16 @@ impl<'i> Tracepoints<'i> {
             Transition::SoftirqBegin(softirq) => {
                 let cpu = &mut self.cpus[number];
                 cpu.softirq = Some(softirq);
-                cpu.softirq_entry = (cpu.open > 0).then_some(now);
+                cpu.softirq_entry = (cpu.open > 0).then_some((now, cpu.interrupts_ns));
                 self.while_open(number, now, Payload::SoftirqEntry(softirq.into()));
             }
             Transition::SoftirqEnd(softirq) => {
                 let cpu = &mut self.cpus[number];
                 cpu.softirq = None;
-                let began = cpu.softirq_entry.take().filter(|_| cpu.open > 0);
-                cpu.interrupts_ns += began.map_or(0, |began| now - began);
+                // With what interrupted it.
+                if let Some((began, before)) = cpu.softirq_entry.take().filter(|_| cpu.open > 0) {
+                    cpu.interrupts_ns = before + (now - began);
+                }
                 self.while_open(
                     number,
                     now,
@@ -260,6 +262,8 @@ impl<'i> Tracepoints<'i> {
             }
             Transition::SchedEntry => self.cpus[number].irqs_off = Some(now),
             Transition::Switch { from, preempted, to } => {
+                let left = from.map(|from| self.kernel_task(from));
+                self.cpus[number].turn_ends(left, now);
                 self.runs(cpu, from.filter(|_| preempted), to);
                 self.switch(number, now, (from, preempted), to);
             }
@@ -411,6 +415,7 @@ impl<'i> Tracepoints<'i> {
         let quota = self.quota(task);
         let kernel_task = self.kernel_task(task);
         let runs = self.runs_on(on.index());
+        let ran_before = self.run_times(on.index(), now).filter(|_| !has_waited);
         let wakeup = &mut self.wakeups[task.index()];
         let (from, to) = (wakeup.cpu, on.index());
         if wakeup.state != State::Woken || from == to {
@@ -427,6 +432,7 @@ impl<'i> Tracepoints<'i> {
         }
         wakeup.go_on_stolen(self.cpus[to].steal_ns());
         wakeup.ran_there = runs;
+        wakeup.ran_before = ran_before;
         (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before());
         let rt = self.image.rules.softirqs_are_threads;
         wakeup.moved_softirq = self.cpus[to].softirq.filter(|_| !rt);

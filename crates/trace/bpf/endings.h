@@ -2,6 +2,7 @@
 /* How wakeups end: they are counted, and leave the kernel if they were late. */
 #pragma once
 
+#include "runners.h"
 #include "stacks.h"
 #include "state.h"
 #include "steal.h"
@@ -131,6 +132,25 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 		fill_old_switches(record, wakeup, cpu, first + SWITCHES);
 }
 
+/*
+ * Hands over who ran while the thread waited whose wakeup ends. Its wait has just ended, if it was one; of one that was
+ * moved nobody knows.
+ */
+INLINE void hand_runners_over(struct long_record *record, struct wakeup *wakeup, struct cpu *cpu)
+{
+	u32 pid = wakeup->task.pid;
+	struct waits *waits = also_followed & ALL_WAITS ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
+	int is_its = waits && !waits->since && !waits->moved && waits->kind == WAIT_WOKEN &&
+		     waits->began >= wakeup->woken;
+#pragma nounroll
+	for (u32 at = 0; at < RUNNERS; at++) {
+		record->ran[at].task = cpu->runners[at].task;
+		record->ran[at].ns = is_its ? ran_meanwhile(waits, &cpu->runners[at], at) : 0;
+	}
+	for (u32 rank = 0; rank < RANKS; rank++)
+		record->all_ran[rank] = is_its ? cpu->all_ran[rank] - waits->all_ran_before[rank] : 0;
+}
+
 /* Hands it over with all that was seen, or says that there is no room for so much. */
 INLINE int send_whole(struct wakeup *wakeup, struct cpu *cpu)
 {
@@ -139,6 +159,7 @@ INLINE int send_whole(struct wakeup *wakeup, struct cpu *cpu)
 		return 0;
 	fill(record, RING, wakeup, cpu);
 	hand_copy_over(&record->copy, wakeup);
+	hand_runners_over(record, wakeup, cpu);
 	bpf_ringbuf_submit(record, 0);
 	return 1;
 }

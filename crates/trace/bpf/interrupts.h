@@ -177,9 +177,12 @@ SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = ctx[0] + 1;
-	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
+	u32 number = bpf_get_smp_processor_id();
+	if (COLD(is_waited_for_at_all(number))) {
 		cpu->softirq_entry = bpf_ktime_get_ns();
-		next_event(cpu, SOFTIRQ_ENTRY, cpu->softirq_entry)->softirq.number = ctx[0];
+		cpu->softirq_interrupts = cpu->interrupts;
+		if (is_waited_for(number))
+			next_event(cpu, SOFTIRQ_ENTRY, cpu->softirq_entry)->softirq.number = ctx[0];
 	}
 	if (COLD(wants_bound == SOFTIRQS_TOO))
 		comes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
@@ -192,18 +195,23 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 	if (!cpu)
 		return 0;
 	cpu->softirq = 0;
-	if (COLD(is_waited_for(bpf_get_smp_processor_id()))) {
+	u32 number = bpf_get_smp_processor_id();
+	if (COLD(is_waited_for_at_all(number))) {
 		/*
 		 * Interrupts are on. What comes between the reading of the clock and the event is before it and seems
 		 * to be later, so what takes long is done before.
 		 */
-		u32 pending = pending_softirqs(cpu) && ksoftirqd_sleeps(cpu);
+		int is_told = is_waited_for(number);
+		u32 pending = is_told && pending_softirqs(cpu) && ksoftirqd_sleeps(cpu);
 		u64 now = bpf_ktime_get_ns();
-		struct softirq *softirq = &next_event(cpu, SOFTIRQ_EXIT, now)->softirq;
-		softirq->number = ctx[0];
-		softirq->pending = pending;
+		if (is_told) {
+			struct softirq *softirq = &next_event(cpu, SOFTIRQ_EXIT, now)->softirq;
+			softirq->number = ctx[0];
+			softirq->pending = pending;
+		}
+		/* With what interrupted it. */
 		if (cpu->softirq_entry)
-			cpu->interrupts += now - cpu->softirq_entry;
+			cpu->interrupts = cpu->softirq_interrupts + (now - cpu->softirq_entry);
 	}
 	cpu->softirq_entry = 0;
 	if (COLD(wants_bound == SOFTIRQS_TOO))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who ran on a CPU while threads waited for it, and for how long in all: a task has a place, and whoever ran least
- * lately makes room for another. A thread that begins to wait remembers how long they had run by then.
+ * Who ran on a CPU while threads waited for it, and for how long in all, without what interrupted it: a task has a
+ * place, and whoever ran least lately makes room for another. A thread that begins to wait remembers how long they had
+ * run by then.
  *
  * All of this is done under the lock of that CPU's run queue, and times are by its clock.
  */
@@ -27,16 +28,28 @@ INLINE u32 place_of_runner(struct cpu *cpu, u32 pid)
 	return least;
 }
 
+/* What runs from now on, and interrupts from now on, are counted. */
+INLINE void look_from_here(struct cpu *cpu, u64 clock)
+{
+	cpu->ran_until = clock;
+	cpu->ran_interrupts = cpu->interrupts;
+}
+
 /* A task that was switched to then has run until now. */
 APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 {
-	if (since < cpu->ran_until)
+	int goes_on = since < cpu->ran_until;
+	if (goes_on)
 		since = cpu->ran_until;
-	cpu->ran_until = clock;
+	u64 most = clock > since ? clock - since : 0;
+	u64 interrupts = cpu->interrupts - cpu->ran_interrupts;
 	/* That a CPU was idle says nothing of why somebody waited. */
+	u64 ran = task->pid && most > interrupts ? most - interrupts : 0;
+	look_from_here(cpu, clock);
+	cpu->ran_last = goes_on && task->pid ? cpu->ran_last + ran : ran;
 	if (!task->pid)
 		return 0;
-	u64 ran = clock > since ? clock - since : 0;
+	cpu->all_ran[task->prio < 100 ? URGENT : ORDINARY] += ran;
 	struct runner *runner = &cpu->runners[place_of_runner(cpu, task->pid) & (RUNNERS - 1)];
 	if (runner->task.pid != task->pid) {
 		runner->ran = 0;
@@ -79,8 +92,12 @@ INLINE void remember_runners(struct waits *waits, struct cpu *cpu, struct task_s
 		struct task who = {};
 		describe(&who, runs);
 		has_run(cpu, &who, arrival_of(runs, clock), clock);
+	} else {
+		look_from_here(cpu, clock);
 	}
 	waits->given = cpu->given;
+	waits->all_ran_before[ORDINARY] = cpu->all_ran[ORDINARY];
+	waits->all_ran_before[URGENT] = cpu->all_ran[URGENT];
 	for (u32 at = 0; at < RUNNERS; at++) {
 		waits->ran_before[at] = cpu->runners[at].ran;
 		/* Nobody else waits: who ran before is of no use any more. */

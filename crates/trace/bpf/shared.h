@@ -41,6 +41,12 @@
 #define COPIES 4
 /* Longer than an instruction that enables interrupts, and the one after it that still waits. */
 #define CODE 16
+/* Tasks of which is known how long they ran on a CPU, a power of two. */
+#define RUNNERS 8
+/* All tasks, by what they are: ordinary ones, and those of a real-time or deadline policy or priority. */
+#define ORDINARY 0
+#define URGENT 1
+#define RANKS 2
 
 enum kind {
 	/* A place where no event is. */
@@ -325,6 +331,12 @@ struct copied_record {
 	struct stack_copy copy;
 };
 
+/* How long a task ran on a CPU while a thread waited for it. */
+struct ran {
+	struct task task;
+	u64 ns;
+};
+
 /* The same of one that saw many events: one that took tens of milliseconds. */
 struct long_record {
 	struct wakeup wakeup;
@@ -334,6 +346,10 @@ struct long_record {
 	u64 in_interrupts;
 	struct event event[RING];
 	struct stack_copy copy;
+	/* Of who ran while the thread of somebody else waited: see runners.h. 0 ns where that is not known. */
+	struct ran ran[RUNNERS];
+	/* The same of all tasks of a rank, also of those that have no place. */
+	u64 all_ran[RANKS];
 };
 
 /* What else than wakeups is followed: bits. */
@@ -548,9 +564,6 @@ struct counts {
 	u64 parts;
 };
 
-/* Tasks of which is known how long they ran on a CPU, a power of two. */
-#define RUNNERS 8
-
 /* Why a thread waits that could run. */
 enum wait_kind {
 	/* It was woken. */
@@ -584,12 +597,16 @@ struct waits_of_kind {
 	/* Who ran on the CPU longest in the longest, of those that are known, and for how long. */
 	u64 worst_ran;
 	struct task runner;
+	/* How long all tasks of a rank did. */
+	u64 worst_all_ran[RANKS];
 };
 
 /* The waits of a thread. */
 struct waits {
 	/* The open one: since when; 0 if there is none. */
 	u64 since;
+	/* When the last one began. */
+	u64 began;
 	/* The same by the run queue's clock; 0 if not known. */
 	u64 clock_since;
 	/* The steal clock of `cpu` then. */
@@ -617,6 +634,7 @@ struct waits {
 	/* How often places were given when it began, and how long the task in each had run: see runners.h. */
 	u64 given;
 	u64 ran_before[RUNNERS];
+	u64 all_ran_before[RANKS];
 	/* Whose waits. */
 	struct task task;
 	/*

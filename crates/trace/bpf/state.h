@@ -103,18 +103,24 @@ struct cpu {
 	u64 copied;
 	struct stack_copy copies[COPIES];
 	struct event ring[RING];
-	/* What interrupts, softirqs and NMIs took so far; softirqs only while a wakeup waits. */
+	/* What interrupts, softirqs and NMIs took so far; softirqs only while somebody waits. */
 	u64 interrupts;
-	/* When the softirq that goes on began; 0 if none does, or nobody waited then. */
+	/* When the softirq that goes on began, and what `interrupts` was then; 0 if none does, or nobody waited then. */
 	u64 softirq_entry;
+	u64 softirq_interrupts;
 	/* Switches so far, and the last of these. */
 	u64 switches;
 	struct kept_switch last_switches[SWITCHES];
-	/* Who ran while threads of others waited: until when is known, how often a place was given, what was weighed. */
+	/* Who ran while threads of others waited: until when is known, and up to which of `interrupts`. */
 	u64 ran_until;
+	u64 ran_interrupts;
+	/* How long the last one did, as far as that is known; how often a place was given, and what was weighed. */
+	u64 ran_last;
 	u64 given;
 	u64 weighed;
 	struct runner runners[RUNNERS];
+	/* All that ran, by their rank. */
+	u64 all_ran[RANKS];
 };
 
 MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
@@ -123,6 +129,8 @@ MAP(MAP_HASH, u32, struct wakeup, 1024, 0) wakeups SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wakeup, 1, 0) blank_wakeup SEC(".maps");
 /* Per thread that is named: its last answers. Written by the thread itself. */
 MAP(MAP_ARRAY, u32, struct answers, 1, MAP_MMAPABLE) responses SEC(".maps");
+/* Per thread of others that is followed: its waits. */
+MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
 /* Thread to index in `responses`. */
 MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
 /*

@@ -19,7 +19,6 @@
 #include "shared.h"
 #include "state.h"
 
-MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
@@ -138,20 +137,17 @@ INLINE u64 stopped_time(struct waits *waits, struct task_struct *task, u64 ns, u
 
 /*
  * Who ran on this CPU longest while the thread waited for it, and for how long; `last` is who has just made room. If
- * the thread was moved, nobody has looked who ran when it came, and only the turn of `last` is known.
+ * the thread was moved, nobody has looked who ran when it came, and only what `last` did is known.
  */
 INLINE void name_runner(struct waits *waits, struct waits_of_kind *of, struct cpu *cpu, struct task_struct *last, u64 ns)
 {
-	struct rq *rq = cpu ? (void *)runqueue(cpu) : 0;
-	of->worst_ran = 0;
+	of->worst_ran = of->worst_all_ran[ORDINARY] = of->worst_all_ran[URGENT] = 0;
 	of->runner.pid = 0;
-	if (!rq)
+	if (!cpu)
 		return;
 	if (waits->moved) {
 		u64 here = waits->since + ns - waits->moved_at;
-		u64 clock = READ(rq, clock), since = arrival_of(last, clock);
-		u64 turn = last->pid && clock > since ? clock - since : 0;
-		of->worst_ran = turn < here ? turn : here;
+		of->worst_ran = cpu->ran_last < here ? cpu->ran_last : here;
 		describe(&of->runner, last);
 		return;
 	}
@@ -167,6 +163,8 @@ INLINE void name_runner(struct waits *waits, struct waits_of_kind *of, struct cp
 		of->runner = cpu->runners[most & (RUNNERS - 1)].task;
 	if (of->worst_ran > ns)
 		of->worst_ran = ns;
+	for (u32 rank = 0; rank < RANKS; rank++)
+		of->worst_all_ran[rank] = cpu->all_ran[rank] - waits->all_ran_before[rank];
 }
 
 /*
@@ -290,6 +288,7 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 	__sync_fetch_and_add(&all->begun, 1);
 	waits->cpu = task_cpu(task);
 	waits_since(waits, now);
+	waits->began = now;
 	waits->clock_since = clock;
 	waits->asleep_before = 0;
 	waits->moved_asleep = 0;

@@ -3,13 +3,13 @@
 use wakescope_core::explain::{KnownSwitches, Marks, Mode};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_decode::{
-    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Part, Payload,
-    Switch, SwitchedFrom, Vector, WakeupSource,
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelRunTimes, KernelTask, KernelWakeup, Link, Part,
+    Payload, Switch, SwitchedFrom, Vector, WakeupSource,
 };
 
 use crate::shared::{
-    self, AWAKE, COPIED_BYTES, EVENTS, Event, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy,
-    UNKNOWN, WOKEN, Wakeup, from_bytes, kind,
+    self, AWAKE, COPIED_BYTES, EVENTS, Event, Head, LONG_BYTES, ORDINARY, RECORD_BYTES, RING,
+    RunTimes, StackCopy, UNKNOWN, URGENT, WOKEN, Wakeup, from_bytes, kind,
 };
 
 /// What a record says of a wakeup, or of a part of it; `None` if it is too short for one. What a stack is that it
@@ -45,6 +45,7 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     });
     wakeup.lost = lost.max(u32::from(cut));
     wakeup.events = events;
+    wakeup.ran = run_times_of(record);
     put_entries_before_their_interrupts(&mut wakeup.events);
     if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
         interrupted.stack = walk(&copy);
@@ -122,6 +123,18 @@ fn copy_at(record: &[u8]) -> usize {
     }
 }
 
+/// Who ran meanwhile, by a record that has room for it.
+fn run_times_of(record: &[u8]) -> KernelRunTimes {
+    let behind = record.get(LONG_BYTES + size_of::<StackCopy>()..).unwrap_or_default();
+    let Some(times) = from_bytes::<RunTimes>(behind) else { return KernelRunTimes::default() };
+    let tasks = times.ran.iter().filter(|ran| ran.ns > 0);
+    KernelRunTimes {
+        tasks: tasks.map(|ran| (task_of(&ran.task), ran.ns)).collect(),
+        ordinary_ns: times.all_ran[ORDINARY],
+        urgent_ns: times.all_ran[URGENT],
+    }
+}
+
 /// All but events.
 fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
     let seen = |at: u64| (at != 0).then_some(MonoNs(at));
@@ -165,6 +178,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         events: Vec::new(),
         lost: 0,
         known_switches: None,
+        ran: KernelRunTimes::default(),
     }
 }
 

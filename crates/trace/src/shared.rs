@@ -280,6 +280,30 @@ pub(crate) struct Head {
     pub(crate) in_interrupts: u64,
 }
 
+/// Tasks of which is known how long they ran on a CPU.
+pub(crate) const RUNNERS: usize = 8;
+
+/// Ranks of tasks, by the place of what is known of all of them.
+pub(crate) const ORDINARY: usize = 0;
+pub(crate) const URGENT: usize = 1;
+pub(crate) const RANKS: usize = 2;
+
+/// See `struct ran`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) task: Task,
+    pub(crate) ns: u64,
+}
+
+/// What a `struct long_record` ends with.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RunTimes {
+    pub(crate) ran: [Ran; RUNNERS],
+    pub(crate) all_ran: [u64; RANKS],
+}
+
 /// Bytes of a `struct record`.
 pub(crate) const RECORD_BYTES: usize = size_of::<Head>() + EVENTS * size_of::<Event>();
 
@@ -404,9 +428,6 @@ pub(crate) struct Sections {
     pub(crate) longest: [Longest; SECTION_KINDS],
 }
 
-/// Tasks of which is known how long they ran on a CPU.
-pub(crate) const RUNNERS: usize = 8;
-
 /// Kinds of waits.
 pub(crate) const WAIT_KINDS: usize = 4;
 
@@ -426,6 +447,7 @@ pub(crate) struct WaitsOfKind {
     pub(crate) worst_unsure: u32,
     pub(crate) worst_ran: u64,
     pub(crate) runner: Task,
+    pub(crate) worst_all_ran: [u64; RANKS],
 }
 
 /// See `struct waits`.
@@ -433,6 +455,7 @@ pub(crate) struct WaitsOfKind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) since: u64,
+    pub(crate) began: u64,
     pub(crate) clock_since: u64,
     pub(crate) steal_since: u64,
     pub(crate) queue: u64,
@@ -449,6 +472,7 @@ pub(crate) struct Waits {
     pub(crate) moved_at: u64,
     pub(crate) given: u64,
     pub(crate) ran_before: [u64; RUNNERS],
+    pub(crate) all_ran_before: [u64; RANKS],
     pub(crate) task: Task,
     pub(crate) run_delay_base: u64,
     pub(crate) run_delay_earlier: u64,
@@ -491,6 +515,8 @@ pub(crate) struct Control {
 unsafe impl Pod for Head {}
 // SAFETY: as above.
 unsafe impl Pod for StackCopy {}
+// SAFETY: it is made of integers.
+unsafe impl Pod for RunTimes {}
 // SAFETY: as above.
 unsafe impl Pod for Event {}
 // SAFETY: as above.

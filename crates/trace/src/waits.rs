@@ -154,6 +154,8 @@ fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
         task: who.clone(),
         other: task_of(&of.runner).decoded(),
         other_ns: of.worst_ran,
+        ordinary_ns: of.worst_all_ran[shared::ORDINARY],
+        urgent_ns: of.worst_all_ran[shared::URGENT],
     };
     let (cause, culprit) = seen.cause();
     WorstWait {

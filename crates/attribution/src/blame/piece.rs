@@ -148,7 +148,7 @@ impl Pieces {
         (from, to): (u64, u64),
         mut ns: u64,
         label: &Label,
-        spared: impl Fn(&Share) -> bool,
+        spared: impl Fn(&Label) -> bool,
     ) {
         let mut order: Vec<Piece> = self.between(from, to).map(|i| self.0[i].clone()).collect();
         order.retain(|piece| !spared(&piece.label));
@@ -160,6 +160,11 @@ impl Pieces {
             self.cover(piece.from, piece.from + taken, label);
             ns -= taken;
         }
+    }
+
+    /// How long those of `which` are together, nanoseconds.
+    pub(super) fn ns_of(&self, which: impl Fn(&Label) -> bool) -> u64 {
+        self.0.iter().filter(|piece| which(&piece.label)).map(Piece::ns).sum()
     }
 
     /// Where those of `which` begin and end that are longer than `ns`.

@@ -355,6 +355,26 @@ pub(super) fn beside_lost_interrupts(split: &Split, interrupts_ns: u64) -> Split
     }
 }
 
+/// Who ran where events were lost, if the one that wakes has to wait for such a task. When it ran nobody knows,
+/// nor what interrupted it.
+pub(super) fn ran_meanwhile(case: &Case, runs: &Task) -> Option<Label> {
+    let then = running(case, runs, false).then;
+    let is_to_blame = match then.cause {
+        Cause::HigherPriorityTask => true,
+        // A real-time task has to give way to a more urgent one at once: code kept it, and not who was in that.
+        Cause::EqualOrLowerTask => !case.task().is_urgent() || runs.prio == case.task().prio,
+        _ => false,
+    };
+    is_to_blame.then(|| known_by(Rule::RanMeanwhile, &then, Evidence::Bound))
+}
+
+/// The same of all others of which only that is known. An ordinary task has to wait for all of them.
+pub(super) fn others_ran(case: &Case, are_urgent: bool) -> Option<Label> {
+    let cause = if are_urgent { Cause::HigherPriorityTask } else { Cause::EqualOrLowerTask };
+    let has_to_wait = !case.task().is_urgent();
+    has_to_wait.then(|| label(Rule::RanMeanwhile, cause, Culprit::None, Evidence::Bound))
+}
+
 /// Another task, after the one that was to wake has run already: that one waited for something.
 pub(super) fn running_instead(case: &Case, runs: &Task) -> Split {
     if runs.comes_before(case.task()) {

@@ -101,7 +101,7 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
                 let Some((from, count)) = begun.take() else { continue };
                 let ns = event.at.0.saturating_sub(from);
                 if ns / count > case.tuning.long_function_ns {
-                    let spared = |share: &Share| share.cause != Cause::Irq;
+                    let spared = |share: &Label| share.cause != Cause::Irq;
                     pieces.take((from, event.at.0), ns, &stolen(Rule::SlowFunction), spared);
                 }
             }

@@ -7,6 +7,12 @@ fn task(comm: &str, pid: u32, prio: i32) -> Task {
     Task { pid, comm: comm.into(), policy, prio }
 }
 
+/// An ordinary thread has waited while nobody in particular ran, but tasks of either rank for so long.
+fn waited(ordinary_ns: u64, urgent_ns: u64) -> Waited {
+    let task = task("waits", 7, 120);
+    Waited { ns: 100, throttled_ns: Some(0), task, ordinary_ns, urgent_ns, ..Waited::default() }
+}
+
 #[track_caller]
 fn check(throttled_ns: Option<u64>, steal_ns: u64, other: Task, want: Cause, who: &str) {
     let other_ns = 100_u64.saturating_sub(throttled_ns.unwrap_or(0)).saturating_sub(steal_ns);
@@ -23,7 +29,7 @@ fn check_known(
     who: &str,
 ) {
     let task = task("waits", 7, 120);
-    let waited = Waited { ns: 100, throttled_ns, steal_ns, task, other, other_ns };
+    let waited = Waited { throttled_ns, steal_ns, task, other, other_ns, ..waited(0, 0) };
     let (cause, culprit) = waited.cause();
     let comm = match culprit {
         Culprit::Task(NamedTask { comm, .. }) => comm,
@@ -64,6 +70,27 @@ fn a_wait_is_not_blamed_on_a_task_that_had_the_cpu_for_less_than_half_of_it() {
     check_known(31, Some(40), 0, urgent(), Cause::Unexplained, "");
     check_known(31, Some(0), 40, urgent(), Cause::Unexplained, "");
     check_known(40, Some(20), 20, urgent(), Cause::HigherPriorityTask, "urgent");
+}
+
+#[test]
+fn an_ordinary_thread_may_have_waited_for_several_tasks() {
+    for (ordinary_ns, urgent_ns, want) in [
+        (50, 0, Cause::EqualOrLowerTask),
+        (50, 50, Cause::EqualOrLowerTask),
+        (49, 50, Cause::HigherPriorityTask),
+        (49, 49, Cause::Unexplained),
+    ] {
+        let waited = waited(ordinary_ns, urgent_ns);
+        assert_eq!(waited.cause(), (want, Culprit::None), "{ordinary_ns} {urgent_ns}");
+        // The quota had more, or the hypervisor.
+        let throttled = Waited { throttled_ns: Some(60), ..waited.clone() };
+        assert_eq!(throttled.cause().0, Cause::Throttled);
+        let stolen = Waited { steal_ns: 60, ..waited.clone() };
+        assert_eq!(stolen.cause().0, Cause::Steal);
+        // Which of these a real-time thread has to wait for is not known.
+        let real_time = Waited { task: task("urgent", 7, 40), ..waited };
+        assert_eq!(real_time.cause(), (Cause::Unexplained, Culprit::None));
+    }
 }
 
 fn waits() -> Waits {

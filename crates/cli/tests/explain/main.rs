@@ -35,6 +35,7 @@ mod programs;
 mod refused;
 mod sections;
 mod stacks;
+mod taking_turns;
 mod waits;
 
 /// The first CPU that may be used, as an argument.

@@ -4,7 +4,8 @@ use serde_json::Value;
 use wakescope_core::episodes::{Attributed, Entry, Head, Line};
 use wakescope_core::explain::{
     Cause, Components, Context, Culprit, Event, Frame, Function, GivenUp, Interrupt, KnownSwitches,
-    Marks, Mode, NamedTask, Phase, Policy, Share, Task, Wakeup, What, Within, WokenBy,
+    Marks, Mode, NamedTask, Phase, Policy, Ran, RunTimes, Share, Task, Wakeup, What, Within,
+    WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -89,6 +90,11 @@ pub(super) fn full_lines() -> Vec<String> {
         events: all.map(|what| Event { at: MonoNs(1_050), what }).into(),
         lost: 1,
         known_switches: Some(KnownSwitches { from: MonoNs(1_010), interrupts_ns: 5_000 }),
+        ran: RunTimes {
+            tasks: vec![Ran { task: task(), ns: 20 }],
+            others_ns: 5,
+            urgent_others_ns: 2,
+        },
         given_up: Some(GivenUp { pid: 7, stack: stack(), user_stack: stack() }),
         page_faults: 1,
         throttled: true,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::explain::{Cause, Frame, Interrupt, KnownSwitches, Mode, Policy, What};
+use crate::explain::{Cause, Frame, Interrupt, KnownSwitches, Mode, Policy, Ran, RunTimes, What};
 
 fn task(pid: u32, comm: &str) -> Task {
     Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 9 }
@@ -57,6 +57,11 @@ fn full() -> Attributed {
         events: (0..).zip(all).map(|(i, what)| Event { at: at(i), what }).collect(),
         lost: 2,
         known_switches: Some(KnownSwitches { from: MonoNs(1_000_100), interrupts_ns: 7_000 }),
+        ran: RunTimes {
+            tasks: vec![Ran { task: task(7, "rm"), ns: 80 }],
+            others_ns: 4,
+            urgent_others_ns: 3,
+        },
         given_up: Some(GivenUp { pid: 7, stack: stack.clone(), user_stack: stack.clone() }),
         page_faults: 3,
         throttled: true,

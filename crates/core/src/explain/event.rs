@@ -26,6 +26,8 @@ pub struct Wakeup {
     pub lost: u32,
     /// Although events were lost: from when on every switch is known, if there is such a time.
     pub known_switches: Option<KnownSwitches>,
+    /// Where events were lost: who ran on the CPU meanwhile. Empty if that is not known.
+    pub ran: RunTimes,
     /// Who gave up the CPU in the end, and where, as far as that was looked at.
     pub given_up: Option<GivenUp>,
     /// The task's page faults between `switch_in` and `response`.
@@ -61,6 +63,33 @@ pub struct KnownSwitches {
     pub from: MonoNs,
     /// How long all interrupts, softirqs and NMIs took from then on, nanoseconds.
     pub interrupts_ns: u64,
+}
+
+/// How long tasks ran on a CPU while another one waited for it, without what interrupted them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTimes {
+    /// Those that are known, the longest first.
+    pub tasks: Vec<Ran>,
+    /// How long all others did that are ordinary tasks, nanoseconds.
+    pub others_ns: u64,
+    /// How long all others did with a real-time or deadline policy or priority, nanoseconds.
+    pub urgent_others_ns: u64,
+}
+
+impl RunTimes {
+    /// Whether nobody is known to have run.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A task that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ran {
+    /// Which one.
+    pub task: Task,
+    /// How long at least, nanoseconds.
+    pub ns: u64,
 }
 
 /// Where a thread gave up the CPU.

@@ -6,8 +6,8 @@ use super::explained::{
 use super::names::redact_name_of_load;
 use crate::episodes::{Attributed, Head};
 use crate::explain::{
-    Anew, Answer, Change, Context, Event, GivenUp, Interrupt, Known, Mode, Task, Wakeup, What,
-    WokenBy,
+    Anew, Answer, Change, Context, Event, GivenUp, Interrupt, Known, Mode, Ran, RunTimes, Task,
+    Wakeup, What, WokenBy,
 };
 
 /// Removes from the head of episodes what [`redact`](super::redact) removes from a run.
@@ -63,6 +63,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
         events,
         lost: _,
         known_switches: _,
+        ran,
         given_up,
         page_faults: _,
         throttled: _,
@@ -76,6 +77,8 @@ pub fn redact_attributed(episode: &mut Attributed) {
     }
     interrupted.iter_mut().for_each(redact_context);
     events.iter_mut().for_each(redact_event);
+    let RunTimes { tasks, others_ns: _, urgent_others_ns: _ } = ran;
+    tasks.iter_mut().for_each(|Ran { task, ns: _ }| redact_task(task));
     if let Some(GivenUp { pid: _, stack, user_stack }) = given_up {
         stack.iter_mut().for_each(redact_frame);
         redact_user_stack(user_stack);

@@ -96,6 +96,7 @@ impl Tracepoints<'_> {
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,
             preempted_before: self.wakeups[index].preempted_before,
+            ran_before: self.run_times(there, now),
             ..Begun::default()
         };
         begun.begin_stolen(&mut self.cpus[there], now);

@@ -1,10 +1,10 @@
 //! What the tracer keeps of a CPU: its last events, and what an interrupt broke into.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use wakescope_core::explain::KnownSwitches;
 use wakescope_core::units::MonoNs;
-use wakescope_decode::{KernelEvent, Payload};
+use wakescope_decode::{KernelEvent, KernelRunTimes, KernelTask, Payload};
 use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
 
@@ -16,6 +16,8 @@ pub(super) const FIRST_FAIR_PRIO: i32 = 100;
 pub(crate) const SWITCHES: usize = 16;
 /// How many events a CPU keeps.
 pub(super) const RING: usize = 256;
+/// How many tasks the tracer knows of that ran.
+const RUNNERS: usize = 8;
 /// How many of them a wakeup usually gets.
 const FEW: usize = 64;
 /// What a clock of stolen time read when the machine booted, nanoseconds: 0 would mean that there is
@@ -36,8 +38,8 @@ pub(super) struct Cpu {
     pub(super) switches: usize,
     /// What interrupts, softirqs and NMIs took so far, nanoseconds; softirqs only while a wakeup waits.
     pub(super) interrupts_ns: u64,
-    /// When the softirq that goes on began, if a wakeup waited then.
-    pub(super) softirq_entry: Option<u64>,
+    /// When the softirq that goes on began, and what interrupts had taken by then, if a wakeup waited then.
+    pub(super) softirq_entry: Option<(u64, u64)>,
     /// Wakeups that wait here.
     pub(super) open: u32,
     /// The softirq that it is in.
@@ -88,7 +90,14 @@ pub(super) struct Cpu {
     pub(super) leaving_idle_ns: u64,
     /// For each budget how long it was used up here.
     throttles: Vec<Throttle>,
+    /// How long each task has run up to the last switch, when that was, and what interrupts had taken by then.
+    ran: RunTimes,
+    turn_began: u64,
+    turn_interrupts_ns: u64,
 }
+
+/// Tasks by their numbers, and how long each has run on a CPU, without what interrupted it, nanoseconds.
+pub(super) type RunTimes = BTreeMap<u32, (KernelTask, u64)>;
 
 /// A switch that is kept.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +172,42 @@ impl Cpu {
             fair_server_runs: false,
             leaving_idle_ns: 0,
             throttles: Vec::new(),
+            ran: RunTimes::new(),
+            turn_began: 0,
+            turn_interrupts_ns: 0,
         }
+    }
+
+    /// A task makes room for another one; `None` for an idle CPU.
+    pub(super) fn turn_ends(&mut self, task: Option<KernelTask>, now: u64) {
+        self.ran = self.run_times(task, now);
+        (self.turn_began, self.turn_interrupts_ns) = (now, self.interrupts_ns);
+    }
+
+    /// How long each task has run so far, where `runs` goes on to.
+    pub(super) fn run_times(&self, runs: Option<KernelTask>, now: u64) -> RunTimes {
+        let mut ran = self.ran.clone();
+        if let Some(task) = runs {
+            let (last, ns) = ran.entry(task.pid).or_default();
+            let interrupts_ns = self.interrupts_ns - self.turn_interrupts_ns;
+            (*last, *ns) = (task, *ns + (now - self.turn_began).saturating_sub(interrupts_ns));
+        }
+        ran
+    }
+
+    /// How long each task has run since then, up to the last switch.
+    pub(super) fn ran_since(&self, before: &RunTimes) -> KernelRunTimes {
+        let ns_before = |pid: &u32| before.get(pid).map_or(0, |&(_, ns)| ns);
+        let since =
+            self.ran.iter().map(|(pid, (task, ns))| (*task, ns.saturating_sub(ns_before(pid))));
+        let tasks: Vec<(KernelTask, u64)> = since.filter(|&(_, ns)| ns > 0).collect();
+        let all_ns = |are_urgent: bool| {
+            let of = tasks.iter().filter(|(task, _)| (task.prio < FIRST_FAIR_PRIO) == are_urgent);
+            of.map(|(_, ns)| ns).sum()
+        };
+        let (ordinary_ns, urgent_ns) = (all_ns(false), all_ns(true));
+        let known = tasks.iter().rev().take(RUNNERS).copied().collect();
+        KernelRunTimes { tasks: known, ordinary_ns, urgent_ns }
     }
 
     /// Interrupts go on.

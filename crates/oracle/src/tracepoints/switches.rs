@@ -4,6 +4,7 @@ use wakescope_core::units::MonoNs;
 use wakescope_decode::{GivenUpAt, KernelTask, Payload, Switch, SwitchedFrom};
 use wakescope_model::image::TaskId;
 
+use super::cpu::RunTimes;
 use super::places::{self, comm, pid, policy};
 use super::wakeup::State;
 use super::{Followed, Tracepoints};
@@ -178,6 +179,12 @@ impl Tracepoints<'_> {
     /// Who runs on the CPU of that number; nobody where it is idle.
     pub(super) fn runs_on(&self, number: usize) -> Option<KernelTask> {
         self.cpus[number].runs.map(|task| self.kernel_task(task))
+    }
+
+    /// How long each task has run on that CPU so far, which is known where threads of others are followed.
+    pub(super) fn run_times(&self, number: usize, now: u64) -> Option<RunTimes> {
+        let is_known = self.followed == Followed::Threads;
+        is_known.then(|| self.cpus[number].run_times(self.runs_on(number), now))
     }
 
     /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.

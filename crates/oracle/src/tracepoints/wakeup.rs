@@ -7,7 +7,7 @@ use wakescope_decode::{
 };
 use wakescope_model::image::BudgetId;
 
-use super::cpu::{Before, Cpu, Recorded, Throttle};
+use super::cpu::{Before, Cpu, Recorded, RunTimes, Throttle};
 
 /// Events that are searched for the last reading of the clock of stolen time before it was due.
 const STEAL_LOOK_BACK: usize = 8;
@@ -72,6 +72,8 @@ pub(super) struct Begun {
     pub(super) queue: Option<Queue>,
     /// What quotas took.
     pub(super) quota: u64,
+    /// How long each task had run when a thread of others began to wait for its CPU; not known after a move.
+    pub(super) ran_before: Option<RunTimes>,
 }
 
 /// A wait where a quota may stop it.
@@ -151,6 +153,7 @@ impl Begun {
     pub(super) fn leave(&mut self, task: KernelTask, cpu: &Cpu, now: u64, worth_ns: u64) {
         self.steal_after = cpu.steal_ns();
         self.add_stolen(self.steal_after, now);
+        self.ran_before = None;
         let late = now.saturating_sub(self.marks.due.0);
         if late >= worth_ns && self.parts.len() < MOST_PARTS {
             let marks = Marks { response: MonoNs(now), ..self.marks };
@@ -197,6 +200,7 @@ impl Begun {
             events,
             lost: number(lost).max(u32::from(cut)),
             known_switches,
+            ran: self.ran_before.as_ref().map(|before| cpu.ran_since(before)).unwrap_or_default(),
             irqs_off: self.irqs_off,
         };
         Part {

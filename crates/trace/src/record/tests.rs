@@ -7,7 +7,7 @@ use wakescope_decode::Decoder;
 
 use super::*;
 use crate::shared::{
-    CpuSwitch, Event as RawEvent, FRAMES, Irq as RawIrq, Softirq, Task as RawTask, USER_FRAMES,
+    CpuSwitch, Event as RawEvent, FRAMES, Irq as RawIrq, Ran, Softirq, Task as RawTask, USER_FRAMES,
 };
 use crate::symbols::Symbols;
 
@@ -93,8 +93,38 @@ fn read_part(wakeup: Wakeup, events: &[RawEvent]) -> Part {
         switches_from: 0,
         in_interrupts: 55,
         registers: 0,
+        ran: &[],
+        all_ran: [0; 2],
     };
     part_of(&record.bytes(), |_| Vec::new()).unwrap()
+}
+
+#[test]
+fn who_ran_is_known_where_events_were_lost() {
+    let ran = |pid, prio, ns| Ran { task: RawTask { pid, prio, ..RawTask::default() }, ns };
+    let all = [ran(7, 120, 40), ran(0, 0, 0), ran(8, 120, 900), ran(9, 120, 0), ran(6, 20, 50)];
+    let decoded = |form, lost| {
+        let record = encode::Record {
+            form,
+            wakeup: &raw(),
+            events: &[],
+            stated: 0,
+            lost,
+            switches_from: 0,
+            in_interrupts: u64::MAX,
+            registers: 0,
+            ran: &all,
+            all_ran: [1_000, 57],
+        };
+        decoded(&part_of(&record.bytes(), |_| Vec::new()).unwrap().wakeup).ran
+    };
+    let long = decoded(encode::Form::Long, 300);
+    let known: Vec<_> = long.tasks.iter().map(|ran| (ran.task.pid, ran.ns)).collect();
+    assert_eq!(known, [(8, 900), (6, 50), (7, 40)]);
+    assert_eq!((long.others_ns, long.urgent_others_ns), (60, 7));
+    // Else events tell, or there is no room.
+    assert!(decoded(encode::Form::Long, 0).is_empty());
+    assert!(decoded(encode::Form::Copied, 300).is_empty());
 }
 
 #[test]
@@ -187,6 +217,8 @@ fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
             switches_from,
             in_interrupts,
             registers: 0,
+            ran: &[],
+            all_ran: [0; 2],
         };
         let known = part_of(&record.bytes(), |_| Vec::new()).unwrap().wakeup.known_switches;
         known.map(|known| (known.from.0, known.interrupts_ns))

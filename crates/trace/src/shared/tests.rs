@@ -113,6 +113,7 @@ fn layouts() -> Vec<Layout> {
             }
         ),
         layout!("stack_copy", StackCopy { registers, at, bytes }),
+        layout!("ran", Ran { task, ns }),
         layout!(
             "counts",
             Counts {
@@ -174,13 +175,15 @@ fn layouts() -> Vec<Layout> {
                 worst_cpu,
                 worst_unsure,
                 worst_ran,
-                runner
+                runner,
+                worst_all_ran
             }
         ),
         layout!(
             "waits",
             Waits {
                 since,
+                began,
                 clock_since,
                 steal_since,
                 queue,
@@ -197,6 +200,7 @@ fn layouts() -> Vec<Layout> {
                 moved_at,
                 given,
                 ran_before,
+                all_ran_before,
                 task,
                 run_delay_base,
                 run_delay_earlier,
@@ -273,6 +277,9 @@ fn values() -> Vec<(&'static str, usize)> {
         ("SECTION_KINDS", SECTION_KINDS),
         ("SECTION_SLOTS", SECTION_SLOTS),
         ("RUNNERS", RUNNERS),
+        ("RANKS", RANKS),
+        ("ORDINARY", ORDINARY),
+        ("URGENT", URGENT),
         ("WAIT_KINDS", WAIT_KINDS),
         // Of structs that Rust reads as words, or as a head and what follows it.
         ("sizeof(struct event)", size_of::<Event>()),
@@ -296,7 +303,12 @@ fn values() -> Vec<(&'static str, usize)> {
         ("__builtin_offsetof(struct record, in_interrupts)", offset_of!(Head, in_interrupts)),
         ("sizeof(struct copied_record)", COPIED_BYTES),
         ("__builtin_offsetof(struct copied_record, copy)", RECORD_BYTES),
-        ("sizeof(struct long_record)", LONG_BYTES + size_of::<StackCopy>()),
+        ("sizeof(struct long_record)", LONG_BYTES + size_of::<StackCopy>() + size_of::<RunTimes>()),
+        ("__builtin_offsetof(struct long_record, ran)", LONG_BYTES + size_of::<StackCopy>()),
+        (
+            "__builtin_offsetof(struct long_record, all_ran)",
+            LONG_BYTES + size_of::<StackCopy>() + offset_of!(RunTimes, all_ran),
+        ),
         ("__builtin_offsetof(struct long_record, event)", size_of::<Head>()),
         ("__builtin_offsetof(struct long_record, events)", offset_of!(Head, events)),
         ("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost)),

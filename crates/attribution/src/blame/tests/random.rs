@@ -143,19 +143,26 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let edges = prop::option::of((0_u64..30_000_000, lengths()));
     let given_up = prop::option::of((0_u32..4, any::<bool>()));
     let quota = prop::option::of(prop_oneof![2 => Just(0_u64), 1 => lengths()]);
+    let others = prop::array::uniform2(prop_oneof![Just(0_u64), lengths()]);
+    let ran = move || (prop::collection::vec((tasks(), lengths()), 0..3), others.clone());
     let losses = prop_oneof![
-        12 => Just((0, None)),
-        1 => Just((3, None)),
-        2 => (lengths(), lengths()).prop_map(|(from, interrupts_ns)| {
-            (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }))
+        12 => Just((0, None, (Vec::new(), [0; 2]))),
+        1 => ran().prop_map(|ran| (3, None, ran)),
+        2 => (lengths(), lengths(), ran()).prop_map(|(from, interrupts_ns, ran)| {
+            (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }), ran)
         }),
-    ];
+    ]
+    // As a value it would be too large for the stack of a test.
+    .boxed();
     let scene = prop::option::weighted(0.3, select(&Scene::ALL[..]));
     let rest = ((any::<bool>(), losses), 0_u64..2, tasks(), (edges, quota), given_up, any::<u64>());
     (marks, stimuli(), prop::option::of(contexts()), events, (rest, scene)).prop_map(
         move |((seen, before, last), woken_by, interrupted, events, (rest, scene))| {
             let ((throttled, losses), page_faults, task, (edges, quota_ns), given_up, seed) = rest;
-            let (lost, known_switches) = losses;
+            let (lost, known_switches, ran) = losses;
+            let (tasks, [others_ns, urgent_others_ns]) = ran;
+            let tasks = tasks.into_iter().map(|(task, ns)| Ran { task, ns }).collect();
+            let ran = RunTimes { tasks, others_ns, urgent_others_ns };
             let (marks, events) = placed(&seen, before, last, events, (!ordered).then_some(seed));
             let given_up = given_up.map(|(pid, seen)| GivenUp {
                 pid,
@@ -180,6 +187,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 events,
                 lost,
                 known_switches,
+                ran,
                 throttled,
                 page_faults,
                 given_up,
@@ -402,6 +410,8 @@ proptest! {
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::cover::cover_with_nmis_and_tracer(&mut pieces, &case);
         super::super::cover::cover_with_stolen_time(&mut pieces, &case);
+        super::super::cover::cover_with_quota(&mut pieces, &case);
+        super::super::cover::cover_with_runners(&mut pieces, &case);
         super::super::cover::cover_with_arrivals(&mut pieces, &case);
         super::super::standstill::cover_with_standstills(&mut pieces, &case);
         let borders = pieces.borders();
@@ -445,6 +455,8 @@ proptest! {
         less.events.remove(gone.index(wakeup.events.len()));
         // It may be a switch.
         (less.lost, less.known_switches) = (1, None);
+        // Programs know who ran without events.
+        less.ran = RunTimes::default();
         // Named by an event that was lost, a task or softirq must not appear.
         let shares = blame(&less, &known);
         let from_events = [Cause::Softirq, Cause::HigherPriorityTask, Cause::EqualOrLowerTask];

@@ -533,3 +533,73 @@ fn who_had_the_cpu_is_known_where_switches_were_kept() {
         &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
     );
 }
+
+/// Two that wake each other have filled the ring and the switches. Programs have added up how long each ran.
+#[test]
+fn who_ran_is_known_where_switches_were_lost() {
+    let ran = |all: &[(Task, u64)], w: &mut Wakeup| {
+        w.lost = 40_000;
+        let ran = |(task, us): &(Task, u64)| Ran { task: task.clone(), ns: us * 1_000 };
+        w.ran.tasks = all.iter().map(ran).collect();
+    };
+    let ordinary = |w: &mut Wakeup| w.task = task(10, "work", Policy::Other, 120);
+    let (last, first) = ("scheduler 20 switch bound", [WAIT, TIMER]);
+    let check = |change: &dyn Fn(&mut Wakeup), shares: &[&str]| {
+        let all: Vec<&str> = shares.iter().copied().chain(first).collect();
+        check(timer(), change, &all);
+    };
+    let spins = |us: u64| format!("higher_priority_task {us} spin[7] fifo 95 bound");
+    let works = |us: u64| format!("equal_or_lower_task {us} rm[412] other bound");
+    // Who wakes has to wait for the one, and for the other only if it is an ordinary task.
+    let both = [(spin(), 25), (rm(), 10)];
+    check(&|w| ran(&both, w), &["unexplained 35", &spins(25), last]);
+    check(
+        &|w| {
+            ran(&both, w);
+            ordinary(w);
+        },
+        &[&spins(25), "unexplained 25", last, &works(10)],
+    );
+    // A real-time task of a lower priority gives way at once, unless code keeps it; one of the same does not.
+    let fifo = |prio| task(8, "fifo", Policy::Fifo, prio);
+    let of_same = "equal_or_lower_task 30 fifo[8] fifo 90 bound";
+    check(&|w| ran(&[(fifo(probe().prio + 1), 30)], w), &["unexplained 60", last]);
+    check(&|w| ran(&[(fifo(probe().prio), 30)], w), &[of_same, "unexplained 30", last]);
+    // Of those that are not known an ordinary task has to wait for all.
+    let others = |w: &mut Wakeup| {
+        ran(&[(rm(), 25)], w);
+        (w.ran.others_ns, w.ran.urgent_others_ns) = (15_000, 18_000);
+    };
+    check(&others, &["unexplained 60", last]);
+    check(
+        &|w| {
+            others(w);
+            ordinary(w);
+        },
+        &[
+            &works(25),
+            last,
+            "higher_priority_task 18 bound",
+            "equal_or_lower_task 15 bound",
+            "unexplained 2",
+        ],
+    );
+    // They did not run for longer than there was time.
+    check(
+        &|w| {
+            ran(&[(spin(), 300), (rm(), 200)], w);
+            ordinary(w);
+        },
+        &[&spins(36), &works(24), last],
+    );
+    // What is known of a switch that was kept counts once.
+    let kept = |us: u64, w: &mut Wakeup| {
+        ran(&[(spin(), us)], w);
+        w.known_switches = Some(KnownSwitches { from: at(50), interrupts_ns: 0 });
+        w.events = vec![event(50, switch(rm(), spin())), event(90, switch(spin(), probe()))];
+    };
+    check(&|w| kept(30, w), &[&spins(30), "unexplained 30", last]);
+    check(&|w| kept(45, w), &[&spins(45), last, "unexplained 15"]);
+    // Who waits does not run, and of one that was idle nothing follows.
+    check(&|w| ran(&[(probe(), 30), (idle(), 30)], w), &["unexplained 60", last]);
+}

@@ -1,7 +1,8 @@
 //! Writes records as the BPF programs do: field by field in the order of the structs in bpf/shared.h.
 
 use crate::shared::{
-    CpuSwitch, Event, Irq, Nmi, OwnTime, Payload, Softirq, Switched, Task, Timer, Wakeup, kind,
+    CpuSwitch, Event, Irq, Nmi, OwnTime, Payload, RANKS, RUNNERS, Ran, Softirq, Switched, Task,
+    Timer, Wakeup, kind,
 };
 
 /// What the kernel's buffer holds where nothing was written.
@@ -46,6 +47,9 @@ pub(super) struct Record<'a> {
     pub(super) in_interrupts: u64,
     /// Where the registers of its stack copy are; 0 for no copy.
     pub(super) registers: u64,
+    /// Who ran meanwhile, if it has room for them, and how long all did.
+    pub(super) ran: &'a [Ran],
+    pub(super) all_ran: [u64; RANKS],
 }
 
 impl Record<'_> {
@@ -60,6 +64,14 @@ impl Record<'_> {
         to.garbage((self.form.room() - self.events.len()) * EVENT_BYTES);
         if self.form != Form::Short {
             to.copy(self.registers);
+        }
+        if self.form == Form::Long {
+            let nobody = [Ran { task: Task { pid: 9, ..Task::default() }, ns: 0 }; RUNNERS];
+            for Ran { task, ns } in self.ran.iter().chain(&nobody[self.ran.len()..]) {
+                to.task(task);
+                to.u64(*ns);
+            }
+            self.all_ran.iter().for_each(|ns| to.u64(*ns));
         }
         to.0
     }

@@ -116,6 +116,8 @@ impl DrawnRecord {
             switches_from: 0,
             in_interrupts: u64::MAX,
             registers: if in_copy { REGISTERS } else { 0 },
+            ran: &[],
+            all_ran: [0; 2],
         }
         .bytes()
     }

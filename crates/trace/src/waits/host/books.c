@@ -20,8 +20,10 @@ static struct thread {
 	u64 since, stopped;
 	u32 kind, moved;
 	int counts, may_be_stopped;
-	/* Since when it is there, and how long each of the others has run there since, by the queue's clock. */
-	u64 here_since, ran[THREADS];
+	/* Since when it is there, by the queue's clock, what interrupts had taken there by then, and who ran since. */
+	u64 here_since, here_interrupts, ran[THREADS];
+	/* What they had taken when it began to run. */
+	u64 runs_interrupts;
 } threads[THREADS];
 static struct rq rqs[CPUS];
 static struct cfs_rq queues[CPUS], *of_group[CPUS];
@@ -90,10 +92,16 @@ static void dequeue(struct thread *t)
 	*since = 0;
 }
 
+static void comes_to(struct thread *t, u32 cpu)
+{
+	t->here_since = rqs[cpu].clock;
+	t->here_interrupts = cpus_here[cpu].interrupts;
+}
+
 static void begins(struct thread *t, u32 kind)
 {
 	t->where = WAITS;
-	t->here_since = rqs[t->task.cpu].clock;
+	comes_to(t, t->task.cpu);
 	memset(t->ran, 0, sizeof(t->ran));
 	t->since = now_ns;
 	t->kind = kind;
@@ -103,16 +111,22 @@ static void begins(struct thread *t, u32 kind)
 	t->stopped = t->may_be_stopped ? -stopped_on(t->task.cpu) : 0;
 }
 
+/* How long this thread has run without a pause while the other one waited for its CPU, without interrupts. */
+static u64 turn_beside(struct thread *t, struct thread *other)
+{
+	u64 clock = rqs[t->task.cpu].clock, since = t->task.sched_info.last_arrival;
+	int is_whole = since > other->here_since;
+	u64 from = is_whole ? since : other->here_since;
+	u64 taken = cpus_here[t->task.cpu].interrupts - (is_whole ? t->runs_interrupts : other->here_interrupts);
+	return clock > from ? clock - from - taken : 0;
+}
+
 /* A thread has run, while others waited for its CPU. */
 static void turn_is_over(struct thread *t)
 {
-	u64 clock = rqs[t->task.cpu].clock, since = t->task.sched_info.last_arrival;
-	for (u32 i = 0; i < THREADS; i++) {
-		struct thread *other = &threads[i];
-		u64 from = since > other->here_since ? since : other->here_since;
-		if (other->where == WAITS && other->task.cpu == t->task.cpu && clock > from)
-			other->ran[t - threads] += clock - from;
-	}
+	for (u32 i = 0; i < THREADS; i++)
+		if (threads[i].where == WAITS && threads[i].task.cpu == t->task.cpu)
+			threads[i].ran[t - threads] += turn_beside(t, &threads[i]);
 }
 
 /* The clock of a queue is behind by less than this. */
@@ -124,6 +138,11 @@ static void check_runner(struct thread *t, struct thread *last, struct waits_of_
 	u32 pid = of->runner.pid;
 	u64 ran = pid ? t->ran[pid - 1] : 0, most = 0;
 	named += pid != 0;
+	u64 all = 0;
+	for (u32 i = 0; i < THREADS; i++)
+		all += t->ran[i];
+	all = rows[t->task.pid].moved ? 0 : all;
+	check(of->worst_all_ran[ORDINARY] == all, "all", of->worst_all_ran[ORDINARY], all);
 	/* Since when one that was moved is there, another clock tells. */
 	u64 unsure = rows[t->task.pid].moved ? BEHIND : 0;
 	check(of->worst_ran <= ran + unsure, "ran", of->worst_ran, ran);
@@ -131,11 +150,8 @@ static void check_runner(struct thread *t, struct thread *last, struct waits_of_
 	int all_are_known = RUNNERS >= THREADS && !unsure;
 	for (u32 i = 0; all_are_known && i < THREADS; i++)
 		most = t->ran[i] > most ? t->ran[i] : most;
-	if (!all_are_known && last) {
-		u64 since = last->task.sched_info.last_arrival, clock = rqs[last->task.cpu].clock;
-		since = since > t->here_since ? since : t->here_since;
-		most = clock > since ? clock - since : 0;
-	}
+	if (!all_are_known && last)
+		most = turn_beside(last, t);
 	/* The queue's clock may say more than the wait's own. */
 	most = most < of->worst ? most : of->worst;
 	check(of->worst_ran + unsure >= most, "most", of->worst_ran, most);
@@ -229,6 +245,7 @@ static void switches(u32 cpu)
 		dequeue(next);
 		next->task.left = 0;
 		next->task.sched_info.last_arrival = rqs[cpu].clock;
+		next->runs_interrupts = cpus_here[cpu].interrupts;
 		next->where = RUNS;
 		next->task.on_cpu = 1;
 	}
@@ -256,7 +273,7 @@ static void moves(struct thread *t)
 		t->stopped -= stopped_on(to);
 	enqueue(t, to);
 	t->moved = 1;
-	t->here_since = rqs[to].clock;
+	comes_to(t, to);
 	memset(t->ran, 0, sizeof(t->ran));
 }
 
@@ -350,10 +367,13 @@ int main(int count, char **words)
 		struct thread *t = &threads[draw(THREADS)];
 		u32 cpu = draw(CPUS);
 		now_ns += 1 + draw(500);
-		/* The queue's clock may stand still. */
-		for (u32 c = 0; c < CPUS; c++)
-			if (draw(3))
-				rqs[c].clock = now_ns;
+		/* The queue's clock may stand still, and interrupts may come while it does not. */
+		for (u32 c = 0; c < CPUS; c++) {
+			if (!draw(3))
+				continue;
+			cpus_here[c].interrupts += draw(4) ? 0 : draw(now_ns - rqs[c].clock + 1);
+			rqs[c].clock = now_ns;
+		}
 		switch (draw(8)) {
 		case 0 ... 1: wakes(t, t->where == SLEEPS ? cpu : t->task.cpu); break;
 		case 2 ... 4: switches(cpu); break;

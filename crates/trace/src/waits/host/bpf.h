@@ -74,8 +74,9 @@ struct runner {
 	u64 ran, given, weight;
 };
 struct cpu {
-	u64 runqueue, ran_until, given, weighed;
+	u64 runqueue, interrupts, ran_until, ran_interrupts, ran_last, given, weighed;
 	struct runner runners[RUNNERS];
+	u64 all_ran[RANKS];
 };
 union cpu_word {
 	struct {
@@ -108,6 +109,7 @@ static struct {
 	u64 is_known;
 } steal_time_place;
 static int control;
+static int waits_of;
 static u32 target_pid;
 
 void *bpf_map_lookup_elem(void *map, const void *key);
@@ -128,4 +130,4 @@ static int begins_otherwise(struct task_struct *task) { return !is_target(task);
 static int is_elsewhere(struct task_struct *task) { return !is_target(task); }
 static int sleeps(struct task_struct *task) { return task->__state != 0; }
 static int counts_now(struct control *asked, u64 at) { return asked->start && at >= asked->start; }
-static void describe(struct task *to, struct task_struct *task) { to->pid = task->pid; }
+static void describe(struct task *to, struct task_struct *task) { to->pid = task->pid; to->prio = task->prio; }
