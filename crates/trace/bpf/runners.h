@@ -15,16 +15,18 @@
 /* Run time, ns: what ran before as much of it weighs half, so that those who ran long ago make room. */
 #define LATELY (1ULL << 29)
 
-/* The place of this task, or the one that makes room for it. */
+/* The place of this task, or the one that makes room for it. Nearly all have one: that is looked for first. */
 INLINE u32 place_of_runner(struct cpu *cpu, u32 pid)
 {
 	u32 least = 0;
-	for (u32 at = 0; at < RUNNERS; at++) {
+#pragma unroll
+	for (u32 at = 0; at < RUNNERS; at++)
 		if (cpu->runners[at].task.pid == pid)
 			return at;
+#pragma nounroll
+	for (u32 at = 1; at < RUNNERS; at++)
 		if (cpu->runners[at].weight < cpu->runners[least & (RUNNERS - 1)].weight)
 			least = at;
-	}
 	return least;
 }
 
@@ -68,21 +70,18 @@ APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 	return 0;
 }
 
-/* When a task was switched to that runs; now where the kernel does not tell. */
-INLINE u64 arrival_of(struct task_struct *task, u64 clock)
-{
-	return FIELD_EXISTS(task->sched_info.last_arrival) ? READ(task, sched_info.last_arrival) : clock;
-}
-
 /* This task makes room for another one, and threads wait for its CPU. */
 INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
 {
-	/* What the verifier knows the type of is read without a call. */
+	/* What the verifier knows the type of is read without a call: each switch comes here while a thread waits. */
 	struct task who = { .pid = task->pid, .prio = task->prio, .policy = task->policy };
 	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
 	((u64 *)who.comm)[0] = comm[0];
 	((u64 *)who.comm)[1] = comm[1];
-	has_run(cpu, &who, arrival_of(task, clock), clock);
+	u64 since = clock;
+	if (FIELD_EXISTS(task->sched_info.last_arrival))
+		since = task->sched_info.last_arrival;
+	has_run(cpu, &who, since, clock);
 }
 
 /* A thread begins to wait for this CPU, where `runs` goes on; 0 if a task is just switched to. */
@@ -91,7 +90,10 @@ INLINE void remember_runners(struct waits *waits, struct cpu *cpu, struct task_s
 	if (runs) {
 		struct task who = {};
 		describe(&who, runs);
-		has_run(cpu, &who, arrival_of(runs, clock), clock);
+		u64 since = clock;
+		if (FIELD_EXISTS(runs->sched_info.last_arrival))
+			since = READ(runs, sched_info.last_arrival);
+		has_run(cpu, &who, since, clock);
 	} else {
 		look_from_here(cpu, clock);
 	}

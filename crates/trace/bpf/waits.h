@@ -366,13 +366,24 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
 
 /*
  * The waits of the thread that is switched to, if it is one of ours: it is followed, or was when it began
- * to wait.
+ * to wait for this CPU, as threads do that do.
  */
-INLINE struct waits *waits_of_next(struct task_struct *next)
+INLINE struct waits *waits_of_next(struct task_struct *next, int is_waited)
 {
 	u32 pid = next->pid;
-	struct waits *waits = pid ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
-	return waits && (is_target(next) || waits->since) ? waits : 0;
+	int is_followed = is_target(next);
+	int may_have_been = (targets == COMM || targets == CGROUP) && is_waited;
+	if (!pid || !(is_followed || may_have_been))
+		return 0;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	return waits && (is_followed || waits->since) ? waits : 0;
+}
+
+/* What the clock of the run queue says that this task leaves; 0 if that is not known. */
+INLINE u64 clock_of(struct task_struct *prev)
+{
+	struct cfs_rq *queue = prev->se.cfs_rq;
+	return FIELD_EXISTS(queue->rq) ? queue->rq->clock : 0;
 }
 
 /* `prev` makes room for `next`. */
@@ -380,16 +391,15 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
-	struct waits *waits = waits_of_next(next);
-	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
 	int is_waited = READ_ONCE(word_of(number)->threads) != 0;
-	if (HOT(!is_left && !waits && !is_waited))
-		return;
-	u64 now = bpf_ktime_get_ns();
-	struct rq *rq = (void *)runqueue(cpu);
-	u64 clock = rq ? READ(rq, clock) : 0;
+	struct waits *waits = waits_of_next(next, is_waited);
+	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
+	u64 clock = clock_of(prev);
 	if (is_waited)
 		turn_ends(cpu, prev, clock);
+	if (HOT(!is_left && !waits))
+		return;
+	u64 now = bpf_ktime_get_ns();
 	if (waits)
 		wait_ends(waits, cpu, number, prev, next, now);
 	if (!is_left)

@@ -111,6 +111,8 @@ static struct {
 static int control;
 static int waits_of;
 static u32 target_pid;
+enum { COMM, CGROUP };
+static u32 targets = COMM;
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags);
