@@ -9,7 +9,7 @@ use common::episodes::{LEAVES_SOFTIRQS, assert_some_softirqs_were_left};
 use common::lab::{Bench, KERNEL, Ran, Stock};
 use common::measured::names;
 use wakescope_core::explain::{Cause, Step, StepEvent};
-use wakescope_core::lab::{Cell, Status};
+use wakescope_core::lab::{Cell, Status, Verdict};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 
@@ -106,9 +106,13 @@ fn models_come_out_in_the_order_that_theory_has() {
     let bench = Bench::new(stock, "order");
     let common = ["--load", "find,launch", "--seeds", "10", "--samples", "2000"];
     let stock_kernel = ["--kernel", KERNEL, "--preempt", "none,voluntary,full"];
-    let compare = ["--compare", "none:full"];
-    let ran = bench.run(&[&stock_kernel[..], &common, &compare].concat());
-    assert_all_ok(&ran);
+    // What ran for the first pair is not run again.
+    let compared = |pair: &str| {
+        let ran = bench.run(&[&stock_kernel[..], &common, &["--compare", pair]].concat());
+        assert_all_ok(&ran);
+        ran
+    };
+    let ran = compared("none:full");
     let rt = bench.run(&[&["--kernel", "6.1-rt", "--preempt", "rt"], &common[..]].concat());
     assert_all_ok(&rt);
     let (stock_kernel, rt) = (medians(&ran.lab.cells), medians(&rt.lab.cells));
@@ -117,11 +121,27 @@ fn models_come_out_in_the_order_that_theory_has() {
         let [none, voluntary, full] = ["none", "voluntary", "full"].map(of);
         let rt = rt[&(load.into(), "rt".into())];
         let all = format!("{load}: none {none}, voluntary {voluntary}, full {full}, rt {rt} ns");
-        assert!(none >= voluntary && voluntary >= full && full > rt, "{all}");
+        assert!(none > voluntary && none > full && full > rt, "{all}");
         // What preemption is for.
         assert!(none > 2 * full, "{all}");
     }
     assert_eq!(ran.code, Some(0), "{:?}", ran.lab.comparisons);
+    // Under `find` points where code lets go are as dense as it needs. (6.1: medians of 8.3 and 8.6 us, of maxima
+    // from 5.1 to 12.2 under either.)
+    for (pair, load, allowed) in [
+        ("none:voluntary", "find", &[Verdict::Better][..]),
+        ("none:voluntary", "launch", &[Verdict::Better]),
+        (
+            "voluntary:full",
+            "find",
+            &[Verdict::Better, Verdict::NoDifference, Verdict::Inconclusive],
+        ),
+        ("voluntary:full", "launch", &[Verdict::Better]),
+    ] {
+        let comparisons = compared(pair).lab.comparisons;
+        let of_load = comparisons.iter().find(|comparison| comparison.load == load).unwrap();
+        assert!(allowed.contains(&of_load.verdict), "{pair}: {of_load:?}");
+    }
 }
 
 /// `PREEMPT_RT` of 6.1 turns an interrupt off that nobody seems to handle for 100,000 times. That of the
