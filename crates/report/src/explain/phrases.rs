@@ -82,7 +82,22 @@ pub(crate) fn culprit(blamed: Blamed) -> String {
         (Culprit::None, Some(Phase::ReturnFromInterrupt), _) => "return from interrupt".into(),
         (Culprit::None, Some(Phase::Switch), _) => "switch".into(),
         (Culprit::None, None, Some(cpu)) => format!("CPU {cpu}"),
+        (Culprit::None, None, None) if is_of_several(blamed) => "several tasks".into(),
         (Culprit::None, None, None) => String::new(),
+    }
+}
+
+/// Whether tasks are blamed of which none is known to have had the CPU for long.
+fn is_of_several(Blamed { cause, culprit, phase, others, .. }: Blamed) -> bool {
+    let is_of_tasks = matches!(cause, Cause::HigherPriorityTask | Cause::EqualOrLowerTask);
+    is_of_tasks && *culprit == Culprit::None && phase.is_none() && !others
+}
+
+/// In a sentence, whoever is blamed: `several higher-priority tasks`.
+fn cause_of(blamed: Blamed) -> String {
+    match is_of_several(blamed) {
+        true => format!("several {}s", cause(blamed.cause)),
+        false => cause(blamed.cause).into(),
     }
 }
 
@@ -122,13 +137,13 @@ pub(super) fn softirq_name(name: &str) -> String {
 
 /// `231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]`
 pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
-    format!("{} {}{}", domain::span(share.ns, domain), cause(share.cause), whose(share))
+    format!("{} {}{}", domain::span(share.ns, domain), cause_of(share.blamed()), whose(share))
 }
 
 /// A cause and its culprit: `no preemption point in copy_page`, `softirq NET_RX`.
 pub(crate) fn named(blamed: Blamed) -> String {
     match beside(blamed) {
-        none if none.is_empty() => cause(blamed.cause).into(),
+        none if none.is_empty() => cause_of(blamed),
         name => format!("{} {}{name}", cause(blamed.cause), joint(blamed.cause)),
     }
 }
@@ -144,6 +159,9 @@ pub(super) fn with_culprit(blamed: Blamed) -> String {
 /// A culprit as it stands beside the words of its cause, without words of its name that end these:
 /// no "interrupt interrupt", and nothing beside "stolen by the hypervisor". May be empty.
 pub(crate) fn beside(blamed: Blamed) -> String {
+    if is_of_several(blamed) {
+        return String::new();
+    }
     let name = clean(&culprit(blamed), LONGEST_NAME);
     let (before, own): (Vec<&str>, Vec<&str>) =
         (cause(blamed.cause).split(' ').collect(), name.split(' ').collect());

@@ -60,6 +60,11 @@ fn shares_read_as_sentences() {
         nowhere(),
         "231 µs equal- or lower-priority task sh other",
     );
+    // Of tasks that took turns none is known to have run for long.
+    let several = "231 µs several equal- or lower-priority tasks";
+    with(Cause::EqualOrLowerTask, Culprit::None, nowhere(), several);
+    let several = "231 µs several higher-priority tasks";
+    with(Cause::HigherPriorityTask, Culprit::None, nowhere(), several);
     with(Cause::Throttled, task("probe", 9), nowhere(), "231 µs throttled probe[9] other");
     with(Cause::PageFault, task("probe", 9), nowhere(), "231 µs page fault in probe[9]");
     with(Cause::IdleExit, Culprit::idle("C6"), nowhere(), "231 µs exit from idle C6");
