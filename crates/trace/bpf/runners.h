@@ -33,6 +33,8 @@ INLINE u32 place_of_runner(struct cpu *cpu, u32 pid)
 /* What runs from now on, and interrupts from now on, are counted. */
 INLINE void look_from_here(struct cpu *cpu, u64 clock)
 {
+	if (cpu->holds_back && clock > cpu->ran_until)
+		cpu->held_back += clock - cpu->ran_until;
 	cpu->ran_until = clock;
 	cpu->ran_interrupts = cpu->interrupts;
 }
@@ -84,6 +86,18 @@ INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
 	has_run(cpu, &who, since, clock);
 }
 
+/* The same as `throttles`, of a task that is switched to from `prev`, without a call. */
+INLINE u32 holds_back(struct task_struct *prev, struct task_struct *next)
+{
+	if (FIELD_EXISTS(next->dl_server) && next->dl_server)
+		return 1;
+	struct cfs_rq *queue = prev->se.cfs_rq;
+	if (!FIELD_EXISTS(queue->rq))
+		return 0;
+	struct rq *rq = queue->rq;
+	return FIELD_EXISTS(rq->rt.rt_throttled) && rq->rt.rt_throttled;
+}
+
 /* A thread begins to wait for this CPU, where `runs` goes on; 0 if a task is just switched to. */
 INLINE void remember_runners(struct waits *waits, struct cpu *cpu, struct task_struct *runs, u64 clock, int is_first)
 {
@@ -98,6 +112,7 @@ INLINE void remember_runners(struct waits *waits, struct cpu *cpu, struct task_s
 		look_from_here(cpu, clock);
 	}
 	waits->given = cpu->given;
+	waits->held_back_before = cpu->held_back;
 	waits->all_ran_before[ORDINARY] = cpu->all_ran[ORDINARY];
 	waits->all_ran_before[URGENT] = cpu->all_ran[URGENT];
 	for (u32 at = 0; at < RUNNERS; at++) {

@@ -635,6 +635,8 @@ struct waits {
 	u64 given;
 	u64 ran_before[RUNNERS];
 	u64 all_ran_before[RANKS];
+	/* How long real-time tasks had had to give way there. */
+	u64 held_back_before;
 	/* Whose waits. */
 	struct task task;
 	/*

@@ -121,6 +121,9 @@ struct cpu {
 	struct runner runners[RUNNERS];
 	/* All that ran, by their rank. */
 	u64 all_ran[RANKS];
+	/* How long real-time tasks had to give way to others so far, and whether they do now: see `throttles`. */
+	u64 held_back;
+	u64 holds_back;
 };
 
 MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");

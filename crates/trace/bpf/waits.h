@@ -59,8 +59,11 @@ INLINE u32 deadline_throttled(struct task_struct *task)
 	return word >> __builtin_preserve_field_info(task->dl.dl_throttled, 5);
 }
 
-/* Whether a real-time or deadline task is stopped for having used up the time of such tasks, while `runs` runs. */
-INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task, struct task_struct *runs)
+/*
+ * Whether a deadline task, or a real-time task of a group with a quota of such time, is stopped for having used that
+ * up. For how long nobody counts. What all real-time tasks have is another matter: see `held_back`.
+ */
+INLINE u32 stopped_by_its_own(struct cpu *cpu, struct task_struct *task)
 {
 	struct task_struct___groups *grouped = (void *)task;
 	if (task->prio < 0)
@@ -69,10 +72,12 @@ INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task, struct 
 		return 0;
 	if (FIELD_EXISTS(grouped->rt.rt_rq)) {
 		struct rt_rq *queue = READ(grouped, rt.rt_rq);
-		if (queue && FIELD_EXISTS(queue->rt_throttled) && READ(queue, rt_throttled))
-			return 1;
+		struct rq *rq = (void *)runqueue(cpu);
+		struct rt_rq *of_all = rq ? __builtin_preserve_access_index(&rq->rt) : 0;
+		if (queue && queue != of_all && FIELD_EXISTS(queue->rt_throttled))
+			return READ(queue, rt_throttled) != 0;
 	}
-	return throttles(cpu, runs);
+	return 0;
 }
 
 INLINE u64 steal_clock(struct cpu *cpu)
@@ -121,12 +126,24 @@ INLINE u64 stopped_in_queue(struct waits *waits)
 	return now > waits->throttled_since ? now - waits->throttled_since : 0;
 }
 
+/*
+ * How long a real-time thread had to give way to all others since it waits, because real-time tasks had used up their
+ * time. Of one that was moved that is not known.
+ */
+INLINE u64 held_back(struct waits *waits, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_of(waits->cpu);
+	if (!cpu || waits->moved || task->prio < 0 || task->prio >= 100)
+		return 0;
+	return cpu->held_back - waits->held_back_before;
+}
+
 /* How long of this wait the thread was stopped by a quota or a throttle. Sets `unsure` if nobody knows. */
 INLINE u64 stopped_time(struct waits *waits, struct task_struct *task, u64 ns, u32 *unsure)
 {
 	if (waits->stopped)
 		return ns;
-	u64 time = waits->stopped_before;
+	u64 time = waits->stopped_before + held_back(waits, task);
 	/* In another group than it waited in: how long it was stopped in that is not known. */
 	if (waits->queue && (u64)READ(task, se.cfs_rq) != waits->queue)
 		*unsure = 1;
@@ -397,6 +414,8 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 	u64 clock = clock_of(prev);
 	if (is_waited)
 		turn_ends(cpu, prev, clock);
+	if (is_waited || is_left)
+		cpu->holds_back = holds_back(prev, next);
 	if (HOT(!is_left && !waits))
 		return;
 	u64 now = bpf_ktime_get_ns();
@@ -407,7 +426,7 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 	waits = wait_begins(prev, WAIT_PREEMPTED, now, clock);
 	if (!waits)
 		return;
-	waits->stopped = realtime_throttled(cpu, prev, next);
+	waits->stopped = stopped_by_its_own(cpu, prev);
 	describe(&waits->task, prev);
 	remember_runners(waits, cpu, 0, clock, is_first(waits));
 }
@@ -443,8 +462,11 @@ APART int is_queued(u64 *ctx)
 	u64 clock = rq ? READ(rq, clock) : 0;
 	if (queued && clock > queued)
 		waits->asleep_before = clock - queued;
-	if (rq)
-		remember_runners(waits, cpu, READ(rq, curr), clock, is_first(waits));
+	if (!rq)
+		return 0;
+	struct task_struct *runs = READ(rq, curr);
+	remember_runners(waits, cpu, runs, clock, is_first(waits));
+	cpu->holds_back = throttles(cpu, runs);
 	return 0;
 }
 
@@ -490,14 +512,15 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 	}
 	__sync_fetch_and_add(&word_of(waits->cpu)->threads, -1);
 	__sync_fetch_and_add(&word_of(number)->threads, 1);
-	waits->cpu = number;
 	waits->steal_since = UNKNOWN;
+	/* Up to the last switch there. */
+	waits->stopped_before += stopped_in_queue(waits) + held_back(waits, task);
+	waits->cpu = number;
 	waits->moved = 1;
 	waits->moved_at = bpf_ktime_get_ns();
 	waits->run_delay_moved = 0;
 	if (FIELD_EXISTS(task->sched_info.run_delay))
 		waits->run_delay_moved = READ(task, sched_info.run_delay);
-	waits->stopped_before += stopped_in_queue(waits);
 	waits_in(waits, task, queue_on(task, number));
 }
 

@@ -473,6 +473,7 @@ pub(crate) struct Waits {
     pub(crate) given: u64,
     pub(crate) ran_before: [u64; RUNNERS],
     pub(crate) all_ran_before: [u64; RANKS],
+    pub(crate) held_back_before: u64,
     pub(crate) task: Task,
     pub(crate) run_delay_base: u64,
     pub(crate) run_delay_earlier: u64,

@@ -201,6 +201,7 @@ fn layouts() -> Vec<Layout> {
                 given,
                 ran_before,
                 all_ran_before,
+                held_back_before,
                 task,
                 run_delay_base,
                 run_delay_earlier,

@@ -226,6 +226,7 @@ static void switches(u32 cpu)
 	int is_asked = words_here[cpu].threads || !is_stranger((void *)ctx[1]) || !is_stranger((void *)ctx[2]);
 	int is_seen = is_shown() && is_asked;
 	rqs[cpu].curr = (void *)ctx[2];
+	idle.se.cfs_rq = &queues[cpu];
 	if (prev)
 		turn_is_over(prev);
 	if (is_seen)

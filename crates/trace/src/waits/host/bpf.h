@@ -21,6 +21,7 @@ struct task_struct;
 struct rq {
 	u64 clock, clock_task, clock_pelt, lost_idle_time;
 	struct task_struct *curr;
+	struct rt_rq rt;
 };
 struct cfs_rq;
 struct task_group {
@@ -57,6 +58,7 @@ struct task_struct {
 		u64 run_delay, last_arrival, last_queued;
 	} sched_info;
 	_Bool throttled;
+	void *dl_server;
 	/* Of the test: where it is, and whether it is followed no more. */
 	u32 cpu;
 	int left;
@@ -76,7 +78,7 @@ struct runner {
 struct cpu {
 	u64 runqueue, interrupts, ran_until, ran_interrupts, ran_last, given, weighed;
 	struct runner runners[RUNNERS];
-	u64 all_ran[RANKS];
+	u64 all_ran[RANKS], held_back, holds_back;
 };
 union cpu_word {
 	struct {
