@@ -383,7 +383,7 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
 
 /*
  * The waits of the thread that is switched to, if it is one of ours: it is followed, or was when it began
- * to wait for this CPU, as threads do that do.
+ * to wait. Then somebody waits for this CPU.
  */
 INLINE struct waits *waits_of_next(struct task_struct *next, int is_waited)
 {

@@ -9,6 +9,8 @@
 #include "waits.h"
 
 #define THREADS 6
+/* The first ones have a real-time priority, and are not moved. */
+#define URGENTS 2
 #define CPUS 2
 
 enum where { SLEEPS, WAITS, RUNS };
@@ -24,6 +26,8 @@ static struct thread {
 	u64 here_since, here_interrupts, ran[THREADS];
 	/* What they had taken when it began to run. */
 	u64 runs_interrupts;
+	/* How long real-time tasks were throttled there by then. */
+	u64 held_back;
 } threads[THREADS];
 static struct rq rqs[CPUS];
 static struct cfs_rq queues[CPUS], *of_group[CPUS];
@@ -35,6 +39,8 @@ static struct wait_counts books;
 static struct control asked = { .start = 100000 };
 static u64 truth_sum[WAIT_KINDS], truth_count[WAIT_KINDS], truth_stopped;
 static int stops_queue_of[CPUS];
+/* How long real-time tasks have been throttled, up to the last switch, and when that was. */
+static u64 throttled_for[CPUS], switched[CPUS], truth_held;
 static u64 seed, misses, named;
 
 void *bpf_map_lookup_elem(void *map, const void *key)
@@ -92,8 +98,17 @@ static void dequeue(struct thread *t)
 	*since = 0;
 }
 
+static u64 held_back_on(u32 cpu)
+{
+	return throttled_for[cpu] + (rqs[cpu].rt.rt_throttled ? rqs[cpu].clock - switched[cpu] : 0);
+}
+
+static int is_urgent(struct thread *t) { return t->task.prio < 100; }
+
+/* It waits for this CPU from now on. */
 static void comes_to(struct thread *t, u32 cpu)
 {
+	t->held_back = held_back_on(cpu);
 	t->here_since = rqs[cpu].clock;
 	t->here_interrupts = cpus_here[cpu].interrupts;
 }
@@ -107,7 +122,7 @@ static void begins(struct thread *t, u32 kind)
 	t->kind = kind;
 	t->moved = 0;
 	t->counts = now_ns >= asked.start;
-	t->may_be_stopped = stops_queues || t->task.throttled;
+	t->may_be_stopped = !is_urgent(t) && (stops_queues || t->task.throttled);
 	t->stopped = t->may_be_stopped ? -stopped_on(t->task.cpu) : 0;
 }
 
@@ -142,7 +157,8 @@ static void check_runner(struct thread *t, struct thread *last, struct waits_of_
 	for (u32 i = 0; i < THREADS; i++)
 		all += t->ran[i];
 	all = rows[t->task.pid].moved ? 0 : all;
-	check(of->worst_all_ran[ORDINARY] == all, "all", of->worst_all_ran[ORDINARY], all);
+	u64 ranks = of->worst_all_ran[ORDINARY] + of->worst_all_ran[URGENT];
+	check(ranks == all, "all", ranks, all);
 	/* Since when one that was moved is there, another clock tells. */
 	u64 unsure = rows[t->task.pid].moved ? BEHIND : 0;
 	check(of->worst_ran <= ran + unsure, "ran", of->worst_ran, ran);
@@ -161,6 +177,10 @@ static void ends(struct thread *t, struct thread *last, int is_seen)
 {
 	u64 ns = now_ns - t->since;
 	u64 stopped = t->stopped + (t->may_be_stopped ? stopped_on(t->task.cpu) : 0);
+	if (is_urgent(t)) {
+		stopped = held_back_on(t->task.cpu) - t->held_back;
+		truth_held += stopped;
+	}
 	stopped = stopped < ns ? stopped : ns;
 	u32 kind = stopped && stopped >= ns - stopped ? WAIT_THROTTLED : t->moved ? WAIT_MIGRATED : t->kind;
 	if (!t->counts || t->task.pid == THREADS)
@@ -211,7 +231,7 @@ static void switches(u32 cpu)
 		u32 how = draw(4);
 		preempts = how < 2;
 		prev->task.__state = how == 1 ? draw(2) : how == 2;
-		if (how == 3 && !stops_queues && stops_queue_of[cpu]) {
+		if (how == 3 && !is_urgent(prev) && !stops_queues && stops_queue_of[cpu]) {
 			if (!queues[cpu].throttled_clock_self)
 				queues[cpu].throttled_clock_self = rqs[cpu].clock;
 			prev->task.throttled = 1;
@@ -227,6 +247,10 @@ static void switches(u32 cpu)
 	int is_seen = is_shown() && is_asked;
 	rqs[cpu].curr = (void *)ctx[2];
 	idle.se.cfs_rq = &queues[cpu];
+	/* Throttling begins and ends with a switch. */
+	throttled_for[cpu] = held_back_on(cpu);
+	switched[cpu] = rqs[cpu].clock;
+	rqs[cpu].rt.rt_throttled = !draw(4);
 	if (prev)
 		turn_is_over(prev);
 	if (is_seen)
@@ -259,7 +283,7 @@ static void moves(struct thread *t)
 	if (t->where == SLEEPS && !draw(3))
 		t->task.se.sched_delayed = 0;
 	int sleeps_here = t->where == SLEEPS && t->task.se.sched_delayed;
-	if (t->where != WAITS && !sleeps_here)
+	if (is_urgent(t) || (t->where != WAITS && !sleeps_here))
 		return;
 	dequeue(t);
 	wait_moves(&t->task, to);
@@ -335,6 +359,7 @@ static void compare(void)
 	check(waiting == open, "open", waiting, open);
 	check(misses || named, "nobody was named", named, 0);
 	check(ended > 1000 && books.no_room > 10, "too few", ended, books.no_room);
+	check(misses || truth_held > 10000, "too little throttled", truth_held, 0);
 	check(asleep > 10000, "too little sleep in queues", asleep, 0);
 	if (misses) {
 		check(books.ends_missed && books.begins_missed, "nothing missed", books.ends_missed, 0);
@@ -363,7 +388,7 @@ int main(int count, char **words)
 		queues[cpu] = (struct cfs_rq){ .rq = &rqs[cpu], .tg = &group };
 	}
 	for (u32 i = 0; i < THREADS; i++)
-		threads[i].task = (struct task_struct){ .pid = i + 1, .prio = 120, .se = { queues } };
+		threads[i].task = (struct task_struct){ .pid = i + 1, .prio = i < URGENTS ? 50 : 120, .se = { queues } };
 	for (u32 i = 0; i < 20000; i++) {
 		struct thread *t = &threads[draw(THREADS)];
 		u32 cpu = draw(CPUS);

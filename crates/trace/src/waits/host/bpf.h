@@ -126,7 +126,7 @@ static struct cpu *cpu_of(u32 number) { return &cpus_here[number]; }
 static union cpu_word *word_of(u32 number) { return &words_here[number]; }
 static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
-static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return cpu->runqueue * 0; }
+static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return ((struct rq *)cpu->runqueue)->rt.rt_throttled; }
 static u32 task_cpu(struct task_struct *task) { return task->cpu; }
 static int is_target(struct task_struct *task) { return !task->left; }
 static int is_stranger(struct task_struct *task) { return !is_target(task); }
