@@ -112,14 +112,26 @@ fn kind_text(run: &Run, waits: &Waits, row: &WaitRow) -> String {
             };
             format!("Stopped by {by} {}, {often}{}.", of_run(row.throttled_ns), in_cgroup(waits))
         }
-        WaitKind::Preempted => {
-            format!("Preempted {}, {often}{}.", of_run(row.sum_ns), longest(row, domain))
-        }
-        WaitKind::Migrated | WaitKind::Woken => format!(
-            "Waited {}, {often}, and was moved to the queue of another CPU meanwhile{}.",
+        WaitKind::Preempted => format!(
+            "Preempted {}, {often}{}{}.",
             of_run(row.sum_ns),
+            also_throttled(row, domain),
             longest(row, domain)
         ),
+        WaitKind::Migrated | WaitKind::Woken => format!(
+            "Waited {}, {often}, and was moved to the queue of another CPU meanwhile{}{}.",
+            of_run(row.sum_ns),
+            also_throttled(row, domain),
+            longest(row, domain)
+        ),
+    }
+}
+
+/// `, throttled for 548 ms of it`: waits with less than half of that are of another kind. Empty below a hundredth.
+fn also_throttled(row: &WaitRow, domain: TimeDomain) -> String {
+    match row.throttled_ns > row.sum_ns / 100 {
+        true => format!(", throttled for {} of it", span(row.throttled_ns, domain)),
+        false => String::new(),
     }
 }
 

@@ -78,6 +78,17 @@ fn what_outweighs_wakeups_comes_first() {
         "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. Stopped \
          by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times. ",
     );
+    // What a throttle took of waits that are named after something else is told with them.
+    let with = |throttled_ns| WaitRow { throttled_ns, ..preempted(2_400) };
+    says(
+        waits(vec![with(548_000_000)]),
+        "Preempted for 2.40 of 7.00 s, 12 times, throttled for 548 ms of it; the longest 200 ms, by \
+         urgent[7] fifo 95. ",
+    );
+    says(
+        waits(vec![with(24_000_000)]),
+        "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. ",
+    );
     let mut several = waits(vec![row(Migrated, 1, 9, Cause::Unexplained, Culprit::None)]);
     several.more_threads = 2;
     says(
