@@ -99,6 +99,11 @@ pub(super) struct Cpu {
 /// Tasks by their numbers, and how long each has run on a CPU, without what interrupted it, nanoseconds.
 pub(super) type RunTimes = BTreeMap<u32, (KernelTask, u64)>;
 
+fn add_turn(ran: &mut RunTimes, task: KernelTask, turn_ns: u64) {
+    let (last, ns) = ran.entry(task.pid).or_default();
+    (*last, *ns) = (task, *ns + turn_ns);
+}
+
 /// A switch that is kept.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
@@ -180,7 +185,10 @@ impl Cpu {
 
     /// A task makes room for another one; `None` for an idle CPU.
     pub(super) fn turn_ends(&mut self, task: Option<KernelTask>, now: u64) {
-        self.ran = self.run_times(task, now);
+        let turn_ns = self.turn_ns(now);
+        if let Some(task) = task {
+            add_turn(&mut self.ran, task, turn_ns);
+        }
         (self.turn_began, self.turn_interrupts_ns) = (now, self.interrupts_ns);
     }
 
@@ -188,11 +196,14 @@ impl Cpu {
     pub(super) fn run_times(&self, runs: Option<KernelTask>, now: u64) -> RunTimes {
         let mut ran = self.ran.clone();
         if let Some(task) = runs {
-            let (last, ns) = ran.entry(task.pid).or_default();
-            let interrupts_ns = self.interrupts_ns - self.turn_interrupts_ns;
-            (*last, *ns) = (task, *ns + (now - self.turn_began).saturating_sub(interrupts_ns));
+            add_turn(&mut ran, task, self.turn_ns(now));
         }
         ran
+    }
+
+    /// How long who runs has done so since it was switched to, without what interrupted it.
+    fn turn_ns(&self, now: u64) -> u64 {
+        (now - self.turn_began).saturating_sub(self.interrupts_ns - self.turn_interrupts_ns)
     }
 
     /// How long each task has run since then, up to the last switch.
