@@ -23,6 +23,7 @@ pub(crate) mod reported;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod stored_window;
+pub(crate) mod threads;
 
 /// The repository.
 pub(crate) fn root() -> PathBuf {
