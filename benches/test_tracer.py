@@ -37,3 +37,8 @@ class Guests(unittest.TestCase):
         self.assertEqual(rows_of(tracer.losses("pipe", ns))["`explain`"][3], "1.10: **missed**")
         # Wakeups that are followed cost something wherever programs are.
         self.assertEqual(rows_of(tracer.losses("latency", ns))["`explain`"][3], "")
+
+    def test_what_follows_a_wait_has_no_aim(self):
+        ns = {"nobody": [1000], "waiting-nothing": [1100], "waiting": [1400]}
+        row = rows_of(tracer.losses("pipe", ns))["`explain --pid` of a thread that waits for the CPU"]
+        self.assertEqual(row, ["1,400", "400", "4.00", ""])

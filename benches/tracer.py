@@ -33,9 +33,11 @@ TRACERS = {
     "comm": "`explain --comm` of it",
     "cgroup": "`explain --cgroup` of it",
     "watch": "`watch`",
+    "waiting": "`explain --pid` of a thread that waits for the CPU",
 }
 
-# What of the loss to programs that do nothing theirs may be, where hardly anything is followed.
+# What of the loss to programs that do nothing theirs may be, where hardly anything is followed: who runs while a
+# thread waits is added up at each switch, which has its price.
 AIMS = {"probe": 1.1, "process": 1.1, "comm": 1.1, "cgroup": 1.1, "watch": 1.25}
 
 BEGINS = "tracer: "
@@ -70,7 +72,7 @@ def losses(pattern, ns):
         shares = figures.shares(lost, nothing)
         # A wakeup that is followed costs something, which is no matter of the places. And where little is lost
         # at all, the order in which many threads run decides.
-        aim = AIMS[tracer] if pattern == "pipe" else None
+        aim = AIMS.get(tracer) if pattern == "pipe" else None
         verdict = ""
         if aim:
             met = "met" if shares and statistics.median(shares) <= aim else "**missed**"

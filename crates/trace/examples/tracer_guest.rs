@@ -81,54 +81,59 @@ fn measure_all() -> Result<(), Failure> {
     let mut sleeper = Command::new("/proc/self/exe").spawn()?;
     fs::create_dir(CGROUP)?;
     fs::write(format!("{CGROUP}/cgroup.procs"), sleeper.id().to_string())?;
+    let waiter = Waiter::start()?;
     let all = [
         FollowedTasks::Probe,
         FollowedTasks::Process(sleeper.id()),
         FollowedTasks::Comm,
         FollowedTasks::Cgroup,
         FollowedTasks::All,
+        FollowedTasks::Waiter(waiter.thread),
     ];
     // What is done for the first time takes longer.
     for (rank, pattern) in PATTERNS.iter().enumerate() {
         pattern.run(rank, None)?;
     }
     for round in 0..ROUNDS {
-        patterns(round, "nobody", &PATTERNS, None)?;
+        patterns(round, "nobody", &PATTERNS, None, None)?;
         for followed in &all {
             // A probe is there only for the tracer that follows it.
             let measured =
                 if *followed == FollowedTasks::Probe { &PATTERNS[..] } else { &PATTERNS[..2] };
             let name = followed.to_string();
+            let waits = matches!(followed, FollowedTasks::Waiter(_)).then_some(&waiter);
             let places = match Looking::start(followed)? {
                 Looking::Tracing(mut tracer) => {
                     tracer.begin(clock::now())?;
                     let follows = (*followed == FollowedTasks::Probe).then_some(&mut *tracer);
-                    patterns(round, &name, measured, follows)?;
+                    patterns(round, &name, measured, follows, waits)?;
                     places_of(tracer.finish().seen_with)
                 }
                 Looking::Watching(watcher) => {
-                    patterns(round, &name, measured, None)?;
+                    patterns(round, &name, measured, None, waits)?;
                     drop(watcher);
                     ["sched_switch".to_owned()].into()
                 }
             };
             say(&format!("places {name} {}", Vec::from_iter(places.clone()).join(" ")));
             let _empty = programs_that_do_nothing(&places)?;
-            patterns(round, &format!("{name}-nothing"), measured, None)?;
+            patterns(round, &format!("{name}-nothing"), measured, None, waits)?;
         }
     }
     sleeper.kill()?;
     Ok(())
 }
 
-/// Measures these patterns while somebody looks on, and reports it.
+/// Measures these patterns while somebody looks on, and reports it; with `waiter`, while that waits for the CPU.
 fn patterns(
     round: usize,
     who: &str,
     patterns: &[Pattern],
     mut tracer: Option<&mut Tracer>,
+    waiter: Option<&Waiter>,
 ) -> Result<(), Failure> {
     for (rank, pattern) in patterns.iter().enumerate() {
+        let _waiting = waiter.map(Waiter::wait);
         let ns = pattern.run(rank, tracer.as_deref_mut())?;
         say(&format!("{pattern} {round} {who} {ns:.3}"));
     }
@@ -155,6 +160,9 @@ enum FollowedTasks {
     Cgroup,
     /// All tasks', as `watch` does.
     All,
+    /// Those of a thread that waits for the CPU as long as a pattern runs, as `explain --pid` does: at each switch,
+    /// the programs add up who runs meanwhile.
+    Waiter(u32),
 }
 
 impl std::fmt::Display for FollowedTasks {
@@ -165,6 +173,7 @@ impl std::fmt::Display for FollowedTasks {
             Self::Comm => "comm",
             Self::Cgroup => "cgroup",
             Self::All => "watch",
+            Self::Waiter(_) => "waiting",
         })
     }
 }
@@ -179,7 +188,7 @@ impl Looking {
     fn start(followed: &FollowedTasks) -> Result<Self, Failure> {
         let target = match *followed {
             FollowedTasks::Probe => Target::Probes,
-            FollowedTasks::Process(pid) => Target::Process { pid },
+            FollowedTasks::Process(pid) | FollowedTasks::Waiter(pid) => Target::Process { pid },
             FollowedTasks::Comm => Target::Comm { comm: COMM.into() },
             FollowedTasks::Cgroup => Target::Cgroup { path: CGROUP.into() },
             FollowedTasks::All => {
@@ -340,6 +349,52 @@ fn messages(loops: u32) -> Result<f64, Failure> {
         thread.join().map_err(|_| "a thread failed")??;
     }
     Ok(per_operation(began, EACH * EACH * loops))
+}
+
+/// A thread without a real-time policy. While it wants the CPU it waits for the threads of the patterns, which
+/// have one.
+struct Waiter {
+    /// Its number.
+    thread: u32,
+    wants_the_cpu: Arc<AtomicBool>,
+    handle: thread::Thread,
+}
+
+impl Waiter {
+    fn start() -> io::Result<Self> {
+        let wants_the_cpu = Arc::new(AtomicBool::new(false));
+        let wants = Arc::clone(&wants_the_cpu);
+        let (mut told, mut tells) = pipe()?;
+        let running = thread::spawn(move || -> io::Result<()> {
+            tells.write_all(&this_thread().number().to_ne_bytes())?;
+            loop {
+                thread::park();
+                while wants.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let mut number = [0; 4];
+        told.read_exact(&mut number)?;
+        let (thread, handle) = (u32::from_ne_bytes(number), running.thread().clone());
+        Ok(Self { thread, wants_the_cpu, handle })
+    }
+
+    /// Lets it want the CPU until the result is dropped: programs that are attached meanwhile would take long, as
+    /// virtual time does not leap over what it does.
+    fn wait(&self) -> Waiting<'_> {
+        self.wants_the_cpu.store(true, Ordering::Relaxed);
+        self.handle.unpark();
+        Waiting(self)
+    }
+}
+
+struct Waiting<'w>(&'w Waiter);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.wants_the_cpu.store(false, Ordering::Relaxed);
+    }
 }
 
 /// A thread that sleeps and wakes up as a probe does.
