@@ -124,9 +124,9 @@ impl Reattribution {
     ) -> Result<(), Exceeded> {
         let Attributed { wakeup, components: components_before, blame: mut before } = episode;
         let new = attribute(wakeup, known);
-        before.iter_mut().for_each(without_stacks);
+        before.iter_mut().for_each(reduce_to_answer);
         let mut after = new.blame.clone();
-        after.iter_mut().for_each(without_stacks);
+        after.iter_mut().for_each(reduce_to_answer);
         let is_changed = before != after || components_before != new.components;
         if let Some((above_ns, causes, listed)) = &mut self.net {
             if new.ns(NetOfSteal) >= *above_ns {
@@ -255,7 +255,16 @@ impl Listed {
             listed.components = Some(new.components);
             listed.blame.clone_from(&new.blame);
         }
+        let gap = new.blame.iter().find_map(|share| share.gap);
+        let unexplained = listed.blame.iter_mut().filter(|one| one.cause == Cause::Unexplained);
+        unexplained.for_each(|share| share.gap = gap);
     }
+}
+
+/// Leaves what a share says. Why it does not say more is no answer: versions before it was recorded gave the same.
+fn reduce_to_answer(share: &mut Share) {
+    without_stacks(share);
+    share.gap = None;
 }
 
 impl Exchange {

@@ -73,5 +73,8 @@ fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     if case.may_have_been_stopped_unseen() {
         pieces.are_bounds();
     }
+    if case.doubtful {
+        pieces.lack_events();
+    }
     pieces
 }

@@ -1,5 +1,7 @@
 //! The rules of blame, by name.
 
+use wakescope_core::explain::Gap;
+
 /// Makes the enum and the list of all its variants from one list.
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -122,4 +124,21 @@ rules! {
     Unseen,
     /// Nobody ran, or somebody whom the scheduler would not choose.
     NoReason,
+}
+
+impl Rule {
+    /// Why time is unexplained that this rule leaves so; `None` of rules that leave none.
+    pub(crate) fn gap(self) -> Option<Gap> {
+        match self {
+            Self::LostEvents => Some(Gap::LostEvents),
+            Self::Contradiction => Some(Gap::Contradiction),
+            Self::Unseen => Some(Gap::NotSeen),
+            Self::NoTimerYet | Self::KeptAwake => Some(Gap::TimerNotSet),
+            Self::LateInterrupt | Self::AskedLate | Self::WayBackBefore => Some(Gap::LateInterrupt),
+            Self::TooEarly | Self::Stall | Self::Switch => Some(Gap::Slow),
+            Self::NotLeft => Some(Gap::NotLeft),
+            Self::NoReason => Some(Gap::OtherChosen),
+            _ => None,
+        }
+    }
 }

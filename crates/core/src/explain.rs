@@ -10,6 +10,7 @@ mod cause;
 mod culprit;
 mod event;
 mod frame;
+mod gap;
 mod known;
 mod measured;
 mod net;
@@ -32,6 +33,7 @@ pub use event::{
     WokenBy,
 };
 pub use frame::{Frame, Function, SourceLine};
+pub use gap::Gap;
 pub use known::Known;
 pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
 pub use net::NetOfSteal;

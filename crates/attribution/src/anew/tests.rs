@@ -104,6 +104,20 @@ fn with_the_same_rules_the_record_stays_as_it_was() {
 }
 
 #[test]
+fn why_time_is_unexplained_is_no_answer_and_is_told_anew() {
+    let (whole, in_short) = some();
+    let (today, mut episodes) = run(&whole, &in_short);
+    let mut old = today.clone();
+    let recorded = old.worst.iter_mut().map(|listed| &mut listed.blame);
+    let shares = recorded.chain(episodes.iter_mut().map(|episode| &mut episode.blame)).flatten();
+    let gaps = shares.filter_map(|share| share.gap.take()).count();
+    assert!(gaps > 0);
+    let mut again = anew(&old, episodes);
+    assert_eq!(again.explanation.as_mut().unwrap().anew.take().unwrap().changed, 0);
+    assert_eq!(again, today);
+}
+
+#[test]
 fn the_ranking_without_stolen_time_stays_and_changes_with_the_other() {
     let (mut whole, in_short) = some();
     whole[0].stolen_ns = 20_000;

@@ -162,6 +162,13 @@ impl Pieces {
         }
     }
 
+    /// What is unexplained is so because events are lost, or out of order.
+    pub(super) fn lack_events(&mut self) {
+        for piece in self.0.iter_mut().filter(|piece| piece.label.cause == Cause::Unexplained) {
+            piece.label = unexplained(Rule::LostEvents);
+        }
+    }
+
     /// How long those of `which` are together, nanoseconds.
     pub(super) fn ns_of(&self, which: impl Fn(&Label) -> bool) -> u64 {
         self.0.iter().filter(|piece| which(&piece.label)).map(Piece::ns).sum()
@@ -257,9 +264,10 @@ impl Gathered {
     }
 
     fn decision(self) -> Option<Decision> {
-        let Self { share, rules, stretches } = self;
-        let most = rules.into_iter().max_by_key(|&(_, ns)| ns);
-        Some(Decision { share, rule: most?.0, stretches })
+        let Self { mut share, rules, stretches } = self;
+        let (rule, _) = rules.into_iter().max_by_key(|&(_, ns)| ns)?;
+        share.gap = rule.gap().filter(|_| share.cause == Cause::Unexplained);
+        Some(Decision { share, rule, stretches })
     }
 }
 

@@ -231,6 +231,7 @@ fn share(cause: Cause, ns: u64) -> Share {
         },
         waiting_for_lock: true,
         evidence: explain::Evidence::Stack,
+        gap: Some(explain::Gap::LostEvents),
         frames: vec![frame("uart_drain_fifo", 0x1b2, Some("serial"))],
         given_up_at: vec![frame("__cond_resched", 0x1a, None), Frame::default()],
         user_stack: vec![Frame {

@@ -7,7 +7,7 @@ use crate::common::schema::{
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::explain::{
-    Cause, Culprit, Evidence, Frame, Function, NamedTask, Phase, Share, Unsound, Within,
+    Cause, Culprit, Evidence, Frame, Function, Gap, NamedTask, Phase, Share, Unsound, Within,
 };
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::{
@@ -216,6 +216,7 @@ fn culprit() -> Share {
         },
         waiting_for_lock: true,
         evidence: Evidence::Stack,
+        gap: Some(Gap::Slow),
         frames: vec![frame("shmem_undo_range", 0x1b2, Some("ext4"))],
         given_up_at: vec![frame("__cond_resched", 0x1a, None)],
         user_stack: vec![Frame {

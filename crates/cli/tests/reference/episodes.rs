@@ -3,9 +3,9 @@
 use serde_json::Value;
 use wakescope_core::episodes::{Attributed, Entry, Head, Line};
 use wakescope_core::explain::{
-    Cause, Components, Context, Culprit, Event, Frame, Function, GivenUp, Interrupt, KnownSwitches,
-    Marks, Mode, NamedTask, Phase, Policy, Ran, RunTimes, Share, Task, Wakeup, What, Within,
-    WokenBy,
+    Cause, Components, Context, Culprit, Event, Frame, Function, Gap, GivenUp, Interrupt,
+    KnownSwitches, Marks, Mode, NamedTask, Phase, Policy, Ran, RunTimes, Share, Task, Wakeup, What,
+    Within, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -61,6 +61,7 @@ pub(super) fn full_lines() -> Vec<String> {
         from_cpu: Some(1),
         within,
         waiting_for_lock: true,
+        gap: Some(Gap::LostEvents),
         ..share(60, Culprit::Function(function()))
     };
     let context = Context {

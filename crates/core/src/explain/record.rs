@@ -9,6 +9,7 @@ use super::bound::Bound;
 use super::cause::{Cause, Evidence};
 use super::culprit::{Blamed, Culprit, Phase, Within};
 use super::frame::Frame;
+use super::gap::Gap;
 use super::measured::Measured;
 use super::truth::Truth;
 use super::waits::Waits;
@@ -38,6 +39,9 @@ pub struct Share {
     pub waiting_for_lock: bool,
     /// How it is known.
     pub evidence: Evidence,
+    /// Why it is unexplained, if it is and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Gap>,
     /// The culprit's kernel stack, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,

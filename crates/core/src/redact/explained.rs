@@ -162,6 +162,7 @@ pub(super) fn redact_share(share: &mut Share) {
         within,
         waiting_for_lock: _,
         evidence: _,
+        gap: _,
         frames,
         given_up_at,
         user_stack,

@@ -387,6 +387,7 @@ fn share() -> Share {
         },
         waiting_for_lock: false,
         evidence: Evidence::Edge,
+        gap: None,
         frames: vec![frame()],
         given_up_at: vec![frame()],
         user_stack: vec![Frame { function: Some(marker()), module: Some(marker()), ..frame() }],

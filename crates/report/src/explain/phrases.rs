@@ -2,7 +2,7 @@
 //! and other programs' formats say the same.
 
 use wakescope_core::explain::{
-    Blamed, Cause, Culprit, Evidence, Function, Name, NamedTask, Phase, Policy, Share, Within,
+    Blamed, Cause, Culprit, Evidence, Function, Gap, Name, NamedTask, Phase, Policy, Share, Within,
 };
 use wakescope_core::run::TimeDomain;
 
@@ -212,10 +212,24 @@ fn joint(cause: Cause) -> &'static str {
     }
 }
 
-/// How a share is known. Nothing is known of what is unexplained.
+/// Why time is unexplained.
+pub(super) fn gap(gap: Gap) -> &'static str {
+    match gap {
+        Gap::LostEvents => "events were lost or are out of order",
+        Gap::Contradiction => "events contradict each other",
+        Gap::NotSeen => "no event shows what the CPU did",
+        Gap::TimerNotSet => "the task had not set its timer yet",
+        Gap::LateInterrupt => "no event shows what kept the interrupt out",
+        Gap::Slow => "longer than usual, and no event shows why",
+        Gap::NotLeft => "no event shows why the CPU was not given up",
+        Gap::OtherChosen => "no event shows why the scheduler chose another task",
+    }
+}
+
+/// How a share is known; of what is unexplained, why.
 pub(crate) fn known(share: &Share) -> &'static str {
     match (share.cause, share.evidence) {
-        (Cause::Unexplained, _) => "",
+        (Cause::Unexplained, _) => share.gap.map_or("", gap),
         (_, Evidence::Edge) => "both edges seen",
         (_, Evidence::Stack) => "stack taken inside",
         (_, Evidence::Bound) => "upper bound: remainder between two events",

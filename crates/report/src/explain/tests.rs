@@ -1,6 +1,6 @@
 use expect_test::{Expect, expect};
 use wakescope_core::explain::{
-    Bound, Cause, Culprit, Evidence, Frame, Share, SourceLine, Step, StepEvent, Unsound,
+    Bound, Cause, Culprit, Evidence, Frame, Gap, Share, SourceLine, Step, StepEvent, Unsound,
 };
 use wakescope_core::run::Summary;
 
@@ -704,6 +704,13 @@ fn the_verdict_names_what_is_missing() {
             run.worst[0].blame.remove(0);
         },
         "Worst wakeup 238 µs late: 231 µs of it unexplained. ",
+    );
+    check(
+        |run| {
+            let first = &mut run.worst[0].blame[0];
+            *first = Share { ns: first.ns, gap: Some(Gap::LostEvents), ..Share::default() };
+        },
+        "Worst wakeup 238 µs late: 231 µs of it unexplained (events were lost or are out of order). ",
     );
     // In a guest, which may have stood still.
     check(

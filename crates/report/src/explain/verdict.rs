@@ -79,7 +79,8 @@ pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
     let shares = episode::shares(episode);
     match shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }) {
         Some(share) if share.cause == Cause::Unexplained => {
-            format!("{} of it unexplained", span(share.ns, domain))
+            let why = share.gap.map(|gap| format!(" ({})", phrases::gap(gap))).unwrap_or_default();
+            format!("{} of it unexplained{why}", span(share.ns, domain))
         }
         Some(share) if is_doubtful_section(share) => {
             format!("at most {}", phrases::phrase(share, domain))

@@ -1,6 +1,6 @@
 //! Wakeups made by chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -13,7 +13,7 @@ use crate::blame::{Decision, decide, pieces};
 use crate::tuning::Tuning;
 use crate::{Rule, Seen, account, components};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::Above;
+use wakescope_core::explain::{Above, Gap};
 use wakescope_core::random::Random;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
@@ -296,12 +296,27 @@ fn every_rule_is_reached_and_shares_add_up() {
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let strategy = (wakeups(true), knowns());
     let mut used: BTreeMap<Rule, u64> = BTreeMap::new();
+    let mut gaps: BTreeSet<Gap> = BTreeSet::new();
     for number in 0..MOST {
         let (wakeup, known) = strategy.new_tree(&mut runner).unwrap().current();
         let pieces = pieces(&Tuning::default(), &wakeup, &known);
         pieces.rules().for_each(|rule| *used.entry(rule).or_default() += 1);
         let shares: Vec<Share> = pieces.decisions().into_iter().map(|one| one.share).collect();
         assert!(add_up(&wakeup, &shares), "seed {SEED}, number {number}: {wakeup:?} {known:?}");
+        for share in &shares {
+            let is_unexplained = share.cause == Cause::Unexplained;
+            assert_eq!(
+                share.gap.is_some(),
+                is_unexplained,
+                "seed {SEED}, number {number}: {share:?}"
+            );
+            let lacks_events = is_unexplained && wakeup.lost > 0;
+            assert!(
+                !lacks_events || share.gap == Some(Gap::LostEvents),
+                "number {number}: {share:?}"
+            );
+            gaps.extend(share.gap);
+        }
         if number % 100 == 0 && Rule::ALL.iter().all(|rule| used.get(rule) >= Some(&EACH)) {
             break;
         }
@@ -309,6 +324,7 @@ fn every_rule_is_reached_and_shares_add_up() {
     let is_seldom = |rule: &&Rule| used.get(rule).is_none_or(|&count| count < EACH);
     let seldom: Vec<&Rule> = Rule::ALL.iter().filter(is_seldom).collect();
     assert!(seldom.is_empty(), "seed {SEED}: {seldom:?} of {used:#?}");
+    assert_eq!(Vec::from_iter(gaps), Gap::ALL, "seed {SEED}");
 }
 
 proptest! {

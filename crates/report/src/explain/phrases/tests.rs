@@ -126,6 +126,16 @@ fn places_are_told_from_the_inside_out() {
 }
 
 #[test]
+fn each_gap_is_told_in_its_own_words() {
+    let unexplained = share(Cause::Unexplained, Culprit::None, nowhere());
+    assert_eq!(known(&unexplained), "");
+    let words = Gap::ALL.map(|gap| known(&Share { gap: Some(gap), ..unexplained.clone() }));
+    let different: std::collections::HashSet<&str> =
+        words.into_iter().filter(|words| !words.is_empty()).collect();
+    assert_eq!(different.len(), Gap::ALL.len(), "{words:?}");
+}
+
+#[test]
 fn tasks_are_named_with_the_priority_that_one_sets() {
     let of =
         |policy, priority| task_with_policy(&NamedTask { policy, priority, ..named_task("x", 7) });

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wakescope_core::explain::{
-    Cause, CauseRow, Culprit, Evidence, Frame, Function, NamedTask, Phase, Quota, Schedstat,
+    Cause, CauseRow, Culprit, Evidence, Frame, Function, Gap, NamedTask, Phase, Quota, Schedstat,
     Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, TrueCause, Truth, WaitKind, WaitRow,
     Waits, Within, WorstWait,
 };
@@ -35,6 +35,7 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         within: within(&name),
         waiting_for_lock: true,
         evidence: Evidence::Stack,
+        gap: Some(Gap::LateInterrupt),
         frames: vec![frame(&name); 20],
         given_up_at: vec![frame(&name); 20],
         user_stack: vec![frame(&name); 20],
@@ -258,18 +259,22 @@ fn any_share() -> impl Strategy<Value = Share> {
     let ns = prop_oneof![Just(0), 1_u64..1_000_000, any::<u64>()];
     let stack = || prop::collection::vec(any_frame(), 0..6);
     let stacks = (stack(), stack(), stack());
-    (any_cause(), ns, any_name(), any_within(), any::<bool>(), stacks).prop_map(
-        |(cause, ns, name, within, waiting_for_lock, (frames, given_up_at, user_stack))| Share {
-            cause,
-            ns,
-            culprit: culprit(cause, &name),
-            within,
-            waiting_for_lock,
-            evidence: Evidence::Stack,
-            frames,
-            given_up_at,
-            user_stack,
-            ..Share::default()
+    let gap = prop::option::of(prop::sample::select(&Gap::ALL[..]));
+    (any_cause(), ns, any_name(), any_within(), any::<bool>(), gap, stacks).prop_map(
+        |(cause, ns, name, within, waiting_for_lock, gap, (frames, given_up_at, user_stack))| {
+            Share {
+                cause,
+                ns,
+                culprit: culprit(cause, &name),
+                within,
+                waiting_for_lock,
+                evidence: Evidence::Stack,
+                gap,
+                frames,
+                given_up_at,
+                user_stack,
+                ..Share::default()
+            }
         },
     )
 }
