@@ -112,7 +112,7 @@ rules! {
     SlowTracer,
     /// No tick came.
     NoTick,
-    /// Interrupts were lost, but no switch, so a task had the CPU but for these.
+    /// Interrupts were lost, but no switch: a task had the CPU, or real-time tasks were held back, but for these.
     BesideLostInterrupts,
     /// Events were lost, but not how long a task ran meanwhile.
     RanMeanwhile,

@@ -35,15 +35,17 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     let moved_at = (head.wakeup.moved_at != 0).then_some(MonoNs(head.wakeup.moved_at));
     let begin = moved_at.unwrap_or(wakeup.marks.due);
     // Programs keep what the ring has room for, from before the wakeup on: a full one may have begun
-    // too late.
-    let cut = is_full && events.first().is_some_and(|first| first.at > begin);
+    // too late. From its first event on nothing is lost then.
+    let first_at = events.first().map(|first| first.at);
+    let cut = first_at.filter(|&first_at| is_full && lost == 0 && first_at > begin);
     let interrupts_ns =
         (missing == 0 && head.in_interrupts != UNKNOWN).then_some(head.in_interrupts);
-    wakeup.known_switches = interrupts_ns.filter(|_| lost > 0).map(|interrupts_ns| KnownSwitches {
+    let kept = interrupts_ns.filter(|_| lost > 0).map(|interrupts_ns| KnownSwitches {
         from: begin.max(MonoNs(head.switches_from)),
         interrupts_ns,
     });
-    wakeup.lost = lost.max(u32::from(cut));
+    wakeup.known_switches = kept.or(cut.map(|from| KnownSwitches { from, interrupts_ns: 0 }));
+    wakeup.lost = lost.max(u32::from(cut.is_some()));
     wakeup.events = events;
     wakeup.ran = run_times_of(record);
     put_entries_before_their_interrupts(&mut wakeup.events);

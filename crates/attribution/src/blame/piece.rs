@@ -165,7 +165,7 @@ impl Pieces {
     /// What is unexplained is so because events are lost, or out of order.
     pub(super) fn lack_events(&mut self) {
         for piece in self.0.iter_mut().filter(|piece| piece.label.cause == Cause::Unexplained) {
-            piece.label = unexplained(Rule::LostEvents);
+            piece.label.rule = Rule::LostEvents;
         }
     }
 

@@ -172,13 +172,16 @@ impl Begun {
         let Recorded { events, missing, known_switches } = cpu.recorded(self.before);
         let lost = missing + self.events_elsewhere;
         let begin = self.moved_at.unwrap_or(self.marks.due);
+        let first_at = events.first().map(|event| event.at);
+        let is_cut = cpu.is_full(events.len()) && lost == 0;
+        let cut = first_at.filter(|&first_at| is_cut && first_at > begin);
         let known_switches = known_switches
             .map(|known| KnownSwitches { from: known.from.max(begin), ..known })
             .or_else(|| {
                 let interrupts_ns = cpu.interrupts_since(self.before);
                 (lost > 0).then_some(KnownSwitches { from: begin, interrupts_ns })
-            });
-        let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > begin);
+            })
+            .or(cut.map(|from| KnownSwitches { from, interrupts_ns: 0 }));
         let late = self.marks.response.0.saturating_sub(self.marks.due.0);
         let wakeup = KernelWakeup {
             cpu: number(self.cpu),
@@ -198,7 +201,7 @@ impl Begun {
             ran_there: self.ran_there,
             given_up: self.given_up.take().map(|(given_up, _)| given_up),
             events,
-            lost: number(lost).max(u32::from(cut)),
+            lost: number(lost).max(u32::from(cut.is_some())),
             known_switches,
             ran: self.ran_before.as_ref().map(|before| cpu.ran_since(before)).unwrap_or_default(),
             irqs_off: self.irqs_off,

@@ -343,13 +343,15 @@ fn a_ring_that_is_full_of_later_events_has_lost_some() {
     let full = |first, room: usize| {
         let event = |at| RawEvent { at_ns: at, kind: kind::SCHED_ENTRY, ..RawEvent::default() };
         let events: Vec<RawEvent> = (0..room as u64).map(|i| event(first + i)).collect();
-        read(raw(), &events).lost
+        let KernelWakeup { lost, known_switches, .. } = read(raw(), &events);
+        (lost, known_switches)
     };
+    let from = |at| Some(KnownSwitches { from: MonoNs(at), interrupts_ns: 0 });
     for room in [EVENTS, RING] {
-        assert_eq!((full(1_000, room), full(1_001, room)), (0, 1));
+        assert_eq!([full(1_000, room), full(1_001, room)], [(0, None), (1, from(1_001))]);
     }
     // One that is not full has all that there was.
-    assert_eq!(full(1_001, RING - 1), 0);
+    assert_eq!(full(1_001, RING - 1), (0, None));
 }
 
 #[test]

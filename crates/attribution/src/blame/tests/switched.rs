@@ -514,6 +514,24 @@ fn who_had_the_cpu_is_known_where_switches_were_kept() {
         |w| lost_until(Some(31), w),
         &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
     );
+    // Nor does an interrupt change that the kernel held real-time tasks back.
+    check(
+        timer(),
+        |w| {
+            lost(true, w);
+            w.throttled = true;
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events[0] = event(30, switch(idle(), rm()));
+            w.events[4] = event(90, switch(rm(), w.task.clone()));
+        },
+        &[
+            "throttled 51 fifo 90 bound",
+            "scheduler 20 switch bound",
+            "idle_exit 10 bound",
+            TIMER,
+            "unexplained 9",
+        ],
+    );
     // A switch that does not fit says that one was lost after all.
     check(
         timer(),

@@ -216,10 +216,11 @@ fn check_sums(record: &DrawnRecord, wakeup: &Decoded, shares: &[Share]) -> Check
 }
 
 /// Checks that nothing is certain but what marks bound, and NMIs and the tracer, which tell their own
-/// length; and that no cause is there that only events tell of.
+/// length; and that no cause is there that only events tell of, but for what switches tell that are kept.
 fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
     let by_interrupt = matches!(wakeup.woken_by, WokenBy::Timer { .. } | WokenBy::Unknown)
         || wakeup.marks.irq_exit.is_some();
+    let switches_are_kept = wakeup.known_switches.is_some();
     for share in shares {
         let is_bounded = match share.cause {
             _ if share.evidence == Evidence::Bound => true,
@@ -229,16 +230,15 @@ fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
         };
         let of_events = matches!(
             share.cause,
-            Cause::Softirq
-                | Cause::HigherPriorityTask
-                | Cause::EqualOrLowerTask
-                | Cause::PreemptOff
-                | Cause::NoPreemptionPoint
-                | Cause::RemoteWakeup
+            Cause::Softirq | Cause::PreemptOff | Cause::NoPreemptionPoint | Cause::RemoteWakeup
         );
         // Of events that are lost a quota needs none: the kernel counts how long it has stopped the task.
-        let may_be_stopped = share.cause != Cause::Throttled || wakeup.quota_ns > Some(0);
-        prop_assert!(is_bounded && !of_events && may_be_stopped, "{:?}", share);
+        let is_known = match share.cause {
+            Cause::HigherPriorityTask | Cause::EqualOrLowerTask => switches_are_kept,
+            Cause::Throttled => switches_are_kept || wakeup.quota_ns > Some(0),
+            _ => !of_events,
+        };
+        prop_assert!(is_bounded && is_known, "{:?}", share);
     }
     Ok(())
 }
