@@ -32,8 +32,13 @@ class Costs(unittest.TestCase):
         found = watch.taken((1_000_000_000, 500), (1_030_000_000, 80_500), 20)
         self.assertEqual(found, {"agent": 0.15, "switches": 4_000.0})
 
+    def test_what_is_taken_of_tasks_that_are_moved_is_a_part_of_each_switch(self):
+        before = {7: ("watch_switch", 1_000, 10), 8: ("watch_move", 50, 1)}
+        after = {7: ("watch_switch", 5_000, 30), 8: ("watch_move", 450, 3), 9: ("watch_lacks", 0, 0)}
+        self.assertEqual(watch.ns_per_switch(before, after), 220.0)
+
     def test_the_aim_is_at_ten_thousand_switches_a_second(self):
-        run = {"agent": 0.05, "run_ns": 100.0, "switches": 5_000.0, "resident": 30, "own": 5, "maps": 40}
+        run = {"agent": 0.05, "switch_ns": 100.0, "switches": 5_000.0, "resident": 30, "own": 5, "maps": 40}
         rows = rows_of(watch.costs([run]))
         self.assertEqual(rows["both at 10,000 switches per second, % of a CPU"], ["0.15", "0.2 %: met"])
         self.assertEqual(rows["the command, % of a CPU"][1], "0.1 %: met")
