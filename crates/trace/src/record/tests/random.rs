@@ -215,12 +215,13 @@ fn check_sums(record: &DrawnRecord, wakeup: &Decoded, shares: &[Share]) -> Check
     Ok(())
 }
 
-/// Checks that nothing is certain but what marks bound, and NMIs and the tracer, which tell their own
-/// length; and that no cause is there that only events tell of, but for what switches tell that are kept.
+/// Checks that nothing is certain but what marks bound, and NMIs and the tracer, which tell their own length; that
+/// no cause is there that only events tell of; and that switches tell of no more time than they are known for.
 fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
     let by_interrupt = matches!(wakeup.woken_by, WokenBy::Timer { .. } | WokenBy::Unknown)
         || wakeup.marks.irq_exit.is_some();
-    let switches_are_kept = wakeup.known_switches.is_some();
+    let by_quota = wakeup.quota_ns > Some(0);
+    let mut by_switches_ns = 0;
     for share in shares {
         let is_bounded = match share.cause {
             _ if share.evidence == Evidence::Bound => true,
@@ -232,14 +233,17 @@ fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
             share.cause,
             Cause::Softirq | Cause::PreemptOff | Cause::NoPreemptionPoint | Cause::RemoteWakeup
         );
-        // Of events that are lost a quota needs none: the kernel counts how long it has stopped the task.
-        let is_known = match share.cause {
-            Cause::HigherPriorityTask | Cause::EqualOrLowerTask => switches_are_kept,
-            Cause::Throttled => switches_are_kept || wakeup.quota_ns > Some(0),
-            _ => !of_events,
+        prop_assert!(is_bounded && !of_events, "{:?}", share);
+        by_switches_ns += match share.cause {
+            Cause::HigherPriorityTask | Cause::EqualOrLowerTask => share.ns,
+            // A quota needs no events: the kernel counts how long it has stopped the task.
+            Cause::Throttled if !by_quota => share.ns,
+            _ => 0,
         };
-        prop_assert!(is_bounded && is_known, "{:?}", share);
     }
+    let response = wakeup.marks.response;
+    let kept_ns = wakeup.known_switches.map_or(0, |known| response.since(known.from).0);
+    prop_assert!(by_switches_ns <= kept_ns, "{} ns of {}: {:?}", by_switches_ns, kept_ns, shares);
     Ok(())
 }
 
