@@ -139,8 +139,8 @@ def agent(plan, binary):
 
 
 def ns_per_switch(before, after):
-    """What the programs of a watch took for each switch, by their accounts before and after: also the one that sees
-    tasks moved."""
+    """How long the programs of a watch ran for each switch, ns, by their accounts before and after. The program that
+    sees tasks moved counts as well."""
     of = lambda number: before.get(number, ("", 0, 0))
     ns = sum(now[1] - of(number)[1] for number, now in after.items())
     return ns / sum(now[2] - of(number)[2] for number, now in after.items() if now[0] == AT_SWITCH)

@@ -261,7 +261,7 @@ impl Listed {
     }
 }
 
-/// Leaves what a share says. Why it does not say more is no answer: versions before it was recorded gave the same.
+/// Reduces a share to its answer. The gap is no part of that: older versions gave the same answer without one.
 fn reduce_to_answer(share: &mut Share) {
     without_stacks(share);
     share.gap = None;

@@ -127,7 +127,7 @@ rules! {
 }
 
 impl Rule {
-    /// Why time is unexplained that this rule leaves so; `None` of rules that leave none.
+    /// Why this rule leaves time unexplained; `None` if it leaves none.
     pub(crate) fn gap(self) -> Option<Gap> {
         match self {
             Self::LostEvents => Some(Gap::LostEvents),

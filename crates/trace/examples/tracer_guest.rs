@@ -380,8 +380,8 @@ impl Waiter {
         Ok(Self { thread, wants_the_cpu, handle })
     }
 
-    /// Lets it want the CPU until the result is dropped: programs that are attached meanwhile would take long, as
-    /// virtual time does not leap over what it does.
+    /// The thread wants the CPU until the result is dropped. Attaching programs would take long meanwhile, because
+    /// virtual time does not skip a busy CPU.
     fn wait(&self) -> Waiting<'_> {
         self.wants_the_cpu.store(true, Ordering::Relaxed);
         self.handle.unpark();

@@ -34,8 +34,8 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     let mut wakeup = bare_wakeup(&head.wakeup);
     let moved_at = (head.wakeup.moved_at != 0).then_some(MonoNs(head.wakeup.moved_at));
     let begin = moved_at.unwrap_or(wakeup.marks.due);
-    // Programs keep what the ring has room for, from before the wakeup on: a full one may have begun
-    // too late. From its first event on nothing is lost then.
+    // Programs keep what the ring has room for, from before the wakeup on. A full ring may have begun too late;
+    // from its first event on nothing is lost.
     let first_at = events.first().map(|first| first.at);
     let cut = first_at.filter(|&first_at| is_full && lost == 0 && first_at > begin);
     let interrupts_ns =

@@ -162,7 +162,7 @@ impl Pieces {
         }
     }
 
-    /// What is unexplained is so because events are lost, or out of order.
+    /// Unexplained time is so because events are lost, or out of order.
     pub(super) fn lack_events(&mut self) {
         for piece in self.0.iter_mut().filter(|piece| piece.label.cause == Cause::Unexplained) {
             piece.label.rule = Rule::LostEvents;

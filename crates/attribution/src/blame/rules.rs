@@ -340,10 +340,10 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     }
 }
 
-/// Who had the CPU where interrupts were lost, but no switch: the time between two switches is the task's, or that
-/// of what held real-time tasks back, but for what interrupts took. When they came nobody knows, so they may all
-/// have come in any stretch. (6.18: 950 ms of a real-time task were unexplained, because ticks had filled the ring;
-/// 6.1 in the lab: 50 ms of throttling, because other tasks woke up meanwhile.)
+/// Interrupts were lost, but no switch. So the time between two switches belongs to a task, or to throttling, except
+/// for the time of interrupts. When these came is not known: they may all have come in any stretch. (6.18: 950 ms of
+/// a real-time task were unexplained, because ticks had filled the ring. 6.1 in the lab: 50 ms of throttling, because
+/// other tasks woke up meanwhile.)
 pub(super) fn beside_lost_interrupts(split: &Split, interrupts_ns: u64) -> Split {
     match split.then.cause {
         Cause::HigherPriorityTask | Cause::EqualOrLowerTask | Cause::Throttled => {

@@ -14,7 +14,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts one on these CPUs, which is to return once it is told to end. Its number.
+    /// Starts a thread on these CPUs, and gives its number. `act` has to return once it is told to end.
     pub(crate) fn start(
         &mut self,
         name: &str,

@@ -514,7 +514,7 @@ fn who_had_the_cpu_is_known_where_switches_were_kept() {
         |w| lost_until(Some(31), w),
         &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER],
     );
-    // Nor does an interrupt change that the kernel held real-time tasks back.
+    // Switches tell of throttling, too.
     check(
         timer(),
         |w| {

@@ -78,7 +78,7 @@ fn what_outweighs_wakeups_comes_first() {
         "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. Stopped \
          by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times. ",
     );
-    // What a throttle took of waits that are named after something else is told with them.
+    // A preempted wait may be throttled for a part of its time.
     let with = |throttled_ns| WaitRow { throttled_ns, ..preempted(2_400) };
     says(
         waits(vec![with(548_000_000)]),
