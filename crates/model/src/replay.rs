@@ -15,16 +15,18 @@ mod own;
 pub mod predict;
 mod rank;
 mod resample;
+mod section;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-pub use cut::{Breaks, Cut, Section, cuts};
+pub use cut::{Breaks, Cut, cuts};
 pub use grid::{Figures, Grid};
 pub use idle::SlowExit;
 pub use interrupts::Interrupt;
 pub use rank::{Latest, Mention, Recorded, Step, ranking};
+pub use section::Section;
 
 use crate::rules::Rules;
 
@@ -184,6 +186,7 @@ pub fn waits(course: &Course, rules: &Rules, cuts: &[Cut]) -> Vec<Wait> {
         until_switch: None,
         resumed: HashMap::new(),
         loops: HashMap::new(),
+        backs: HashMap::new(),
         parts: Vec::new(),
     };
     let mut cuts = cuts.iter().rev().peekable();
@@ -216,6 +219,8 @@ struct Backwards<'a> {
     /// The second, where the loop of a function looked for the last time in the section that is passed, by the
     /// function.
     loops: HashMap<u32, Option<Waited>>,
+    /// The second, where what came into a section goes back to it, by the time.
+    backs: HashMap<u64, Option<Waited>>,
     /// From the last to the first.
     parts: Vec<Wait>,
 }
@@ -256,13 +261,21 @@ impl Backwards<'_> {
         self.part(stretch, from_ns, to_ns, self.until_interrupt);
     }
 
-    /// What holds up wakeups lets go for a moment.
+    /// What holds up wakeups lets go for a moment; or what came into a section goes back to it before its end, if it
+    /// finds a wakeup waiting.
     fn cut(&mut self, stretch: &Stretch, cut: &Cut) {
+        if cut.back_ns == Some(cut.at_ns) {
+            self.backs.insert(cut.at_ns, self.until_switch);
+            return;
+        }
         if !cut.takes_interrupts(stretch) {
             return;
         }
         if cut.gives_up(stretch) {
             self.until_switch = Waited::nothing(cut.at_ns);
+        }
+        if let Some(&back) = cut.back_ns.and_then(|ns| self.backs.get(&ns)) {
+            self.go_on_as(back);
         }
         self.until_interrupt = self.until_switch.map(|wait| wait.handled(cut.at_ns));
     }
@@ -301,9 +314,14 @@ impl Backwards<'_> {
     /// for the last time: how long it takes to let go of its section is not known otherwise.
     fn end_early(&mut self, function: u32) {
         let last = *self.loops.entry(function).or_insert(self.until_switch);
-        self.until_switch = match (self.until_switch, last) {
-            (Some(own), Some(last)) => Some(own.min(last)),
-            (own, last) => own.or(last),
+        self.go_on_as(last);
+    }
+
+    /// From here it takes as long as from another place, if it would take longer.
+    fn go_on_as(&mut self, there: Option<Waited>) {
+        self.until_switch = match (self.until_switch, there) {
+            (Some(own), Some(there)) => Some(own.min(there)),
+            (own, there) => own.or(there),
         };
     }
 

@@ -2,22 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{At, Stretch};
-
-/// A section with interrupts or preemption off, and the functions at its ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
-    /// Whether interrupts are off in it, and not preemption.
-    pub irqs: bool,
-    /// Where it begins, ns.
-    pub from_ns: u64,
-    /// Where it ends, ns.
-    pub to_ns: u64,
-    /// The number of the function that it is named after; `None` where nobody could break it.
-    pub owner: Option<u32>,
-    /// Numbers of the functions in which it begins and ends, and of what called these.
-    pub functions: [Option<u32>; 4],
-}
+use super::{At, Section, Stretch};
 
 /// Where a section lets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +13,16 @@ pub struct Cut {
     pub irqs: bool,
     /// Whether the preempt count becomes zero.
     pub preempt: bool,
+    /// Of what came into another section: when it goes back to that, ns. There it lets go for nobody but that section.
+    pub back_ns: Option<u64>,
 }
 
 impl Cut {
+    /// Where what came into a section goes back to it, ns.
+    pub(super) fn back(at_ns: u64) -> Self {
+        Self { at_ns, irqs: false, preempt: false, back_ns: Some(at_ns) }
+    }
+
     /// Whether an interrupt comes here that was kept out by what goes on in `stretch`.
     pub(super) fn takes_interrupts(&self, stretch: &Stretch) -> bool {
         stretch.at != At::Urgent && (!stretch.irqs_off || self.irqs)
@@ -39,6 +31,11 @@ impl Cut {
     /// Whether the CPU is given up here by what goes on in `stretch`.
     pub(super) fn gives_up(&self, stretch: &Stretch) -> bool {
         self.takes_interrupts(stretch) && (!stretch.preempt_off || self.preempt)
+    }
+
+    /// Whether what goes on in `stretch` goes back here to the section that it came into, before its end.
+    pub(super) fn goes_back(&self, stretch: &Stretch) -> bool {
+        self.takes_interrupts(stretch) && self.back_ns.is_some_and(|back_ns| self.at_ns < back_ns)
     }
 }
 
@@ -52,67 +49,86 @@ pub struct Breaks {
 }
 
 impl Breaks {
-    /// How often `sections` let go. Each time takes memory.
+    /// How often `sections` let go at most. Each time takes memory.
     pub fn count(&self, sections: &[Section]) -> u64 {
-        let of = |section| self.longest_ns(section).map_or(0, |every| times(section, every));
-        sections.iter().fold(0, |sum: u64, section| sum.saturating_add(of(section)))
+        let times = |section: &Section| {
+            let every_ns = self.function_ns(section).into_iter().chain(self.limit_ns(section));
+            every_ns.min().map_or(0, |every_ns| section.ns().saturating_sub(1) / every_ns)
+        };
+        sections.iter().fold(0, |sum: u64, section| sum.saturating_add(times(section)))
     }
 
-    /// How long a section lasts at most; `None` if it is left as it is.
-    fn longest_ns(&self, section: &Section) -> Option<u64> {
+    /// How long a section runs itself before a function of it lets go, ns.
+    fn function_ns(&self, section: &Section) -> Option<u64> {
         let own = section.functions.iter().flatten().filter_map(|id| self.functions.get(id));
-        own.copied().chain(self.limit_ns).min().map(|ns| ns.max(1))
+        own.copied().min().map(|ns| ns.max(1))
     }
-}
 
-/// How often a section lets go, once each time that it has lasted for `every` ns.
-fn times(section: &Section, every: u64) -> u64 {
-    section.to_ns.saturating_sub(section.from_ns).saturating_sub(1) / every
+    /// How long a section lasts at most, ns; with all that comes into it, so what comes into it has no limit of its own.
+    fn limit_ns(&self, section: &Section) -> Option<u64> {
+        self.limit_ns.filter(|_| !section.is_within).map(|ns| ns.max(1))
+    }
+
+    /// When a section lets go, ns, in order.
+    fn moments<'a>(&self, section: &'a Section) -> impl Iterator<Item = u64> + 'a {
+        let (function_ns, limit_ns) = (self.function_ns(section), self.limit_ns(section));
+        let next = move |at_ns: u64| {
+            let by_function = function_ns.map(|own_ns| section.after(at_ns, own_ns));
+            let by_limit = limit_ns.map(|all_ns| at_ns.saturating_add(all_ns));
+            let next_ns = by_function.into_iter().chain(by_limit).min();
+            next_ns.filter(|next_ns| *next_ns < section.to_ns)
+        };
+        std::iter::successors(next(section.from_ns), move |at_ns| next(*at_ns))
+    }
+
+    /// Whether a section that is broken lets go at a moment at which something else does.
+    fn lets_go_with(&self, section: &Section, at_ns: u64) -> bool {
+        at_ns < section.to_ns
+            && (self.limit_ns(section).is_some() || !section.is_interrupted_at(at_ns))
+    }
 }
 
 /// The moments at which `sections`, in order of their beginnings, let go. A section of both kinds at once,
 /// as of a lock that turns interrupts off, lets go of both.
 pub fn cuts(sections: &[Section], breaks: &Breaks) -> Vec<Cut> {
+    let broken: Vec<&Section> =
+        sections.iter().filter(|section| breaks.moments(section).next().is_some()).collect();
     let mut cuts: Vec<Cut> = Vec::new();
-    let broken: Vec<(&Section, u64)> = sections
-        .iter()
-        .filter_map(|section| Some((section, breaks.longest_ns(section)?)))
-        .filter(|(section, every)| section.to_ns.saturating_sub(section.from_ns) > *every)
-        .collect();
-    for &(section, every) in &broken {
-        for number in 1..=times(section, every) {
-            let at_ns = section.from_ns + number * every;
-            cuts.push(Cut { at_ns, irqs: section.irqs, preempt: !section.irqs });
-        }
+    for section in &broken {
+        let irqs = section.irqs && !section.is_within;
+        let preempt = !section.irqs && !section.is_within;
+        let back_ns = section.is_within.then_some(section.to_ns);
+        let moments = breaks.moments(section);
+        cuts.extend(moments.map(|at_ns| Cut { at_ns, irqs, preempt, back_ns }));
     }
-    cuts.sort_unstable_by_key(|cut| cut.at_ns);
+    cuts.sort_by_key(|cut| cut.at_ns);
     // Whoever lets go of one lets go of what else it broke, as spin_unlock_irqrestore does.
     for kind in [true, false] {
-        let mut open = broken.iter().filter(|(section, _)| section.irqs == kind).peekable();
-        let mut last: Option<u64> = None;
+        let outer = broken.iter().filter(|section| section.irqs == kind && !section.is_within);
+        let (mut outer, mut last) = (outer.peekable(), None);
         for cut in &mut cuts {
-            while let Some((section, _)) = open.next_if(|(section, _)| section.from_ns < cut.at_ns)
-            {
-                last = last.max(Some(section.to_ns));
+            while let Some(section) = outer.next_if(|section| section.from_ns < cut.at_ns) {
+                last = Some(section);
             }
-            let is_in = last.is_some_and(|to_ns| cut.at_ns < to_ns);
+            let is_in = last.is_some_and(|section| breaks.lets_go_with(section, cut.at_ns));
             match kind {
                 true => cut.irqs |= is_in,
                 false => cut.preempt |= is_in,
             }
         }
     }
-    cuts
+    // Where what came in goes back, nothing lets go, but a replay has to know how long it would take from there.
+    let within = broken.iter().filter(|section| section.is_within);
+    let backs = within.map(|section| Cut::back(section.to_ns));
+    let mut all: Vec<Cut> = backs.chain(cuts).collect();
+    all.sort_by_key(|cut| cut.at_ns);
+    all
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::section::tests::{nested, of as section};
     use super::*;
-
-    fn section(irqs: bool, from_ns: u64, to_ns: u64, function: u32) -> Section {
-        let functions = [None, Some(function), None, None];
-        Section { irqs, from_ns, to_ns, owner: Some(function), functions }
-    }
 
     #[track_caller]
     fn check(
@@ -144,7 +160,10 @@ mod tests {
         let cuts = cuts(&sections, &breaks);
         assert_eq!(cuts.last().map(|cut| cut.at_ns), Some(2_999_999));
         assert_eq!(breaks.count(&sections), cuts.len() as u64);
-        assert_eq!(Breaks { limit_ns: Some(13), ..Breaks::default() }.count(&sections[1..]), 3);
+        let limited = Breaks { limit_ns: Some(13), ..Breaks::default() };
+        assert_eq!(limited.count(&sections[1..]), 3);
+        let softirq = Section { is_within: true, ..sections[1].clone() };
+        assert_eq!(limited.count(&[softirq]), 0, "it has no limit of its own");
     }
 
     #[test]
@@ -155,5 +174,31 @@ mod tests {
         let other = [section(false, 50, 900, 1), section(true, 100, 400, 7)];
         check(&other, &[(7, 200)], None, &[(300, true, false)]);
         check(&other, &[(1, 500), (7, 200)], None, &[(300, true, true), (550, false, true)]);
+    }
+
+    #[test]
+    fn what_comes_into_a_section_lets_go_by_itself() {
+        // A softirq of 200 ns in a section whose own 100 ns are broken up; and in one of interrupts too.
+        let both = nested(section(false, 100, 400, 1), section(false, 150, 350, 2));
+        check(&both, &[(1, 60)], None, &[(360, false, true)]);
+        check(&both, &[(2, 150)], None, &[(300, false, false), (350, false, false)]);
+        // It does not let go of the section that it came into, though that is broken up as well.
+        let want = [(300, false, false), (350, false, false), (360, false, true)];
+        check(&both, &[(1, 60), (2, 150)], None, &want);
+        let back = cuts(&both, &Breaks { functions: [(2, 150)].into(), limit_ns: None });
+        assert_eq!(back.iter().map(|cut| cut.back_ns).collect::<Vec<_>>(), [Some(350); 2]);
+        // A limit is of all that lasts, whatever came in; and after it the function has its time again.
+        check(&both, &[], Some(120), &[(220, false, true), (340, false, true)]);
+        check(&both, &[(1, 60)], Some(255), &[(355, false, true)]);
+        check(&both, &[(1, 55)], Some(200), &[(300, false, true)]);
+        check(
+            &both,
+            &[(1, 45)],
+            Some(200),
+            &[(145, false, true), (345, false, true), (395, false, true)],
+        );
+        let locked = [both[0].clone(), both[1].clone(), section(true, 200, 300, 3)];
+        check(&locked, &[(1, 60), (3, 50)], None, &[(250, true, false), (360, false, true)]);
+        check(&locked, &[(3, 50)], Some(290), &[(250, true, true), (390, false, true)]);
     }
 }

@@ -8,7 +8,8 @@ use wakescope_core::scope::edges::{AskKind, Edge, EdgeKind, Edges, FunctionId, S
 use super::idle::{WayOut, slow_exits};
 use super::interrupts::of_others;
 use super::own::{OwnWakeup, handlers, marked};
-use super::{At, Course, Interrupt, Mention, Point, Section, SlowExit, Stretch};
+use super::section::{Context, Open, Place, Section};
+use super::{At, Course, Interrupt, Mention, Point, SlowExit, Stretch};
 
 /// A probe, as its tasks are known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Seen {
 
     /// Lets go of sections that last no longer, which are most of them: they are of use only where they are broken up.
     pub(super) fn keep_sections_above(&mut self, ns: u64) {
-        self.sections.retain(|section| section.to_ns.saturating_sub(section.from_ns) > ns);
+        self.sections.retain(|section| section.ns() > ns);
         self.sections.shrink_to_fit();
     }
 }
@@ -75,8 +76,8 @@ struct Follower<'a> {
     preempts: bool,
     state: State,
     out: Seen,
-    irqs: Option<Open>,
-    preempt: Option<Open>,
+    irqs: Open,
+    preempt: Open,
     /// When interrupts that are not left yet began, ns.
     entered: Vec<u64>,
     /// When the interrupt that runs came, ns, and how many others and exceptions came into it.
@@ -99,13 +100,6 @@ struct Follower<'a> {
     ways_out: Vec<WayOut>,
 }
 
-/// A section that has begun.
-struct Open {
-    from_ns: u64,
-    owner: Option<u32>,
-    functions: [Option<u32>; 2],
-}
-
 impl<'a> Follower<'a> {
     fn new(edges: &'a Edges, probe: Probe, preempts: bool) -> Self {
         let mut follower = Self {
@@ -114,8 +108,8 @@ impl<'a> Follower<'a> {
             preempts,
             state: edges.start,
             out: Seen { knows_asks: edges.knows_asks, ..Seen::default() },
-            irqs: None,
-            preempt: None,
+            irqs: Open::of_irqs(),
+            preempt: Open::default(),
             entered: Vec::new(),
             interrupt: None,
             preempting: None,
@@ -398,31 +392,23 @@ impl<'a> Follower<'a> {
         self.out.own.push(OwnWakeup { entered_ns, handled_ns, left_ns, ran_ns, interrupted_ns });
     }
 
+    /// Follows sections, and what comes into them.
     fn sections(&mut self, edge: &Edge, before: State) {
-        let is_idle = self.task().is_some_and(|task| task.pid == 0);
         let by_entry = matches!(edge.what, EdgeKind::Enter { .. });
+        let context = Context::of(self.state.preempt);
+        let is_idle = context == Context::Task && self.task().is_some_and(|task| task.pid == 0);
+        let can_be_broken = !by_entry && !is_idle && context <= Context::Softirq;
         let id = |id: Option<FunctionId>| id.map(|id| id.0);
-        let functions = [id(edge.function), id(edge.caller).filter(|_| !by_entry)];
-        let owner = owner(self.edges, edge)
-            .filter(|_| !by_entry && !is_idle && !self.state.preempt.in_interrupt());
-        let open = || Some(Open { from_ns: edge.at_ns, owner, functions });
-        match (before.irqs_off, self.state.irqs_off) {
-            (false, true) => self.irqs = open(),
-            (true, false) => {
-                let section = self.irqs.take().map(|open| open.ended(true, edge.at_ns, functions));
-                self.out.sections.extend(section);
-            }
-            _ => {}
-        }
-        match (before.preempt.is_off(), self.state.preempt.is_off()) {
-            (false, true) => self.preempt = open(),
-            (true, false) => {
-                let section =
-                    self.preempt.take().map(|open| open.ended(false, edge.at_ns, functions));
-                self.out.sections.extend(section);
-            }
-            _ => {}
-        }
+        let place = Place {
+            at_ns: edge.at_ns,
+            owner: owner(self.edges, edge).filter(|_| can_be_broken),
+            functions: [id(edge.function), id(edge.caller).filter(|_| !by_entry)],
+        };
+        let ended = &mut self.out.sections;
+        let irqs_off = [before.irqs_off, self.state.irqs_off];
+        self.irqs.follow(irqs_off, context.with_irqs_off(), place, ended);
+        let preempt_off = [before.preempt.is_off(), self.state.preempt.is_off()];
+        self.preempt.follow(preempt_off, context, place, ended);
     }
 
     /// A function in which the task could give up the CPU.
@@ -456,14 +442,6 @@ impl<'a> Follower<'a> {
         course.stretches.shrink_to_fit();
         self.out.mentions.shrink_to_fit();
         self.out
-    }
-}
-
-impl Open {
-    fn ended(self, irqs: bool, to_ns: u64, ends: [Option<u32>; 2]) -> Section {
-        let [function, caller] = self.functions;
-        let functions = [function, caller, ends[0], ends[1]];
-        Section { irqs, from_ns: self.from_ns, to_ns, owner: self.owner, functions }
     }
 }
 

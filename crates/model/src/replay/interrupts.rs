@@ -31,7 +31,7 @@ pub(super) fn of_others(mut all: Vec<Interrupt>, own: &[OwnWakeup]) -> Vec<Inter
 }
 
 /// The same interrupts with `cuts`, in order: where what they do lets go, softirqs at their ends for one, the CPU goes
-/// back to what they came into.
+/// back to what they came into. Where that is a section, the rest of the interrupt comes before.
 pub(super) fn let_go<'a>(
     all: &'a [Interrupt],
     course: &Course,
@@ -40,12 +40,22 @@ pub(super) fn let_go<'a>(
     if cuts.is_empty() {
         return Cow::Borrowed(all);
     }
-    let gives_up = |cut: &&Cut| course.at(cut.at_ns).is_some_and(|stretch| cut.gives_up(stretch));
-    let mut cuts = cuts.iter().filter(gives_up).peekable();
+    let lets_go = |cut: &&Cut| {
+        let stretch = course.at(cut.at_ns);
+        stretch.is_some_and(|stretch| cut.gives_up(stretch) || cut.goes_back(stretch))
+    };
+    let mut cuts = cuts.iter().filter(lets_go).peekable();
     let shorter = |interrupt: &Interrupt| {
-        while cuts.next_if(|cut| cut.at_ns <= interrupt.from_ns).is_some() {}
-        let at_most_ns = cuts.peek().map_or(u64::MAX, |cut| cut.at_ns - interrupt.from_ns);
-        Interrupt { length_ns: interrupt.length_ns.min(at_most_ns), ..*interrupt }
+        let Interrupt { from_ns, length_ns } = *interrupt;
+        while cuts.next_if(|cut| cut.at_ns <= from_ns).is_some() {}
+        let length_ns = match cuts.peek().filter(|cut| cut.at_ns - from_ns < length_ns) {
+            Some(Cut { at_ns, preempt: false, back_ns: Some(back_ns), .. }) => {
+                length_ns.saturating_sub(back_ns - at_ns)
+            }
+            Some(cut) => cut.at_ns - from_ns,
+            None => length_ns,
+        };
+        Interrupt { from_ns, length_ns }
     };
     all.iter().map(shorter).collect()
 }
@@ -72,10 +82,41 @@ pub(super) fn interrupted(interrupts: &[Interrupt], from_ns: u64, way_ns: u64) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::{At, Point, Stretch};
     use super::*;
 
     fn interrupt(from_ns: u64, length_ns: u64) -> Interrupt {
         Interrupt { from_ns, length_ns }
+    }
+
+    #[test]
+    fn an_interrupt_ends_where_its_softirqs_let_go_or_with_the_rest_of_them() {
+        let stretch = |from_ns, preempt_off| Stretch {
+            from_ns,
+            irqs_off: false,
+            preempt_off,
+            at: At::Kernel,
+            task: 1,
+            point: Point::None,
+            counts: true,
+            is_own: false,
+        };
+        let course = Course { stretches: vec![stretch(0, false), stretch(10, true)], end_ns: 400 };
+        let cut = |at_ns, preempt, back_ns| Cut { at_ns, irqs: false, preempt, back_ns };
+        let all = [interrupt(20, 100), interrupt(200, 50)];
+        let lengths = |cuts: &[Cut]| {
+            let shorter = let_go(&all, &course, cuts);
+            [shorter[0].length_ns, shorter[1].length_ns]
+        };
+        assert_eq!(lengths(&[]), [100, 50]);
+        assert_eq!(lengths(&[cut(50, true, None), cut(60, true, None)]), [30, 50]);
+        assert_eq!(lengths(&[cut(50, false, None)]), [100, 50], "preemption stays off");
+        // What comes behind the softirqs is left; their end alone shortens nothing.
+        let back = |at_ns| cut(at_ns, false, Some(110));
+        assert_eq!(lengths(&[back(50), back(60), back(110)]), [100 - 60, 50]);
+        assert_eq!(lengths(&[back(110)]), [100, 50]);
+        // All that it came into lets go as well.
+        assert_eq!(lengths(&[cut(50, true, Some(110))]), [30, 50]);
     }
 
     #[test]

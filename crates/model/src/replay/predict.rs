@@ -328,8 +328,7 @@ impl Course {
     fn longer(&self, function: &str, every_ns: u64) -> u64 {
         let Some(id) = self.id(function) else { return 0 };
         let is_longer = |section: &&Section| {
-            let ns = section.to_ns.saturating_sub(section.from_ns);
-            section.functions.contains(&Some(id)) && ns > every_ns
+            section.functions.contains(&Some(id)) && section.own_ns() > every_ns
         };
         self.replay.seen.sections.iter().filter(is_longer).count() as u64
     }

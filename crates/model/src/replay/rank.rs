@@ -117,7 +117,7 @@ impl Recorded<'_> {
             let last = last.entry(mention.function).or_default();
             if mention.at_ns.saturating_sub(*last) >= every {
                 *last = mention.at_ns;
-                all.push(Cut { at_ns: mention.at_ns, irqs: false, preempt: false });
+                all.push(Cut { at_ns: mention.at_ns, irqs: false, preempt: false, back_ns: None });
             }
         }
         all.sort_by_key(|cut| cut.at_ns);
@@ -147,14 +147,18 @@ impl Recorded<'_> {
             }
         };
         let ahead = self.sections.partition_point(|section| section.from_ns < to_ns);
-        let held = |section: &&Section| {
-            let within = section.to_ns.min(to_ns).saturating_sub(section.from_ns.max(from_ns));
-            section.to_ns > from_ns && within > every_ns
-        };
+        let times = from_ns..to_ns;
         let mut section_ns = 0;
-        for section in self.sections[..ahead].iter().filter(held) {
-            section_ns = section_ns.max(section.to_ns.min(to_ns) - section.from_ns.max(from_ns));
-            section.owner.into_iter().for_each(&mut add);
+        for section in &self.sections[..ahead] {
+            let ns = section.ns_in(&times);
+            if ns <= every_ns {
+                continue;
+            }
+            section_ns = section_ns.max(ns);
+            // What comes into it is named by itself.
+            if section.own_ns_in(times.clone()) > every_ns {
+                section.owner.into_iter().for_each(&mut add);
+            }
         }
         // The rest of the wait, where the CPU could be given up if somebody asked.
         if section_ns < (to_ns - from_ns) / 2 {
@@ -180,6 +184,7 @@ impl Recorded<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::section::tests::{nested, of as section};
     use super::*;
     use crate::replay::{At, Point, Stretch, waits};
     use crate::rules::Rules;
@@ -218,16 +223,6 @@ mod tests {
         ranking(most, 1, &latest)
     }
 
-    fn section(irqs: bool, from_ns: u64, to_ns: u64, owner: u32) -> Section {
-        Section {
-            irqs,
-            from_ns,
-            to_ns,
-            owner: Some(owner),
-            functions: [Some(owner), None, None, None],
-        }
-    }
-
     #[test]
     fn the_longest_wait_is_broken_first_and_what_it_takes_is_named_together() {
         let course = course(&[('k', 100), ('i', 600), ('p', 50), ('u', 100), ('p', 90), ('u', 60)]);
@@ -244,6 +239,21 @@ mod tests {
         assert_eq!(steps_of(20), [step(&[1, 2], 650, 90), step(&[3], 90, 20)]);
         // Nobody is behind the rest.
         assert_eq!(steps_of(700), []);
+    }
+
+    #[test]
+    fn a_softirq_that_came_into_a_section_is_named_and_not_whose_section_it_is() {
+        // 6.1, full, launch: a softirq took 28.6 of 32.6 us of a section of `copy_page_range`, which lets go of its lock
+        // by itself; without it none lasted longer than 3.8 us.
+        let course = course(&[('k', 100), ('p', 32_600), ('k', 100)]);
+        let softirq = section(false, 3_600, 32_200, 2);
+        let sections = nested(section(false, 100, 32_700, 1), softirq);
+        let recorded = Recorded { course: &course, sections: &sections, mentions: &[] };
+        let full = Rules::named("full").unwrap();
+        let steps = steps(&recorded, &full, 10_000, 5);
+        // The rest of the section comes behind what the softirq is allowed.
+        let after_ns = 3_500 + 10_000 + 500;
+        assert_eq!(steps, [Step { functions: vec![2], before_ns: 32_600, after_ns }]);
     }
 
     #[test]

@@ -37,9 +37,11 @@ fn oracle(course: &Course, rules: &Rules, cuts: &[Cut], due_ns: u64) -> Option<W
 fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Option<Waited> {
     let preempts = rules.name != "none" && rules.name != "voluntary";
     let of = |now: u64| course.stretches.iter().rposition(|stretch| stretch.from_ns <= now);
-    loop {
+    // How long it takes where what came into a section goes back to it.
+    let mut back = Vec::new();
+    let stays = loop {
         if one.now >= course.end_ns {
-            return None;
+            break None;
         }
         let place = of(one.now)?;
         let stretch = course.stretches[place];
@@ -48,18 +50,19 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
         if has_arrived && one.now == stretch.from_ns && !one.has_jumped && one.handled_ns.is_some()
         {
             match stretch.point {
-                Point::Asks if can_ask && !preempts => return one.ends(),
+                Point::Asks if can_ask && !preempts => break one.ends(),
                 Point::MightSleep if can_ask && rules.name == "voluntary" => {
-                    return one.ends();
+                    break one.ends();
                 }
                 Point::Looks | Point::Resumed if stretch.at != At::Urgent => {
-                    return one.ends();
+                    break one.ends();
                 }
-                Point::Preempted if preempts => return one.ends(),
+                Point::Preempted if preempts => break one.ends(),
                 Point::Preempted => {
                     let mut later = course.stretches[place + 1..].iter();
                     let is_own = |s: &&Stretch| s.point == Point::Resumed && s.task == stretch.task;
-                    (one.now, one.has_jumped) = (later.find(is_own)?.from_ns, true);
+                    let Some(resumed) = later.find(is_own) else { break None };
+                    (one.now, one.has_jumped) = (resumed.from_ns, true);
                     continue;
                 }
                 Point::EndsEarly(function) if stretch.preempt_off && stretch.at != At::Urgent => {
@@ -68,19 +71,26 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
                         .map(|now| goes_on(course, rules, cuts, Waiting { now, ..jumped }));
                     let stays = goes_on(course, rules, cuts, jumped);
                     let both = [to_last.flatten(), stays];
-                    return both.into_iter().flatten().min();
+                    break both.into_iter().flatten().min();
                 }
                 _ => {}
             }
         }
-        for cut in cuts.iter().filter(|cut| cut.at_ns == one.now && has_arrived) {
+        let lets_in = |cut: &&Cut| {
             let interrupts = !stretch.irqs_off || cut.irqs;
-            if stretch.at != At::Urgent && interrupts {
-                one.handled_ns = one.handled_ns.or(Some(one.now));
-                if !stretch.preempt_off || cut.preempt {
-                    return one.ends();
-                }
+            cut.at_ns == one.now && has_arrived && stretch.at != At::Urgent && interrupts
+        };
+        let mut is_given_up = false;
+        for cut in cuts.iter().filter(|cut| cut.back_ns != Some(cut.at_ns)).filter(lets_in) {
+            one.handled_ns = one.handled_ns.or(Some(one.now));
+            is_given_up |= !stretch.preempt_off || cut.preempt;
+            if let Some(now) = cut.back_ns {
+                let jumped = Waiting { now, has_jumped: true, ..one };
+                back.extend(goes_on(course, rules, cuts, jumped));
             }
+        }
+        if is_given_up {
+            break one.ends();
         }
         if stretch.is_own {
             // A handler that others do not have.
@@ -90,15 +100,16 @@ fn goes_on(course: &Course, rules: &Rules, cuts: &[Cut], mut one: Waiting) -> Op
         if !stretch.irqs_off {
             one.handled_ns = one.handled_ns.or(Some(one.now));
             match stretch.at {
-                At::User | At::Idle => return one.ends(),
+                At::User | At::Idle => break one.ends(),
                 At::Kernel if preempts && !stretch.preempt_off => {
-                    return one.ends();
+                    break one.ends();
                 }
                 _ => {}
             }
         }
         one = Waiting { now: one.now + 1, waited: one.waited + 1, has_jumped: false, ..one };
-    }
+    };
+    stays.into_iter().chain(back).min()
 }
 
 /// Where the loop of a function looks for the last time in the section that the stretch at `place` is in.
@@ -136,11 +147,17 @@ fn course(parts: Vec<(u64, Stretch)>) -> Course {
 }
 
 fn some_cuts() -> impl Strategy<Value = Vec<Cut>> {
-    let cut = (90_u64..300, any::<bool>(), any::<bool>());
-    let cut = cut.prop_map(|(at_ns, irqs, preempt)| Cut { at_ns, irqs, preempt });
-    prop::collection::vec(cut, 0..6).prop_map(|mut cuts| {
-        cuts.sort_unstable_by_key(|cut| cut.at_ns);
-        cuts
+    let back = prop::option::weighted(0.3, 1_u64..60);
+    let cut = (90_u64..300, any::<bool>(), any::<bool>(), back);
+    let cut = cut.prop_map(|(at_ns, irqs, preempt, until_ns)| {
+        let back_ns = until_ns.map(|until_ns| at_ns + until_ns);
+        Cut { at_ns, irqs, preempt, back_ns }
+    });
+    prop::collection::vec(cut, 0..6).prop_map(|cuts| {
+        let backs = cuts.iter().filter_map(|cut| cut.back_ns).map(Cut::back);
+        let mut all: Vec<Cut> = backs.chain(cuts.iter().copied()).collect();
+        all.sort_by_key(|cut| cut.at_ns);
+        all
     })
 }
 
@@ -251,10 +268,10 @@ fn a_section_holds_up_full_and_the_whole_call_holds_up_none() {
     };
     assert_eq!(parts("full", &[]), [(0, 0), (200, 320), (520, 0)]);
     assert_eq!(parts("none", &[]), [(0, 0), (100, 600), (700, 200), (900, 0)]);
-    let cut = [Cut { at_ns: 300, irqs: true, preempt: true }];
+    let cut = [Cut { at_ns: 300, irqs: true, preempt: true, back_ns: None }];
     assert_eq!(parts("full", &cut), [(0, 0), (200, 100), (300, 220), (520, 0)]);
     // Interrupts alone are let in, and the switch waits all the same.
-    let cut = [Cut { at_ns: 300, irqs: true, preempt: false }];
+    let cut = [Cut { at_ns: 300, irqs: true, preempt: false, back_ns: None }];
     assert_eq!(parts("full", &cut), parts("full", &[]));
 }
 

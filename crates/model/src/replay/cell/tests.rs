@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::super::own::OwnWakeup;
+use super::super::section::tests::{nested, of};
 use super::super::{At, Course, Interrupt, Latest, Point, Section, Stretch, ranking};
 use super::*;
 use wakescope_core::distribution::Distribution;
@@ -60,8 +61,7 @@ fn with_interrupts(mut replay: Replay, interrupts: &[Interrupt]) -> Replay {
 
 /// With interrupts off.
 pub(in crate::replay) fn section(from_ns: u64, to_ns: u64, owner: u32) -> Section {
-    let functions = [Some(owner), None, None, None];
-    Section { irqs: true, from_ns, to_ns, owner: Some(owner), functions }
+    of(true, from_ns, to_ns, owner)
 }
 
 #[test]
@@ -161,6 +161,19 @@ fn softirqs_of_an_interrupt_on_the_way_are_broken_up_too() {
     let interrupts = &[interrupt(100, 5), interrupt(112, 100)][..];
     let replay = with_interrupts(with_sections(&course, &[softirqs]), interrupts);
     // The latest is due with the first one, and on its way when the second comes.
+    assert_eq!(steps(&replay, 10), [(vec![4], 5 + 10 + 100, 5 + 10 + 15)]);
+}
+
+#[test]
+fn softirqs_on_the_way_that_came_into_a_section_go_back_to_it() {
+    // As above, where the second interrupt comes into a section that ends 3 ns behind it.
+    let places = [(0, 'u'), (100, 'i'), (105, 'u'), (111, 'p'), (112, 'i'), (117, 'p'), (215, 'u')];
+    let preempt = |from_ns, to_ns, owner| Section { irqs: false, ..section(from_ns, to_ns, owner) };
+    let sections = nested(preempt(111, 215, 3), preempt(117, 212, 4));
+    let interrupts = &[interrupt(100, 5), interrupt(112, 100)][..];
+    let replay = with_interrupts(with_sections(&course(&places), &sections), interrupts);
+    // The latest is due with the first interrupt, as above. Who is due with the section waits for the softirqs and for
+    // its end: 104 and 10 ns, and hardly less if they did not go back to it.
     assert_eq!(steps(&replay, 10), [(vec![4], 5 + 10 + 100, 5 + 10 + 15)]);
 }
 

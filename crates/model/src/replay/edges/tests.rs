@@ -7,7 +7,7 @@ use wakescope_core::scope::edges::{
 };
 
 use super::super::own::{OwnWakeup, Way, handlers, ways};
-use super::super::{At, Course, Interrupt, SlowExit, Wait, waits};
+use super::super::{At, Breaks, Course, Interrupt, Section, SlowExit, Wait, cuts, waits};
 use super::{Probe, Seen};
 use crate::rules::Rules;
 
@@ -190,7 +190,58 @@ fn the_probes_own_way_is_what_nothing_held_up() {
     );
     assert_eq!(seen.course.stretches[1].at, At::Kernel);
     let lengths: Vec<_> = seen.sections.iter().map(|s| (s.irqs, s.to_ns - s.from_ns)).collect();
-    assert_eq!(lengths, [(false, 135), (true, 25)]);
+    assert_eq!(lengths, [(false, 135), (true, 25), (false, 19)], "the lock, and its handler");
+}
+
+#[test]
+fn what_comes_into_a_section_is_a_section_of_its_own() {
+    const IN_INTERRUPT: EdgeKind = EdgeKind::PreemptCount(PreemptCount(0x8001_0001));
+    const IN_SOFTIRQ: EdgeKind = EdgeKind::PreemptCount(PreemptCount(0x8000_0101));
+    const SOFTIRQS: Option<FunctionId> = Some(FunctionId(2));
+    // An interrupt with softirqs at its end, in a section of 38 ns that are its own.
+    let mut list = edges(vec![
+        (0, EdgeKind::Switch(TaskId(1))),
+        (10, LOCKED),
+        (10, INTERRUPT),
+        (1, IN_INTERRUPT),
+        (9, LOCKED),
+        (1, IN_SOFTIRQ),
+        (1, EdgeKind::IrqsOn),
+        (299, EdgeKind::IrqsOff),
+        (2, LOCKED),
+        (2, EdgeKind::IrqsOn),
+        (0, EdgeKind::Leave { to_user: false }),
+        (24, ON),
+        (10, EdgeKind::Leave { to_user: true }),
+    ]);
+    list.functions.push("handle_softirqs".into());
+    (list.edges[5].function, list.edges[8].function) = (SOFTIRQS, SOFTIRQS);
+    let seen = Seen::of(&list, PROBE, true);
+    let sections: Vec<_> = seen.sections.iter().filter(|section| !section.irqs).collect();
+    let whole = |section: &Section| (section.from_ns..section.to_ns, section.owner.is_some());
+    assert_eq!(
+        sections.iter().map(|section| whole(section)).collect::<Vec<_>>(),
+        [(110..459, true), (121..130, false), (131..433, true)]
+    );
+    assert_eq!((&sections[0].came_in[..], sections[0].own_ns()), (&[121..130, 131..433][..], 38));
+    assert_eq!(sections.iter().map(|one| one.is_within).collect::<Vec<_>>(), [false, true, true]);
+    let waits = |function, every_ns| {
+        let breaks = Breaks { functions: [(function, every_ns)].into(), limit_ns: None };
+        let parts =
+            waits(&seen.course, &Rules::named("full").unwrap(), &cuts(&seen.sections, &breaks));
+        [112, 140, 400, 440].map(|due_ns| wait_at(&parts, due_ns).unwrap())
+    };
+    // Where nothing lets go, all wait until 459.
+    assert_eq!(waits(9, 20), [347, 319, 59, 19]);
+    // The section has had 11 ns of its own before the interrupt, and one before the softirqs.
+    assert_eq!(waits(0, 20), [441 - 112, 441 - 140, 441 - 400, 1]);
+    // Softirqs let go each 100 ns, the last time with interrupts off, and then the section goes on to its end.
+    assert_eq!(waits(2, 100), [231 - 112 + 26, 231 - 140 + 26, 59, 19]);
+    // Softirqs that hold up the idle task, which always runs with preemption off, can be broken up too.
+    list.edges[0].what = EdgeKind::Switch(TaskId(0));
+    let seen = Seen::of(&list, PROBE, true);
+    let owners = seen.sections.iter().filter(|section| !section.irqs).map(|section| section.owner);
+    assert_eq!(owners.collect::<Vec<_>>(), [None, None, Some(2)]);
 }
 
 #[test]
