@@ -67,6 +67,7 @@ fn pieces(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Pieces {
     cover::cover_with_nmis_and_tracer(&mut pieces, &case);
     cover::cover_with_stolen_time(&mut pieces, &case);
     cover::cover_with_quota(&mut pieces, &case);
+    cover::cover_with_taken(&mut pieces, &case);
     cover::cover_with_runners(&mut pieces, &case);
     cover::cover_with_arrivals(&mut pieces, &case);
     standstill::cover_with_standstills(&mut pieces, &case);

@@ -114,6 +114,8 @@ rules! {
     NoTick,
     /// Interrupts were lost, but no switch: a task had the CPU, or real-time tasks were held back, but for these.
     BesideLostInterrupts,
+    /// Events were lost, but not how long interrupts, softirqs and NMIs took meanwhile.
+    TakenMeanwhile,
     /// Events were lost, but not how long a task ran meanwhile.
     RanMeanwhile,
     /// Events were lost, or are out of order.

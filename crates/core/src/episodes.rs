@@ -12,8 +12,8 @@ use event::EventLine;
 pub use reader::read;
 
 use crate::explain::{
-    Above, Components, Context, Event, GivenUp, Known, KnownSwitches, Marks, RunTimes, Share, Task,
-    Wakeup, WokenBy,
+    Above, Components, Context, Event, GivenUp, Known, KnownSwitches, Marks, RunTimes, Share,
+    Taken, Task, Wakeup, WokenBy,
 };
 use crate::preemption::Model;
 use crate::run::Run;
@@ -105,6 +105,8 @@ pub struct Line {
     known_switches: Option<KnownSwitchesLine>,
     #[serde(default, skip_serializing_if = "RunTimes::is_empty")]
     ran: RunTimes,
+    #[serde(default, skip_serializing_if = "Taken::is_empty")]
+    taken: Taken,
     #[serde(default, skip_serializing_if = "is_zero")]
     page_faults: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -168,6 +170,7 @@ impl Line {
             lost,
             known_switches,
             ran,
+            taken,
             given_up,
             page_faults,
             throttled,
@@ -198,6 +201,7 @@ impl Line {
                 KnownSwitchesLine { from_ns: since(from), interrupts_ns }
             }),
             ran,
+            taken,
             page_faults,
             throttled,
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
@@ -248,6 +252,7 @@ impl Line {
                 },
             ),
             ran: self.ran,
+            taken: self.taken,
             given_up: self.given_up,
             page_faults: self.page_faults,
             throttled: self.throttled,

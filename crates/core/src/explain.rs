@@ -29,8 +29,8 @@ pub use bound::{Bound, Interference, Unsound, Variables, Work};
 pub use cause::{Cause, Evidence};
 pub use culprit::{Blamed, Culprit, Name, Phase, Within};
 pub use event::{
-    Context, Event, GivenUp, Interrupt, KnownSwitches, Marks, Mode, Ran, RunTimes, Wakeup, What,
-    WokenBy,
+    Context, Event, GivenUp, Interrupt, KnownSwitches, Marks, Mode, Ran, RunTimes, Taken, Wakeup,
+    What, WokenBy,
 };
 pub use frame::{Frame, Function, SourceLine};
 pub use gap::Gap;

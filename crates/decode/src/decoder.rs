@@ -1,12 +1,12 @@
 //! From what the kernel showed of a wakeup to what it means.
 
 use wakescope_core::explain::{
-    Context, Frame, GivenUp, Mode, Ran, RunTimes, Task, Wakeup, WokenBy,
+    Context, Frame, GivenUp, Mode, Ran, RunTimes, Taken, Task, Wakeup, WokenBy,
 };
 
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::events;
-use crate::kernel::{Interrupted, KernelTask, KernelWakeup, Payload, WakeupSource};
+use crate::kernel::{Interrupted, KernelEvent, KernelTask, KernelWakeup, Payload, WakeupSource};
 use crate::names::{is_interrupt_entry, is_tracing};
 
 /// What is needed to understand what the kernel showed.
@@ -39,6 +39,7 @@ impl Decoder<'_> {
             lost: seen.lost,
             known_switches: seen.known_switches,
             ran: ran(seen),
+            taken: taken(seen),
             page_faults: seen.page_faults,
             throttled: task.policy.is_realtime() && was_throttled(seen),
             stolen_ns: seen.stolen_of_it_ns(),
@@ -182,6 +183,23 @@ fn ran(seen: &KernelWakeup) -> RunTimes {
     let others_ns = beside(seen.ran.ordinary_ns, false);
     let urgent_others_ns = beside(seen.ran.urgent_ns, true);
     RunTimes { tasks, others_ns, urgent_others_ns }
+}
+
+/// What took the CPU meanwhile: of a wakeup of which all is known, events tell that. One that was due before its thread
+/// slept shares what was counted with the one before.
+fn taken(seen: &KernelWakeup) -> Taken {
+    if seen.lost == 0 || seen.stimulus == WakeupSource::Awake {
+        return Taken::default();
+    }
+    // The program may have gone on before that was told.
+    let takes = |event: &&KernelEvent| {
+        use Payload::{IrqExit, Nmi, SoftirqExit};
+        matches!(event.payload, IrqExit(_) | SoftirqExit { .. } | Nmi { .. })
+    };
+    let last = seen.events.iter().rfind(takes).map_or(0, |event| event.at.0);
+    let later_ns = last.saturating_sub(seen.marks.response.0);
+    let later = Taken { interrupts_ns: later_ns, softirqs_ns: later_ns, nmis_ns: later_ns };
+    seen.taken.with(later, u64::saturating_sub)
 }
 
 /// Whether the kernel held real-time tasks back when the wakeup began, or at a switch to another

@@ -1,6 +1,6 @@
 //! A late wakeup as the kernel shows it: numbers and addresses, no names.
 
-use wakescope_core::explain::{KnownSwitches, Marks, Mode, Policy, Task};
+use wakescope_core::explain::{KnownSwitches, Marks, Mode, Policy, Taken, Task};
 use wakescope_core::units::MonoNs;
 
 use crate::code::CODE_BYTES;
@@ -53,6 +53,8 @@ pub struct KernelWakeup {
     pub known_switches: Option<KnownSwitches>,
     /// Who ran on the CPU while the task waited for it.
     pub ran: KernelRunTimes,
+    /// What took it from tasks from then until this was told, which is the response or later.
+    pub taken: Taken,
 }
 
 /// How long tasks ran on a CPU, nanoseconds.

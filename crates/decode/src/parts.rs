@@ -1,6 +1,6 @@
 //! A wakeup whose task was moved to other CPUs while it waited: what was seen on each, as if of one CPU.
 
-use wakescope_core::explain::KnownSwitches;
+use wakescope_core::explain::{KnownSwitches, Taken};
 use wakescope_core::units::MonoNs;
 
 use crate::events::going_on;
@@ -97,8 +97,8 @@ pub fn joined(before: &[Part], last: Part) -> KernelWakeup {
         course.go_on(part);
     }
     let Course { events, lost, known, steal, .. } = course;
-    let stacks = before.iter().map(|part| &part.wakeup).chain([&last.wakeup]);
-    let mut interrupted = stacks.filter_map(|wakeup| wakeup.interrupted.as_ref());
+    let wakeups = before.iter().map(|part| &part.wakeup).chain([&last.wakeup]);
+    let mut interrupted = wakeups.clone().filter_map(|wakeup| wakeup.interrupted.as_ref());
     let with_stack = interrupted.clone().find(|interrupted| !interrupted.stack.is_empty());
     let interrupted = with_stack.or_else(|| interrupted.next_back()).cloned();
     let mut marks = last.wakeup.marks;
@@ -111,6 +111,8 @@ pub fn joined(before: &[Part], last: Part) -> KernelWakeup {
         known_switches: known.filter(|_| lost > 0),
         // What is known of the last CPU would be the whole wait's.
         ran: KernelRunTimes::default(),
+        taken: wakeups
+            .fold(Taken::default(), |all, wakeup| all.with(wakeup.taken, u64::saturating_add)),
         interrupted,
         ran_there: first.wakeup.ran_there,
         softirq: first.wakeup.softirq,
@@ -420,6 +422,19 @@ mod tests {
         assert_eq!(of(lossy(first(), 4, None), last()), (4, Some(known(MOVED, 22))));
         let unsure = Part { interrupts_ns: None, ..last() };
         assert_eq!(of(lossy(first(), 4, early), unsure), (4, None));
+    }
+
+    #[test]
+    fn what_was_taken_on_each_cpu_is_put_together() {
+        let taken = |part: Part, of: [u64; 3]| {
+            let [interrupts_ns, softirqs_ns, nmis_ns] = of;
+            let taken = Taken { interrupts_ns, softirqs_ns, nmis_ns };
+            Part { wakeup: KernelWakeup { taken, ..part.wakeup }, ..part }
+        };
+        let parts = (taken(first(), [100, 20, 3]), taken(last(), [5, u64::MAX, 0]));
+        let joined = joined(&[parts.0], parts.1);
+        let all = Taken { interrupts_ns: 105, softirqs_ns: u64::MAX, nmis_ns: 3 };
+        assert_eq!(joined.taken, all);
     }
 
     #[test]

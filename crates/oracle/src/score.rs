@@ -518,6 +518,8 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,
+        // Where their events were lost it is known how long they took, and not which of them did.
+        (Who::Source(_) | Who::Timer(_) | Who::Softirq(_), Culprit::None) => share.phase.is_none(),
         // Of a task that was only switched away from, the kernel's events have no name.
         (Who::Task(task), Culprit::Task(known)) if known.comm.is_empty() => {
             known.pid == Some(places::pid(Some(task)))

@@ -214,10 +214,7 @@ impl<'i> Tracepoints<'i> {
             Transition::SoftirqEnd(softirq) => {
                 let cpu = &mut self.cpus[number];
                 cpu.softirq = None;
-                // With what interrupted it.
-                if let Some((began, before)) = cpu.softirq_entry.take().filter(|_| cpu.open > 0) {
-                    cpu.interrupts_ns = before + (now - began);
-                }
+                cpu.softirq_ends(now);
                 self.while_open(
                     number,
                     now,
@@ -347,7 +344,7 @@ impl<'i> Tracepoints<'i> {
             _ => {
                 let (irq, name) = self.irq(source);
                 let cpu = &mut self.cpus[number];
-                (cpu.in_irq, cpu.irq_entry) = (true, now);
+                cpu.irq_begins(now);
                 cpu.event(now, Payload::IrqEntry { irq, name });
             }
         }
@@ -360,7 +357,7 @@ impl<'i> Tracepoints<'i> {
                 let duration_ns = now - cpu.nmi_began;
                 let handler = self.addresses.function(&self.image.sources[source.index()].name);
                 cpu.event(now, Payload::Nmi { handler, duration_ns });
-                cpu.interrupts_ns += duration_ns;
+                cpu.nmi_took(duration_ns);
             }
             SourceKind::Steal => {
                 // Nothing is stolen from a CPU that has nothing to do.
@@ -375,8 +372,7 @@ impl<'i> Tracepoints<'i> {
                 let irq = self.irq(source).0;
                 let cpu = &mut self.cpus[number];
                 cpu.event(now, Payload::IrqExit(irq));
-                cpu.interrupts_ns += now - cpu.irq_entry;
-                cpu.in_irq = false;
+                cpu.irq_ends(now);
                 for task in std::mem::take(&mut cpu.woken) {
                     let wakeup = &mut self.wakeups[task];
                     if wakeup.state == State::Woken && wakeup.marks.irq_exit.is_none() {
@@ -433,7 +429,7 @@ impl<'i> Tracepoints<'i> {
         wakeup.go_on_stolen(self.cpus[to].steal_ns());
         wakeup.ran_there = runs;
         wakeup.ran_before = ran_before;
-        (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before());
+        (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before(now));
         let rt = self.image.rules.softirqs_are_threads;
         wakeup.moved_softirq = self.cpus[to].softirq.filter(|_| !rt);
         if wakeup.interrupted.is_none() {

@@ -167,6 +167,9 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	wakeup->events_before = waits->seen;
 	wakeup->switches_before = waits->switches;
 	wakeup->interrupts_before = waits->interrupts;
+	/* The interrupt of its own timer is part of the wait. */
+	u64 begun = stimulus == 1 && here == there && cpu->irq_depth ? cpu->irq_entry : now;
+	taken_until(&wakeup->taken_before, waits, begun);
 	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)

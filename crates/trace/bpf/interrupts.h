@@ -57,8 +57,10 @@ INLINE void irq_entry(u32 vector, u32 line, struct irqaction *action)
 	if (!cpu)
 		return;
 	u64 now = bpf_ktime_get_ns();
-	if (cpu->irq_depth == 0)
+	if (cpu->irq_depth == 0) {
 		cpu->irq_entry = now;
+		cpu->irq_interrupts = cpu->interrupts;
+	}
 	cpu->irq_depth++;
 	struct irq *irq = irq_event(cpu, IRQ_ENTRY, vector, line, now);
 	irq->name[0] = 0;
@@ -84,7 +86,8 @@ INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 		goes(cpu, number_of(vector, line), (u64)action, now);
 	/* Attached in the middle of one, the end is seen first. */
 	if (cpu->irq_depth == 1)
-		cpu->interrupts += now - cpu->irq_entry;
+		/* With the NMIs in it. */
+		cpu->interrupts = cpu->irq_interrupts + (now - cpu->irq_entry);
 	if (cpu->irq_depth > 0)
 		cpu->irq_depth--;
 	if (cpu->irq_depth > 0)
@@ -209,9 +212,12 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 			softirq->number = ctx[0];
 			softirq->pending = pending;
 		}
-		/* With what interrupted it. */
-		if (cpu->softirq_entry)
-			cpu->interrupts = cpu->softirq_interrupts + (now - cpu->softirq_entry);
+		if (cpu->softirq_entry) {
+			/* With what interrupted it. */
+			u64 all = cpu->softirq_interrupts + (now - cpu->softirq_entry);
+			cpu->softirqs += all - cpu->interrupts;
+			cpu->interrupts = all;
+		}
 	}
 	cpu->softirq_entry = 0;
 	if (COLD(wants_bound == SOFTIRQS_TOO))
@@ -232,6 +238,7 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 	nmi->handler = ctx[0];
 	nmi->duration_ns = ctx[1];
 	cpu->interrupts += ctx[1];
+	cpu->nmis += ctx[1];
 	if (COLD(wants_bound)) {
 		struct interference *known = counted_interference(AN_NMI, ctx[0]);
 		if (known) {

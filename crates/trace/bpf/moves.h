@@ -72,6 +72,7 @@ INLINE int move_wakeup(struct wakeup *wakeup, struct task_struct *task, u32 numb
 	wakeup->events_before = to->seen;
 	wakeup->switches_before = to->switches;
 	wakeup->interrupts_before = to->interrupts;
+	taken_until(&wakeup->taken_before, to, now);
 	wakeup->cpu = number;
 	wakeup->moved_softirq = going_softirq(to, 0);
 	/* Where somebody looked at what was interrupted, the softirq belongs to that. */

@@ -192,6 +192,15 @@ enum state {
 /* The key of a thread's second wakeup has this bit, which is in no thread's number: see state.h. */
 #define SECOND (1U << 31)
 
+/* What took a CPU from its tasks so far, ns. */
+struct taken {
+	/* Interrupts, with what came into them, softirqs and NMIs; softirqs only while somebody waits. */
+	u64 all;
+	/* Of it softirqs, without what came into them, and NMIs. */
+	u64 softirqs;
+	u64 nmis;
+};
+
 /* A wakeup of a thread that is followed. */
 struct wakeup {
 	u64 due;
@@ -252,6 +261,8 @@ struct wakeup {
 	/* How many switches its CPU had seen when it began, and what its interrupts had taken. */
 	u64 switches_before;
 	u64 interrupts_before;
+	/* The same without what went on then and had begun before. */
+	struct taken taken_before;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -319,6 +330,8 @@ struct record {
 	 */
 	u64 switches_from;
 	u64 in_interrupts;
+	/* What they took in all of the wait for this CPU. */
+	struct taken taken;
 	struct event event[EVENTS];
 };
 
@@ -344,6 +357,7 @@ struct long_record {
 	u32 events_lost;
 	u64 switches_from;
 	u64 in_interrupts;
+	struct taken taken;
 	struct event event[RING];
 	struct stack_copy copy;
 	/* Of who ran while the thread of somebody else waited: see runners.h. 0 ns where that is not known. */

@@ -85,8 +85,9 @@ struct cpu {
 	u64 look_at;
 	/* The last switch while a wakeup waited. */
 	u64 switched;
-	/* When the outermost interrupt began. */
+	/* When the outermost interrupt began, and what `interrupts` was then. */
 	u64 irq_entry;
+	u64 irq_interrupts;
 	/* When the timer was due whose function runs; 0 if none does. */
 	u64 timer_due;
 	u64 sched_entry;
@@ -103,8 +104,10 @@ struct cpu {
 	u64 copied;
 	struct stack_copy copies[COPIES];
 	struct event ring[RING];
-	/* What interrupts, softirqs and NMIs took so far; softirqs only while somebody waits. */
+	/* What interrupts, softirqs and NMIs took so far; softirqs only while somebody waits. Parts of it: `taken_until`. */
 	u64 interrupts;
+	u64 softirqs;
+	u64 nmis;
 	/* When the softirq that goes on began, and what `interrupts` was then; 0 if none does, or nobody waited then. */
 	u64 softirq_entry;
 	u64 softirq_interrupts;
@@ -354,6 +357,29 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	event->steal_ns = stolen(cpu);
 	event->kind = kind;
 	return event;
+}
+
+/*
+ * What took this CPU from its tasks up to now, with what goes on. It may be another CPU, which goes on meanwhile: what
+ * is begun there after `now` is none of it.
+ */
+INLINE void taken_until(struct taken *taken, struct cpu *cpu, u64 now)
+{
+	u64 all = cpu->interrupts;
+	u64 softirqs = cpu->softirqs;
+	if (COLD(cpu->irq_depth && now > cpu->irq_entry))
+		all = cpu->irq_interrupts + (now - cpu->irq_entry);
+	u64 began = cpu->softirq_entry;
+	if (COLD(began && now > began)) {
+		u64 whole = now - began;
+		u64 others = all - cpu->softirq_interrupts;
+		u64 own = whole > others ? whole - others : 0;
+		softirqs += own;
+		all += own;
+	}
+	taken->all = all;
+	taken->softirqs = softirqs;
+	taken->nmis = cpu->nmis;
 }
 
 /* The last event is a switch: it is kept although others follow. */

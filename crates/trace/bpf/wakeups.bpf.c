@@ -219,10 +219,13 @@ APART int follow_switch(u64 *ctx)
 		switch_in_section(number);
 	if ((also_followed & ALL_WAITS) && cpu)
 		follow_waits(ctx, cpu, number);
-	if (!cpu || !is_waited_for(number))
-		return 0;
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
+	/* RT: a softirq that is switched away from has the time of other tasks in it. */
+	if (cpu && FIELD_EXISTS(next->softirq_disable_cnt))
+		cpu->softirq_entry = 0;
+	if (!cpu || !is_waited_for(number))
+		return 0;
 	u64 now = bpf_ktime_get_ns();
 	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
 	cpu->irq_depth = 0;

@@ -1,6 +1,6 @@
 //! From the bytes that programs hand over to what the kernel showed of a wakeup.
 
-use wakescope_core::explain::{KnownSwitches, Marks, Mode};
+use wakescope_core::explain::{KnownSwitches, Marks, Mode, Taken};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_decode::{
     GivenUpAt, Interrupted, Irq, KernelEvent, KernelRunTimes, KernelTask, KernelWakeup, Link, Part,
@@ -48,6 +48,7 @@ pub(crate) fn part_of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) 
     wakeup.lost = lost.max(u32::from(cut.is_some()));
     wakeup.events = events;
     wakeup.ran = run_times_of(record);
+    wakeup.taken = taken_of(&head.taken);
     put_entries_before_their_interrupts(&mut wakeup.events);
     if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
         interrupted.stack = walk(&copy);
@@ -137,6 +138,12 @@ fn run_times_of(record: &[u8]) -> KernelRunTimes {
     }
 }
 
+fn taken_of(raw: &shared::Taken) -> Taken {
+    let shared::Taken { all, softirqs, nmis } = *raw;
+    let interrupts_ns = all.saturating_sub(softirqs).saturating_sub(nmis);
+    Taken { interrupts_ns, softirqs_ns: softirqs, nmis_ns: nmis }
+}
+
 /// All but events.
 fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
     let seen = |at: u64| (at != 0).then_some(MonoNs(at));
@@ -181,6 +188,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         lost: 0,
         known_switches: None,
         ran: KernelRunTimes::default(),
+        taken: Taken::default(),
     }
 }
 

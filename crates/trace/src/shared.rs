@@ -228,6 +228,7 @@ pub(crate) struct Wakeup {
     pub(crate) quota: u64,
     pub(crate) switches_before: u64,
     pub(crate) interrupts_before: u64,
+    pub(crate) taken_before: Taken,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,
@@ -268,6 +269,15 @@ pub(crate) struct StackCopy {
     pub(crate) bytes: [[u8; PIECE]; PIECES],
 }
 
+/// See `struct taken`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) all: u64,
+    pub(crate) softirqs: u64,
+    pub(crate) nmis: u64,
+}
+
 /// What records begin with. [`EVENTS`] or [`RING`] events follow, and then a [`StackCopy`] where there is
 /// room for one.
 #[repr(C)]
@@ -278,6 +288,7 @@ pub(crate) struct Head {
     pub(crate) events_lost: u32,
     pub(crate) switches_from: u64,
     pub(crate) in_interrupts: u64,
+    pub(crate) taken: Taken,
 }
 
 /// Tasks of which is known how long they ran on a CPU.

@@ -6,7 +6,7 @@ use super::piece::{Label, Pieces, label};
 use super::rules::{delivered, is_left_at_once, others_ran, ran_meanwhile, stopped_by_quota};
 use super::standstill::stolen;
 use crate::rule::Rule;
-use wakescope_core::explain::{Cause, Culprit, Evidence, Ran, RunTimes, What};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Ran, RunTimes, Taken, What};
 
 /// Covers pieces with NMIs and the tracer's own time, of which the end and the length are known. One
 /// that would have begun before another event is taken to have begun right after that: the CPU can
@@ -54,24 +54,59 @@ pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
     }
 }
 
+/// Covers with what interrupts, softirqs and NMIs took what is unexplained because their events were lost.
+pub(super) fn cover_with_taken(pieces: &mut Pieces, case: &Case) {
+    let claims = claims_of_taken(pieces, case);
+    share_out(pieces, case, claims, |label| {
+        let is_theirs = is_lost(label) || label.rule == Rule::BesideLostInterrupts;
+        is_theirs && label.cause == Cause::Unexplained
+    });
+}
+
+/// How long they took, of each kind its sum: without what it was given already, and without all that was taken from
+/// them as well, for that is in their sums.
+fn claims_of_taken(pieces: &Pieces, case: &Case) -> Vec<(Label, u64)> {
+    let Taken { interrupts_ns, softirqs_ns, nmis_ns } = case.wakeup.taken;
+    let kinds = [(Cause::Irq, interrupts_ns), (Cause::Softirq, softirqs_ns), (Cause::Nmi, nmis_ns)];
+    let is_of_all = |cause| matches!(cause, Cause::Steal | Cause::Tracer);
+    let claims = kinds.into_iter().map(|(cause, ns)| {
+        let given_ns = pieces.ns_of(|label| label.cause == cause || is_of_all(label.cause));
+        let label = label(Rule::TakenMeanwhile, cause, Culprit::None, Evidence::Bound);
+        (label, ns.saturating_sub(given_ns))
+    });
+    claims.filter(|(_, ns)| *ns > 0).collect()
+}
+
 /// Covers with the time for which tasks ran what is unexplained because events were lost. (6.18: 303 of 305 ms beside
 /// two tasks that woke each other.)
 pub(super) fn cover_with_runners(pieces: &mut Pieces, case: &Case) {
     let claims = claims_of_runners(pieces, case);
-    // What contradicts itself, or was not seen, does so because of what is lost. Who had no reason to run is known.
-    let is_lost =
-        |label: &Label| matches!(label.rule, Rule::LostEvents | Rule::Contradiction | Rule::Unseen);
-    let left_ns = pieces.ns_of(is_lost);
+    share_out(pieces, case, claims, is_lost);
+}
+
+/// What contradicts itself, or was not seen, does so because of what is lost. Who had no reason to run is known.
+fn is_lost(label: &Label) -> bool {
+    matches!(label.rule, Rule::LostEvents | Rule::Contradiction | Rule::Unseen)
+}
+
+/// Gives what is `open` to those that claim it. Their sums have what the hypervisor took as well: where they are too
+/// much, each gets its part.
+fn share_out(
+    pieces: &mut Pieces,
+    case: &Case,
+    claims: Vec<(Label, u64)>,
+    is_open: impl Fn(&Label) -> bool,
+) {
+    let left_ns = pieces.ns_of(&is_open);
     let claimed_ns = claims.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     let all = (case.marks.due.0, case.marks.response.0);
     let (mut claimed_so_far, mut given_ns) = (0_u64, 0_u64);
     for (label, ns) in claims {
         claimed_so_far = claimed_so_far.saturating_add(ns);
-        // Their sums have what the hypervisor took as well: where they are too much, each gets its part.
         let of_it = u128::from(left_ns) * u128::from(claimed_so_far);
         let until_ns = of_it / u128::from(claimed_ns.max(left_ns).max(1));
         let until_ns = u64::try_from(until_ns).unwrap_or(left_ns);
-        pieces.take(all, until_ns - given_ns, &label, |label| !is_lost(label));
+        pieces.take(all, until_ns - given_ns, &label, |label| !is_open(label));
         given_ns = until_ns;
     }
 }

@@ -15,7 +15,7 @@ mod way_out;
 use crate::testing::{frame, joined, place, who};
 use wakescope_core::explain::{
     Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, KnownSwitches, Marks, Mode,
-    Policy, Ran, RunTimes, Share, Task, Wakeup, What, WokenBy,
+    Policy, Ran, RunTimes, Share, Taken, Task, Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 

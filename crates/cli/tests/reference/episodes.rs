@@ -4,8 +4,8 @@ use serde_json::Value;
 use wakescope_core::episodes::{Attributed, Entry, Head, Line};
 use wakescope_core::explain::{
     Cause, Components, Context, Culprit, Event, Frame, Function, Gap, GivenUp, Interrupt,
-    KnownSwitches, Marks, Mode, NamedTask, Phase, Policy, Ran, RunTimes, Share, Task, Wakeup, What,
-    Within, WokenBy,
+    KnownSwitches, Marks, Mode, NamedTask, Phase, Policy, Ran, RunTimes, Share, Taken, Task,
+    Wakeup, What, Within, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -96,6 +96,7 @@ pub(super) fn full_lines() -> Vec<String> {
             others_ns: 5,
             urgent_others_ns: 2,
         },
+        taken: Taken { interrupts_ns: 9, softirqs_ns: 7, nmis_ns: 1 },
         given_up: Some(GivenUp { pid: 7, stack: stack(), user_stack: stack() }),
         page_faults: 1,
         throttled: true,

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::explain::{Cause, Frame, Interrupt, KnownSwitches, Mode, Policy, Ran, RunTimes, What};
+use crate::explain::{
+    Cause, Frame, Interrupt, KnownSwitches, Mode, Policy, Ran, RunTimes, Taken, What,
+};
 
 fn task(pid: u32, comm: &str) -> Task {
     Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 9 }
@@ -62,6 +64,7 @@ fn full() -> Attributed {
             others_ns: 4,
             urgent_others_ns: 3,
         },
+        taken: Taken { interrupts_ns: 900, softirqs_ns: 70, nmis_ns: 5 },
         given_up: Some(GivenUp { pid: 7, stack: stack.clone(), user_stack: stack.clone() }),
         page_faults: 3,
         throttled: true,

@@ -28,6 +28,8 @@ pub struct Wakeup {
     pub known_switches: Option<KnownSwitches>,
     /// Where events were lost: who ran on the CPU meanwhile. Empty if that is not known.
     pub ran: RunTimes,
+    /// What took the CPU from tasks meanwhile, where events were lost.
+    pub taken: Taken,
     /// Who gave up the CPU in the end, and where, as far as that was looked at.
     pub given_up: Option<GivenUp>,
     /// The task's page faults between `switch_in` and `response`.
@@ -80,6 +82,35 @@ impl RunTimes {
     /// Whether nobody is known to have run.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// How long a CPU was taken from its tasks while one of them waited for it, at least, nanoseconds. Each without what
+/// came into it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// By interrupts.
+    pub interrupts_ns: u64,
+    /// By softirqs.
+    pub softirqs_ns: u64,
+    /// By NMIs.
+    pub nmis_ns: u64,
+}
+
+impl Taken {
+    /// Whether nothing is known to have taken it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Each changed in the same way, with the same one of `other`.
+    #[must_use]
+    pub fn with(self, other: Self, change: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            interrupts_ns: change(self.interrupts_ns, other.interrupts_ns),
+            softirqs_ns: change(self.softirqs_ns, other.softirqs_ns),
+            nmis_ns: change(self.nmis_ns, other.nmis_ns),
+        }
     }
 }
 

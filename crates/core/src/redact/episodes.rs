@@ -64,6 +64,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
         lost: _,
         known_switches: _,
         ran,
+        taken: _,
         given_up,
         page_faults: _,
         throttled: _,

@@ -602,3 +602,30 @@ fn stacks_of_programs_belong_to_their_tasks() {
     let Wakeup { interrupted, given_up, .. } = decoded(&both);
     assert_eq!((interrupted.unwrap().user_stack, given_up.unwrap().user_stack), (vec![], vec![]));
 }
+
+#[test]
+fn what_was_taken_is_told_where_events_were_lost_without_what_came_later() {
+    let taken_of = |change: &dyn Fn(&mut KernelWakeup)| {
+        let taken = Taken { interrupts_ns: 900, softirqs_ns: 500, nmis_ns: 40 };
+        let mut seen = KernelWakeup { lost: 3, taken, ..seen() };
+        change(&mut seen);
+        let Taken { interrupts_ns, softirqs_ns, nmis_ns } = decoded(&seen).taken;
+        [interrupts_ns, softirqs_ns, nmis_ns]
+    };
+    let later = |payload| {
+        move |seen: &mut KernelWakeup| {
+            let at = seen.marks.response.0;
+            seen.events.extend([event(at + 60, payload), event(at + 90, Payload::SchedEntry)]);
+        }
+    };
+    assert_eq!(taken_of(&|_| {}), [900, 500, 40]);
+    assert_eq!(taken_of(&|seen| seen.lost = 0), [0; 3], "events tell");
+    assert_eq!(taken_of(&|seen| seen.stimulus = WakeupSource::Awake), [0; 3]);
+    // The program may have gone on for long before somebody heard of its answer.
+    let softirq = Payload::SoftirqExit { number: 3, pending: false };
+    let nmi = Payload::Nmi { handler: at::NMI, duration_ns: 5 };
+    for payload in [Payload::IrqExit(Irq::Line(7)), softirq, nmi] {
+        assert_eq!(taken_of(&later(payload)), [840, 440, 0], "{payload:?}");
+    }
+    assert_eq!(taken_of(&later(Payload::SchedEntry)), [900, 500, 40]);
+}

@@ -91,7 +91,8 @@ impl Tracepoints<'_> {
             },
             softirq: waits.softirq.filter(|_| waits.goes_on_with_softirq(self.image)),
             idle_state: waits.sleeps_elsewhere(self.image).filter(|_| there != number),
-            before: waits.before(),
+            // The interrupt of its own timer is part of the wait.
+            before: waits.before(if irq_entry && there == number { cpu.irq_entry } else { now }),
             ran_there: self.runs_on(there).filter(|_| there != number),
             faults: self.wakeups[index].faults,
             faults_before: self.wakeups[index].faults,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use wakescope_core::explain::KnownSwitches;
+use wakescope_core::explain::{KnownSwitches, Taken};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{KernelEvent, KernelRunTimes, KernelTask, Payload};
 use wakescope_model::image::{BudgetId, BudgetOf, Image, LockId, TaskId};
@@ -38,6 +38,9 @@ pub(super) struct Cpu {
     pub(super) switches: usize,
     /// What interrupts, softirqs and NMIs took so far, nanoseconds; softirqs only while a wakeup waits.
     pub(super) interrupts_ns: u64,
+    /// Of it softirqs, without what came into them, and NMIs.
+    softirqs_ns: u64,
+    nmis_ns: u64,
     /// When the softirq that goes on began, and what interrupts had taken by then, if a wakeup waited then.
     pub(super) softirq_entry: Option<(u64, u64)>,
     /// Wakeups that wait here.
@@ -47,6 +50,8 @@ pub(super) struct Cpu {
     /// Whether it is in an interrupt, and since when.
     pub(super) in_irq: bool,
     pub(super) irq_entry: u64,
+    /// What `interrupts_ns` was then.
+    irq_interrupts_ns: u64,
     /// When the scheduler was entered last.
     pub(super) sched_entry: u64,
     /// The last switch while a wakeup waited.
@@ -120,6 +125,15 @@ pub(super) struct Before {
     pub(super) events: usize,
     switches: usize,
     interrupts_ns: u64,
+    taken: SoFar,
+}
+
+/// What took a CPU from its tasks so far, nanoseconds: all, and of it softirqs and NMIs.
+#[derive(Clone, Copy, Debug, Default)]
+struct SoFar {
+    all_ns: u64,
+    softirqs_ns: u64,
+    nmis_ns: u64,
 }
 
 /// What a record holds of a CPU's events.
@@ -149,11 +163,14 @@ impl Cpu {
             kept: VecDeque::with_capacity(SWITCHES),
             switches: 0,
             interrupts_ns: 0,
+            softirqs_ns: 0,
+            nmis_ns: 0,
             softirq_entry: None,
             open: 0,
             softirq: None,
             in_irq: false,
             irq_entry: 0,
+            irq_interrupts_ns: 0,
             sched_entry: 0,
             switched: 0,
             woken: Vec::new(),
@@ -322,10 +339,61 @@ impl Cpu {
         self.interrupts_ns - before.interrupts_ns
     }
 
-    /// How it is now.
-    pub(super) fn before(&self) -> Before {
+    /// How it is now, for a wakeup whose wait begins at `begun`.
+    pub(super) fn before(&self, begun: u64) -> Before {
         let Self { seen: events, switches, interrupts_ns, .. } = *self;
-        Before { events, switches, interrupts_ns }
+        Before { events, switches, interrupts_ns, taken: self.taken_until(begun) }
+    }
+
+    /// An interrupt begins.
+    pub(super) fn irq_begins(&mut self, now: u64) {
+        (self.in_irq, self.irq_entry, self.irq_interrupts_ns) = (true, now, self.interrupts_ns);
+    }
+
+    /// It ends, with the NMIs in it.
+    pub(super) fn irq_ends(&mut self, now: u64) {
+        self.interrupts_ns = self.irq_interrupts_ns + (now - self.irq_entry);
+        self.in_irq = false;
+    }
+
+    /// A softirq ends that began while a wakeup waited, with what interrupted it.
+    pub(super) fn softirq_ends(&mut self, now: u64) {
+        let Some((began, before)) = self.softirq_entry.take().filter(|_| self.open > 0) else {
+            return;
+        };
+        let all_ns = before + (now - began);
+        self.softirqs_ns += all_ns - self.interrupts_ns;
+        self.interrupts_ns = all_ns;
+    }
+
+    /// An NMI has taken so long.
+    pub(super) fn nmi_took(&mut self, ns: u64) {
+        self.interrupts_ns += ns;
+        self.nmis_ns += ns;
+    }
+
+    /// What took it from its tasks up to `now`, with what goes on.
+    fn taken_until(&self, now: u64) -> SoFar {
+        let (mut all_ns, mut softirqs_ns) = (self.interrupts_ns, self.softirqs_ns);
+        if self.in_irq && now > self.irq_entry {
+            all_ns = self.irq_interrupts_ns + (now - self.irq_entry);
+        }
+        if let Some((began, before)) = self.softirq_entry.filter(|(began, _)| now > *began) {
+            let own_ns = (now - began).saturating_sub(all_ns - before);
+            (all_ns, softirqs_ns) = (all_ns + own_ns, softirqs_ns + own_ns);
+        }
+        SoFar { all_ns, softirqs_ns, nmis_ns: self.nmis_ns }
+    }
+
+    /// What took it from its tasks since then.
+    pub(super) fn taken_since(&self, before: Before) -> Taken {
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        let SoFar { all_ns, softirqs_ns, nmis_ns } = before.taken;
+        let softirqs_ns = since(self.softirqs_ns, softirqs_ns);
+        let nmis_ns = since(self.nmis_ns, nmis_ns);
+        let all_ns = since(self.interrupts_ns, all_ns);
+        let interrupts_ns = all_ns.saturating_sub(softirqs_ns).saturating_sub(nmis_ns);
+        Taken { interrupts_ns, softirqs_ns, nmis_ns }
     }
 
     /// What a wakeup gets that found this when it began to wait here. Of the oldest events that there is room

@@ -48,6 +48,8 @@ impl Tracepoints<'_> {
         let cpu = &mut self.cpus[number];
         cpu.event(now, payload);
         cpu.keep_switch();
+        // A softirq that is switched away from has the time of other tasks in it.
+        cpu.softirq_entry = None;
         cpu.switched = now;
         if let Some(to) = to {
             self.switched_in(number, now, (from, preempted), to);

@@ -203,6 +203,7 @@ impl Begun {
             events,
             lost: number(lost).max(u32::from(cut.is_some())),
             known_switches,
+            taken: cpu.taken_since(self.before),
             ran: self.ran_before.as_ref().map(|before| cpu.ran_since(before)).unwrap_or_default(),
             irqs_off: self.irqs_off,
         };

@@ -2,12 +2,13 @@ mod drawn;
 mod encode;
 mod random;
 
-use wakescope_core::explain::{Event, Frame, Wakeup as Decoded, What, WokenBy};
+use wakescope_core::explain::{self, Event, Frame, Wakeup as Decoded, What, WokenBy};
 use wakescope_decode::Decoder;
 
 use super::*;
 use crate::shared::{
-    CpuSwitch, Event as RawEvent, FRAMES, Irq as RawIrq, Ran, Softirq, Task as RawTask, USER_FRAMES,
+    CpuSwitch, Event as RawEvent, FRAMES, Irq as RawIrq, Ran, Softirq, Taken, Task as RawTask,
+    USER_FRAMES,
 };
 use crate::symbols::Symbols;
 
@@ -92,6 +93,7 @@ fn read_part(wakeup: Wakeup, events: &[RawEvent]) -> Part {
         lost: 0,
         switches_from: 0,
         in_interrupts: 55,
+        taken: Taken { all: 50, softirqs: 20, nmis: 4 },
         registers: 0,
         ran: &[],
         all_ran: [0; 2],
@@ -112,6 +114,7 @@ fn who_ran_is_known_where_events_were_lost() {
             lost,
             switches_from: 0,
             in_interrupts: u64::MAX,
+            taken: Taken::default(),
             registers: 0,
             ran: &all,
             all_ran: [1_000, 57],
@@ -149,6 +152,8 @@ fn a_wakeup_that_still_waits_is_a_part() {
     assert_eq!((part.goes_on, part.before, part.moved_at), (true, 2, Some(MonoNs(3_000))));
     assert_eq!((part.moved_steal_ns, part.moved_softirq), (77, Some(3)));
     assert_eq!((part.interrupts_ns, part.wakeup.known_switches), (Some(55), None));
+    let taken = explain::Taken { interrupts_ns: 26, softirqs_ns: 20, nmis_ns: 4 };
+    assert_eq!(part.wakeup.taken, taken);
     let last = read_part(raw(), &[]);
     assert_eq!(
         (last.goes_on, last.before, last.moved_at, last.moved_softirq),
@@ -216,6 +221,7 @@ fn what_interrupts_took_is_told_only_where_nothing_else_was_lost() {
             lost,
             switches_from,
             in_interrupts,
+            taken: Taken::default(),
             registers: 0,
             ran: &[],
             all_ran: [0; 2],

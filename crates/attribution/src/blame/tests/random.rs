@@ -144,23 +144,27 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let given_up = prop::option::of((0_u32..4, any::<bool>()));
     let quota = prop::option::of(prop_oneof![2 => Just(0_u64), 1 => lengths()]);
     let others = prop::array::uniform2(prop_oneof![Just(0_u64), lengths()]);
-    let ran = move || (prop::collection::vec((tasks(), lengths()), 0..3), others.clone());
+    let taken = prop::array::uniform3(prop_oneof![Just(0_u64), lengths()]);
+    let ran = prop::collection::vec((tasks(), lengths()), 0..3);
+    // As values these would be too large for the stack of a test.
+    let sums = (ran, others, taken).boxed();
+    let sums = move || sums.clone();
     let losses = prop_oneof![
-        12 => Just((0, None, (Vec::new(), [0; 2]))),
-        1 => ran().prop_map(|ran| (3, None, ran)),
-        2 => (lengths(), lengths(), ran()).prop_map(|(from, interrupts_ns, ran)| {
-            (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }), ran)
+        12 => Just((0, None, (Vec::new(), [0; 2], [0; 3]))),
+        1 => sums().prop_map(|sums| (3, None, sums)),
+        2 => (lengths(), lengths(), sums()).prop_map(|(from, interrupts_ns, sums)| {
+            (300, Some(KnownSwitches { from: MonoNs(DRAWN_DUE + from), interrupts_ns }), sums)
         }),
     ]
-    // As a value it would be too large for the stack of a test.
     .boxed();
     let scene = prop::option::weighted(0.3, select(&Scene::ALL[..]));
     let rest = ((any::<bool>(), losses), 0_u64..2, tasks(), (edges, quota), given_up, any::<u64>());
     (marks, stimuli(), prop::option::of(contexts()), events, (rest, scene)).prop_map(
         move |((seen, before, last), woken_by, interrupted, events, (rest, scene))| {
             let ((throttled, losses), page_faults, task, (edges, quota_ns), given_up, seed) = rest;
-            let (lost, known_switches, ran) = losses;
-            let (tasks, [others_ns, urgent_others_ns]) = ran;
+            let (lost, known_switches, sums) = losses;
+            let (tasks, [others_ns, urgent_others_ns], taken) = sums;
+            let [interrupts_ns, softirqs_ns, nmis_ns] = taken;
             let tasks = tasks.into_iter().map(|(task, ns)| Ran { task, ns }).collect();
             let ran = RunTimes { tasks, others_ns, urgent_others_ns };
             let (marks, events) = placed(&seen, before, last, events, (!ordered).then_some(seed));
@@ -188,6 +192,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 lost,
                 known_switches,
                 ran,
+                taken: Taken { interrupts_ns, softirqs_ns, nmis_ns },
                 throttled,
                 page_faults,
                 given_up,
@@ -471,8 +476,8 @@ proptest! {
         less.events.remove(gone.index(wakeup.events.len()));
         // It may be a switch.
         (less.lost, less.known_switches) = (1, None);
-        // Programs know who ran without events.
-        less.ran = RunTimes::default();
+        // Programs know who ran without events, and what interrupts took.
+        (less.ran, less.taken) = (RunTimes::default(), Taken::default());
         // Named by an event that was lost, a task or softirq must not appear.
         let shares = blame(&less, &known);
         let from_events = [Cause::Softirq, Cause::HigherPriorityTask, Cause::EqualOrLowerTask];

@@ -621,3 +621,57 @@ fn who_ran_is_known_where_switches_were_lost() {
     // Who waits does not run, and of one that was idle nothing follows.
     check(&|w| ran(&[(probe(), 30), (idle(), 30)], w), &["unexplained 60", last]);
 }
+
+#[test]
+fn what_interrupts_took_is_known_though_they_were_lost() {
+    // 60 us of an ordinary task's wait of 80 are lost.
+    let taken = |us: [u64; 3], w: &mut Wakeup| {
+        w.lost = 40_000;
+        let [interrupts_ns, softirqs_ns, nmis_ns] = us.map(|us| us * 1_000);
+        w.taken = Taken { interrupts_ns, softirqs_ns, nmis_ns };
+        w.task = task(10, "work", Policy::Other, 120);
+    };
+    let last = "scheduler 20 switch bound";
+    let check = |change: &dyn Fn(&mut Wakeup), shares: &[&str]| {
+        let all: Vec<&str> = shares.iter().copied().chain([WAIT, TIMER]).collect();
+        check(timer(), change, &all);
+    };
+    // Of interrupts, the wakeup's own handler has had 10.
+    check(
+        &|w| taken([25, 18, 2], w),
+        &["unexplained 25", last, "softirq 18 bound", "irq 15 bound", "nmi 2 bound"],
+    );
+    // They did not take longer than there was time.
+    check(&|w| taken([130, 40, 0], w), &["irq 45 bound", last, "softirq 15 bound"]);
+    // Whatever took time from interrupts is in their sums.
+    let stolen = |w: &mut Wakeup| {
+        taken([25, 18, 0], w);
+        w.events = vec![event(12, What::Steal(1)), event(90, What::Steal(12_001))];
+    };
+    check(
+        &stolen,
+        &["unexplained 39", last, "steal 12 hypervisor bound", "softirq 6 bound", "irq 3 bound"],
+    );
+    // Beside who ran, and beside a switch that was kept.
+    let both = |w: &mut Wakeup| {
+        taken([40, 0, 0], w);
+        w.ran.tasks = vec![Ran { task: rm(), ns: 30_000 }];
+    };
+    check(&both, &["irq 30 bound", "equal_or_lower_task 30 rm[412] other bound", last]);
+    let kept = |w: &mut Wakeup| {
+        taken([30, 0, 0], w);
+        w.known_switches = Some(KnownSwitches { from: at(10), interrupts_ns: 20_000 });
+        w.events = vec![event(50, switch(rm(), spin())), event(90, switch(spin(), probe()))];
+    };
+    // Either of the two may have run in the rest.
+    check(
+        &kept,
+        &[
+            "irq 20 bound",
+            "unexplained 20",
+            last,
+            "higher_priority_task 10 spin[7] fifo 95 bound",
+            "equal_or_lower_task 10 rm[412] other bound",
+        ],
+    );
+}

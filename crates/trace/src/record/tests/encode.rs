@@ -1,8 +1,8 @@
 //! Writes records as the BPF programs do: field by field in the order of the structs in bpf/shared.h.
 
 use crate::shared::{
-    CpuSwitch, Event, Irq, Nmi, OwnTime, Payload, RANKS, RUNNERS, Ran, Softirq, Switched, Task,
-    Timer, Wakeup, kind,
+    CpuSwitch, Event, Irq, Nmi, OwnTime, Payload, RANKS, RUNNERS, Ran, Softirq, Switched, Taken,
+    Task, Timer, Wakeup, kind,
 };
 
 /// What the kernel's buffer holds where nothing was written.
@@ -33,6 +33,10 @@ impl Form {
     }
 }
 
+fn words_of(taken: &Taken) -> [u64; 3] {
+    [taken.all, taken.softirqs, taken.nmis]
+}
+
 /// A record and what it holds.
 pub(super) struct Record<'a> {
     pub(super) form: Form,
@@ -45,6 +49,8 @@ pub(super) struct Record<'a> {
     /// From when on it says that no switch was lost, and what it says that interrupts took from then on.
     pub(super) switches_from: u64,
     pub(super) in_interrupts: u64,
+    /// What it says that they took in all of the wait.
+    pub(super) taken: Taken,
     /// Where the registers of its stack copy are; 0 for no copy.
     pub(super) registers: u64,
     /// Who ran meanwhile, if it has room for them, and how long all did.
@@ -60,6 +66,7 @@ impl Record<'_> {
         to.u32(self.lost);
         to.u64(self.switches_from);
         to.u64(self.in_interrupts);
+        words_of(&self.taken).into_iter().for_each(|word| to.u64(word));
         self.events.iter().for_each(|event| to.event(event));
         to.garbage((self.form.room() - self.events.len()) * EVENT_BYTES);
         if self.form != Form::Short {
@@ -187,6 +194,7 @@ impl Writer {
         let words =
             times.into_iter().chain(counts).chain(stolen).chain(places).chain(rest).chain(moved);
         let words = words.chain(queue).chain([w.switches_before, w.interrupts_before]);
+        let words = words.chain(words_of(&w.taken_before));
         words.for_each(|word| self.u64(word));
         let first = [w.state, w.cpu, w.stimulus_cpu, w.stimulus, w.preempt_count, w.softirq];
         let then = [w.idle, w.looked, w.mode, w.throttled];

@@ -8,7 +8,7 @@ use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
 use wakescope_attribution::{Part, Seen, account, blame, components, rank, timeline};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, Cause, Evidence, Known, Share};
+use wakescope_core::explain::{Above, Cause, Culprit, Evidence, Known, Share};
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
 
@@ -115,6 +115,7 @@ impl DrawnRecord {
             lost: count(self.left_out_since_it_began()) + self.lost,
             switches_from: 0,
             in_interrupts: u64::MAX,
+            taken: Taken { all: u64::MAX, softirqs: u64::MAX / 2, nmis: 7 },
             registers: if in_copy { REGISTERS } else { 0 },
             ran: &[],
             all_ran: [0; 2],
@@ -199,7 +200,7 @@ fn check_sums(record: &DrawnRecord, wakeup: &Decoded, shares: &[Share]) -> Check
     let of = |cause: Cause| -> u64 {
         shares.iter().filter(|share| share.cause == cause).map(|share| share.ns).sum()
     };
-    let (mut nmis, mut tracer) = (0, 0);
+    let (mut nmis, mut tracer) = (wakeup.taken.nmis_ns, 0);
     for event in &record.drawn.events {
         match event.kind {
             Kind::Nmi { length, .. } => nmis += length,
@@ -229,10 +230,13 @@ fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
             Cause::Irq | Cause::IrqOff => by_interrupt,
             _ => false,
         };
-        let of_events = matches!(
-            share.cause,
-            Cause::Softirq | Cause::PreemptOff | Cause::NoPreemptionPoint | Cause::RemoteWakeup
-        );
+        let of_events = match share.cause {
+            // What softirqs took is summed up in the kernel, and no event says which they were.
+            Cause::Softirq => share.culprit != Culprit::None || share.ns > wakeup.taken.softirqs_ns,
+            cause => {
+                matches!(cause, Cause::PreemptOff | Cause::NoPreemptionPoint | Cause::RemoteWakeup)
+            }
+        };
         prop_assert!(is_bounded && !of_events, "{:?}", share);
         by_switches_ns += match share.cause {
             Cause::HigherPriorityTask | Cause::EqualOrLowerTask => share.ns,
