@@ -450,6 +450,28 @@ fn a_task_that_is_awake_when_its_wakeup_is_due_has_that_time_itself() {
 }
 
 #[test]
+fn a_task_that_the_scheduler_is_about_to_leave_is_held_up_by_that() {
+    // It was due at 100, and its timer's interrupt comes as soon as interrupts are on: 6.1, full.
+    let sleeps = [
+        (60, enter(WayIn::SystemCall, true), "entry_SYSCALL_64", ""),
+        (70, count(OFF), "schedule", ""),
+        (80, EdgeKind::Schedule, "__schedule", "schedule"),
+        (90, EdgeKind::IrqsOff, "__schedule", "schedule"),
+        (150, EdgeKind::Switch(FIND), "__switch_to", ""),
+        (160, EdgeKind::IrqsOn, "finish_task_switch", "__schedule"),
+    ];
+    check(PROBE, &[&sleeps, &timer(161, ""), &way_to_probe(270)], (100, 400), expect![[r#"
+        61 109 20 Some(110)
+        110 scheduler Switch
+        109 irq local_timer
+        50 irq_off __schedule
+        20 scheduler ReturnFromInterrupt
+        10 irq_off __schedule in find
+        1 irq Delivery
+    "#]]);
+}
+
+#[test]
 fn what_the_edges_do_not_reach_is_not_explained() {
     let named_edges = [&timer(101, "")[..], &way_to_probe(200)].concat();
     let edges = Edges { window_ns: 100..100_000, ..edges(FIND, &named_edges) };
