@@ -117,9 +117,9 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
 	record->switches_from = 0;
 	record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
-	record->taken.all = cpu->interrupts - wakeup->taken_before.all;
-	record->taken.softirqs = cpu->softirqs - wakeup->taken_before.softirqs;
-	record->taken.nmis = cpu->nmis - wakeup->taken_before.nmis;
+	record->taken.all = grown(cpu->interrupts, wakeup->taken_before.all);
+	record->taken.softirqs = grown(cpu->softirqs, wakeup->taken_before.softirqs);
+	record->taken.nmis = grown(cpu->nmis, wakeup->taken_before.nmis);
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {

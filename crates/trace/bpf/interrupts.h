@@ -215,7 +215,7 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 		if (cpu->softirq_entry) {
 			/* With what interrupted it. */
 			u64 all = cpu->softirq_interrupts + (now - cpu->softirq_entry);
-			cpu->softirqs += all - cpu->interrupts;
+			cpu->softirqs += grown(all, cpu->interrupts);
 			cpu->interrupts = all;
 		}
 	}

@@ -359,6 +359,12 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	return event;
 }
 
+/* What a sum has grown by. One that went on when it was read has less in the end if its end is not seen. */
+INLINE u64 grown(u64 now, u64 before)
+{
+	return now > before ? now - before : 0;
+}
+
 /*
  * What took this CPU from its tasks up to now, with what goes on. It may be another CPU, which goes on meanwhile: what
  * is begun there after `now` is none of it.
@@ -371,9 +377,7 @@ INLINE void taken_until(struct taken *taken, struct cpu *cpu, u64 now)
 		all = cpu->irq_interrupts + (now - cpu->irq_entry);
 	u64 began = cpu->softirq_entry;
 	if (COLD(began && now > began)) {
-		u64 whole = now - began;
-		u64 others = all - cpu->softirq_interrupts;
-		u64 own = whole > others ? whole - others : 0;
+		u64 own = grown(now - began, grown(all, cpu->softirq_interrupts));
 		softirqs += own;
 		all += own;
 	}
