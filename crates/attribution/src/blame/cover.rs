@@ -57,10 +57,7 @@ pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
 /// Covers with what interrupts, softirqs and NMIs took what is unexplained because their events were lost.
 pub(super) fn cover_with_taken(pieces: &mut Pieces, case: &Case) {
     let claims = claims_of_taken(pieces, case);
-    share_out(pieces, case, claims, |label| {
-        let is_theirs = is_lost(label) || label.rule == Rule::BesideLostInterrupts;
-        is_theirs && label.cause == Cause::Unexplained
-    });
+    share_out(pieces, case, claims);
 }
 
 /// How long they took, of each kind its sum: without what it was given already, and without all that was taken from
@@ -81,23 +78,23 @@ fn claims_of_taken(pieces: &Pieces, case: &Case) -> Vec<(Label, u64)> {
 /// two tasks that woke each other.)
 pub(super) fn cover_with_runners(pieces: &mut Pieces, case: &Case) {
     let claims = claims_of_runners(pieces, case);
-    share_out(pieces, case, claims, is_lost);
+    share_out(pieces, case, claims);
 }
 
 /// What contradicts itself, or was not seen, does so because of what is lost. Who had no reason to run is known.
+/// Between switches that were kept, interrupts may have taken all of their time in any stretch: so more is unexplained
+/// than they took, and the rest is a task's. (6.18: 200 of 899 ms, beside a task that had made room for once.)
 fn is_lost(label: &Label) -> bool {
-    matches!(label.rule, Rule::LostEvents | Rule::Contradiction | Rule::Unseen)
+    use Rule::{BesideLostInterrupts, Contradiction, LostEvents, Unseen};
+    let is_of_loss =
+        matches!(label.rule, LostEvents | Contradiction | Unseen | BesideLostInterrupts);
+    is_of_loss && label.cause == Cause::Unexplained
 }
 
-/// Gives what is `open` to those that claim it. Their sums have what the hypervisor took as well: where they are too
+/// Gives what is lost to those that claim it. Their sums have what the hypervisor took as well: where they are too
 /// much, each gets its part.
-fn share_out(
-    pieces: &mut Pieces,
-    case: &Case,
-    claims: Vec<(Label, u64)>,
-    is_open: impl Fn(&Label) -> bool,
-) {
-    let left_ns = pieces.ns_of(&is_open);
+fn share_out(pieces: &mut Pieces, case: &Case, claims: Vec<(Label, u64)>) {
+    let left_ns = pieces.ns_of(is_lost);
     let claimed_ns = claims.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     let all = (case.marks.due.0, case.marks.response.0);
     let (mut claimed_so_far, mut given_ns) = (0_u64, 0_u64);
@@ -106,7 +103,7 @@ fn share_out(
         let of_it = u128::from(left_ns) * u128::from(claimed_so_far);
         let until_ns = of_it / u128::from(claimed_ns.max(left_ns).max(1));
         let until_ns = u64::try_from(until_ns).unwrap_or(left_ns);
-        pieces.take(all, until_ns - given_ns, &label, |label| !is_open(label));
+        pieces.take(all, until_ns - given_ns, &label, |label| !is_lost(label));
         given_ns = until_ns;
     }
 }

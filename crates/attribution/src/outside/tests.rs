@@ -460,7 +460,11 @@ fn a_task_that_the_scheduler_is_about_to_leave_is_held_up_by_that() {
         (150, EdgeKind::Switch(FIND), "__switch_to", ""),
         (160, EdgeKind::IrqsOn, "finish_task_switch", "__schedule"),
     ];
-    check(PROBE, &[&sleeps, &timer(161, ""), &way_to_probe(270)], (100, 400), expect![[r#"
+    check(
+        PROBE,
+        &[&sleeps, &timer(161, ""), &way_to_probe(270)],
+        (100, 400),
+        expect![[r#"
         61 109 20 Some(110)
         110 scheduler Switch
         109 irq local_timer
@@ -468,7 +472,8 @@ fn a_task_that_the_scheduler_is_about_to_leave_is_held_up_by_that() {
         20 scheduler ReturnFromInterrupt
         10 irq_off __schedule in find
         1 irq Delivery
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

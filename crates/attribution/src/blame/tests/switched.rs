@@ -674,4 +674,18 @@ fn what_interrupts_took_is_known_though_they_were_lost() {
             "equal_or_lower_task 10 rm[412] other bound",
         ],
     );
+    // Unless it is known how long they did.
+    let known = |w: &mut Wakeup| {
+        kept(w);
+        w.ran.tasks = vec![Ran { task: rm(), ns: 15_000 }, Ran { task: spin(), ns: 25_000 }];
+    };
+    check(
+        &known,
+        &[
+            "higher_priority_task 25 spin[7] fifo 95 bound",
+            "irq 20 bound",
+            last,
+            "equal_or_lower_task 15 rm[412] other bound",
+        ],
+    );
 }
