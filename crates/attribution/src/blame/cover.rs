@@ -82,8 +82,8 @@ pub(super) fn cover_with_runners(pieces: &mut Pieces, case: &Case) {
 }
 
 /// What contradicts itself, or was not seen, does so because of what is lost. Who had no reason to run is known.
-/// Between switches that were kept, interrupts may have taken all of their time in any stretch: so more is unexplained
-/// than they took, and the rest is a task's. (6.18: 200 of 899 ms, beside a task that had made room for once.)
+/// Between switches that were kept, interrupts may have taken all of their time in any stretch. So more is unexplained
+/// than they took, and the rest is of whoever had the CPU. (6.18: 200 of 899 ms, beside a task that made room once.)
 fn is_lost(label: &Label) -> bool {
     use Rule::{BesideLostInterrupts, Contradiction, LostEvents, Unseen};
     let is_of_loss =
