@@ -191,7 +191,7 @@ fn taken(seen: &KernelWakeup) -> Taken {
     if seen.lost == 0 || seen.stimulus == WakeupSource::Awake {
         return Taken::default();
     }
-    // The program may have gone on before that was told.
+    // The tracer may hear of the answer late. The time of interrupts since then is no part of the wait.
     let takes = |event: &&KernelEvent| {
         use Payload::{IrqExit, Nmi, SoftirqExit};
         matches!(event.payload, IrqExit(_) | SoftirqExit { .. } | Nmi { .. })

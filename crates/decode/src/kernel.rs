@@ -53,7 +53,8 @@ pub struct KernelWakeup {
     pub known_switches: Option<KnownSwitches>,
     /// Who ran on the CPU while the task waited for it.
     pub ran: KernelRunTimes,
-    /// What took it from tasks from then until this was told, which is the response or later.
+    /// The time that was taken from tasks on that CPU, from the begin of the wait until the record of it was made: that
+    /// is at the response, or later.
     pub taken: Taken,
 }
 

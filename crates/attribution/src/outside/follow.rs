@@ -79,8 +79,8 @@ impl Own {
         let is_own = |id| cut.edges.task(Some(id)).is_some_and(|other| other.pid == task.pid);
         let mut own = Self { woken_by: WokenBy::Awake, ..Self::default() };
         let mut sched_entry_ns = None;
-        // Where the scheduler has turned interrupts off, the task has gone to sleep, with its timer set: the interrupt
-        // is held off then. (6.1, full: the tracer told of the wakeup before, for 17 us of one that was 32 us late.)
+        // A task that the scheduler leaves with interrupts off is asleep, and its timer is set. The code that has them
+        // off keeps the interrupt out. (6.1, full: for 17 of the 32 us that a wakeup was late.)
         let mut goes_to_sleep = before.in_scheduler && before.state.irqs_off;
         for edge in cut.within {
             let was_in_interrupt = cpu.state.preempt.in_interrupt();

@@ -4,16 +4,35 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use wakescope_core::run::Run;
+use wakescope_core::explain::Share;
+use wakescope_core::run::{Episode, Run};
 use wakescope_sys::file::effective_user;
 
 use crate::common::bench::{Ended, Running, Test, eventually, skip};
-use crate::common::measured::record;
+use crate::common::measured::{allowed_cpus, record};
 
 /// Whether wakeups can be followed here. If not, says for `test` why.
 pub(crate) fn can_follow(test: &str) -> bool {
     let why = obstacle();
     why.inspect(|why| skip(test, why)).is_none()
+}
+
+/// A CPU that the command does not need itself, where wakeups can be followed. If there is none, says for `test` why.
+pub(crate) fn other_cpu(test: &str) -> Option<u32> {
+    match allowed_cpus()[..] {
+        _ if !can_follow(test) => None,
+        [_, .., cpu] => Some(cpu),
+        _ => {
+            skip(test, "only one CPU is usable, which this command needs itself");
+            None
+        }
+    }
+}
+
+/// How much of the late time of `episodes` is in shares that are of `which`, ns.
+pub(crate) fn sum_ns(episodes: &[Episode], which: impl Fn(&Share) -> bool) -> u64 {
+    let shares = episodes.iter().flat_map(|episode| &episode.blame);
+    shares.filter(|share| which(share)).map(|share| share.ns).sum()
 }
 
 fn obstacle() -> Option<&'static str> {

@@ -14,7 +14,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts a thread on these CPUs, and gives its number. `act` has to return once it is told to end.
+    /// Starts a thread on these CPUs, and gives its number. `act` must return once its flag is set.
     pub(crate) fn start(
         &mut self,
         name: &str,

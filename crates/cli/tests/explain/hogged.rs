@@ -2,15 +2,14 @@
 
 use std::net::UdpSocket;
 
-use wakescope_core::explain::{Cause, Culprit, Evidence, Share, StepEvent};
+use wakescope_core::explain::{Cause, Culprit, Evidence, StepEvent};
 use wakescope_core::run::Episode;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::Schedule;
 
-use crate::common::bench::{Test, skip};
-use crate::common::following::{can_follow, explained};
-use crate::common::measured::allowed_cpus;
+use crate::common::bench::Test;
+use crate::common::following::{explained, other_cpu, sum_ns};
 use crate::common::threads::Threads;
 
 const HOG: &str = "keeps-the-cpu";
@@ -20,7 +19,7 @@ const KEPT: SpanNs = SpanNs(900_000_000);
 const FREE: SpanNs = SpanNs(300_000_000);
 const PERIOD: SpanNs = SpanNs(5_000_000);
 
-/// A thread that does this for long without giving up a CPU, and an ordinary one that is due there meanwhile, with its
+/// A thread that keeps a CPU for long and repeats `act` meanwhile, and an ordinary one that is due there, with its
 /// number.
 fn pair(cpu: u32, act: impl Fn() + Send + 'static) -> (Threads, u32) {
     let mut threads = Threads::default();
@@ -60,13 +59,7 @@ fn too_long_for_the_ring(test: &Test, pair: (Threads, u32)) -> (Vec<Episode>, St
 #[test]
 fn who_kept_the_cpu_for_nearly_a_second_is_named() {
     const NAME: &str = "who_kept_the_cpu_for_nearly_a_second_is_named";
-    if !can_follow(NAME) {
-        return;
-    }
-    let cpus = allowed_cpus();
-    let [_, .., cpu] = cpus[..] else {
-        return skip(NAME, "only one CPU is usable, which this command needs itself");
-    };
+    let Some(cpu) = other_cpu(NAME) else { return };
     let test = Test::new("hogged");
     let (lossy, _) = too_long_for_the_ring(&test, pair(cpu, || ()));
     let is_named = |episode: &&Episode| {
@@ -79,36 +72,25 @@ fn who_kept_the_cpu_for_nearly_a_second_is_named() {
     assert_eq!(named, lossy.len(), "{lossy:#?}");
 }
 
-/// Each datagram to oneself is a softirq: hundreds of thousands during such a wait. It came to be unexplained how long
-/// they took.
+/// Each datagram to oneself is a softirq: hundreds of thousands during such a wait. Their time was unexplained once.
 #[test]
 fn softirqs_that_filled_the_ring_are_told_as_a_bound() {
     const NAME: &str = "softirqs_that_filled_the_ring_are_told_as_a_bound";
-    if !can_follow(NAME) {
-        return;
-    }
-    let cpus = allowed_cpus();
-    let [_, .., cpu] = cpus[..] else {
-        return skip(NAME, "only one CPU is usable, which this command needs itself");
-    };
+    let Some(cpu) = other_cpu(NAME) else { return };
     let test = Test::new("flooded");
     let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
     socket.set_nonblocking(true).unwrap();
     socket.connect(socket.local_addr().unwrap()).unwrap();
-    // What does not fit or has not come is no matter.
+    // It does not matter if a datagram finds no room, or has not come yet.
     let flood = move || {
         let _ = socket.send(&[1]);
         let _ = socket.recv(&mut [0]);
     };
     let (lossy, text) = too_long_for_the_ring(&test, pair(cpu, flood));
-    let sum_ns = |which: &dyn Fn(&Share) -> bool| -> u64 {
-        let shares = lossy.iter().flat_map(|episode| &episode.blame);
-        shares.filter(|share| which(share)).map(|share| share.ns).sum()
-    };
-    let bound_ns = sum_ns(&|share| {
+    let bound_ns = sum_ns(&lossy, |share| {
         let is_summed_up = share.culprit == Culprit::None && share.evidence == Evidence::Bound;
         share.cause == Cause::Softirq && is_summed_up
     });
-    let unexplained_ns = sum_ns(&|share| share.cause == Cause::Unexplained);
+    let unexplained_ns = sum_ns(&lossy, |share| share.cause == Cause::Unexplained);
     assert!(bound_ns > unexplained_ns, "{bound_ns} {unexplained_ns}: {text}");
 }

@@ -10,9 +10,8 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::Schedule;
 
-use crate::common::bench::{Test, skip};
-use crate::common::following::{can_follow, explained};
-use crate::common::measured::allowed_cpus;
+use crate::common::bench::Test;
+use crate::common::following::{explained, other_cpu, sum_ns};
 use crate::common::threads::Threads;
 
 const TAKES: &str = "takes-turns";
@@ -45,37 +44,28 @@ fn crowd(cpu: u32) -> (Threads, u32) {
 #[test]
 fn who_took_hundreds_of_turns_is_named() {
     const NAME: &str = "who_took_hundreds_of_turns_is_named";
-    if !can_follow(NAME) {
-        return;
-    }
-    let cpus = allowed_cpus();
-    let [_, .., cpu] = cpus[..] else {
-        return skip(NAME, "only one CPU is usable, which this command needs itself");
-    };
+    let Some(cpu) = other_cpu(NAME) else { return };
     let test = Test::new("turns");
     let (threads, waits) = crowd(cpu);
     let pid = waits.to_string();
     let asked = ["--pid", &pid, "--duration", "3s", "--above", "1ms", "--worst", "50"];
     let (run, text) = explained(&test, &[&asked[..], &["--out", "run"]].concat());
     threads.end();
-    let lost = |episode: &&Episode| {
+    let lost = |episode: &Episode| {
         episode.timeline.iter().any(|step| match step.event {
             StepEvent::Missing { count } => count > 100,
             _ => false,
         })
     };
-    let lossy: Vec<&Episode> = run.worst.iter().filter(lost).collect();
+    let mut lossy = run.worst;
+    lossy.retain(lost);
     assert!(!lossy.is_empty(), "no wait was too long for the ring: {text}");
-    let sum_ns = |which: &dyn Fn(&Share) -> bool| -> u64 {
-        let shares = lossy.iter().flat_map(|episode| &episode.blame);
-        shares.filter(|share| which(share)).map(|share| share.ns).sum()
-    };
     let is_named = |share: &Share| {
         let by_task = matches!(&share.culprit, Culprit::Task(task) if task.comm == TAKES);
         share.cause == Cause::EqualOrLowerTask && by_task
     };
-    let named_ns = sum_ns(&is_named);
-    let unexplained_ns = sum_ns(&|share| share.cause == Cause::Unexplained);
+    let named_ns = sum_ns(&lossy, is_named);
+    let unexplained_ns = sum_ns(&lossy, |share| share.cause == Cause::Unexplained);
     // Tests that run beside this one take their turns as well.
     assert!(named_ns > 3 * unexplained_ns && named_ns > 0, "{named_ns} {unexplained_ns}: {text}");
 }

@@ -103,13 +103,13 @@ impl Taken {
         *self == Self::default()
     }
 
-    /// Each changed in the same way, with the same one of `other`.
+    /// Each of these times combined with the same one of `other`.
     #[must_use]
-    pub fn with(self, other: Self, change: impl Fn(u64, u64) -> u64) -> Self {
+    pub fn with(self, other: Self, both: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            interrupts_ns: change(self.interrupts_ns, other.interrupts_ns),
-            softirqs_ns: change(self.softirqs_ns, other.softirqs_ns),
-            nmis_ns: change(self.nmis_ns, other.nmis_ns),
+            interrupts_ns: both(self.interrupts_ns, other.interrupts_ns),
+            softirqs_ns: both(self.softirqs_ns, other.softirqs_ns),
+            nmis_ns: both(self.nmis_ns, other.nmis_ns),
         }
     }
 }

@@ -13,7 +13,8 @@ pub struct Cut {
     pub irqs: bool,
     /// Whether the preempt count becomes zero.
     pub preempt: bool,
-    /// Of what came into another section: when it goes back to that, ns. There it lets go for nobody but that section.
+    /// If this came into another section: when that one goes on as recorded, ns. The cut lets that one go on earlier,
+    /// and nobody else.
     pub back_ns: Option<u64>,
 }
 

@@ -106,7 +106,8 @@ pub(super) struct Place {
     pub(super) functions: [Option<u32>; 2],
 }
 
-/// Sections of one kind that have begun, each in the context before it.
+/// The sections that are open: one, and those that came into it, each into the one before. All are with preemption
+/// off, or all with interrupts off.
 #[derive(Default)]
 pub(super) struct Open {
     irqs: bool,
@@ -118,8 +119,8 @@ impl Open {
         Self { irqs: true, ..Self::default() }
     }
 
-    /// At `place` interrupts or preemption are off or on, as `is_off` says, were so before it, and `context` runs behind
-    /// it. Gives those that end to `ended`.
+    /// Goes on to `place`. `was_off` and `is_off`: whether interrupts, or preemption, are off before it and behind it.
+    /// `context` runs behind it. Sections that end there are added to `ended`.
     pub(super) fn follow(
         &mut self,
         [was_off, is_off]: [bool; 2],
