@@ -41,20 +41,26 @@ pub struct Seen {
 
 impl Seen {
     /// Follows `edges`. `preempts`: whether the model that ran preempts kernel code.
-    pub fn of(edges: &Edges, probe: Probe, preempts: bool) -> Self {
-        let mut follower = Follower::new(edges, probe, preempts);
+    #[cfg(test)]
+    fn of(edges: &Edges, probe: Probe, preempts: bool) -> Self {
+        Self::with_sections_of(edges, probe, preempts, 0)
+    }
+
+    /// The same with those sections only that last for `least_ns`. Most are shorter, and of no use: they are not broken
+    /// up.
+    pub(super) fn with_sections_of(
+        edges: &Edges,
+        probe: Probe,
+        preempts: bool,
+        least_ns: u64,
+    ) -> Self {
+        let mut follower = Follower { least_ns, ..Follower::new(edges, probe, preempts) };
         for edge in &edges.edges {
             follower.until(edge.at_ns);
             follower.edge(edge);
         }
         follower.until(edges.window_ns.end);
         follower.end()
-    }
-
-    /// Lets go of sections that last no longer, which are most of them: they are of use only where they are broken up.
-    pub(super) fn keep_sections_above(&mut self, ns: u64) {
-        self.sections.retain(|section| section.ns() > ns);
-        self.sections.shrink_to_fit();
     }
 }
 
@@ -74,6 +80,8 @@ struct Follower<'a> {
     edges: &'a Edges,
     probe: Probe,
     preempts: bool,
+    /// Shorter sections are not kept, ns.
+    least_ns: u64,
     state: State,
     out: Seen,
     irqs: Open,
@@ -106,6 +114,7 @@ impl<'a> Follower<'a> {
             edges,
             probe,
             preempts,
+            least_ns: 0,
             state: edges.start,
             out: Seen { knows_asks: edges.knows_asks, ..Seen::default() },
             irqs: Open::of_irqs(),
@@ -404,11 +413,16 @@ impl<'a> Follower<'a> {
             owner: owner(self.edges, edge).filter(|_| can_be_broken),
             functions: [id(edge.function), id(edge.caller).filter(|_| !by_entry)],
         };
-        let ended = &mut self.out.sections;
+        let (least_ns, sections) = (self.least_ns, &mut self.out.sections);
+        let mut ended = |section: Section| {
+            if section.ns() >= least_ns {
+                sections.push(section);
+            }
+        };
         let irqs_off = [before.irqs_off, self.state.irqs_off];
-        self.irqs.follow(irqs_off, context.with_irqs_off(), place, ended);
+        self.irqs.follow(irqs_off, context.with_irqs_off(), place, &mut ended);
         let preempt_off = [before.preempt.is_off(), self.state.preempt.is_off()];
-        self.preempt.follow(preempt_off, context, place, ended);
+        self.preempt.follow(preempt_off, context, place, &mut ended);
     }
 
     /// A function in which the task could give up the CPU.
@@ -434,6 +448,7 @@ impl<'a> Follower<'a> {
         self.finish(None);
         self.out.course.end_ns = self.out.course.end_ns.max(self.edges.window_ns.end);
         self.out.sections.sort_by_key(|section| section.from_ns);
+        self.out.sections.shrink_to_fit();
         self.out.interrupts = of_others(std::mem::take(&mut self.out.interrupts), &self.out.own);
         self.out.slow_exits = slow_exits(&self.ways_out, &self.out.own);
         let course = &mut self.out.course;

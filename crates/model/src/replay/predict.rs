@@ -283,8 +283,9 @@ impl Course {
         // What comes before the first edge is not replayed.
         let from_ns = first.at_ns.max(edges.window_ns.start);
         let window_ns = edges.measured_until_ns.saturating_sub(from_ns);
-        let mut seen = Seen::of(edges, probe, own_rules.preempt_enable_schedules);
-        seen.keep_sections_above(question.shortest_ns());
+        let preempts = own_rules.preempt_enable_schedules;
+        let least_ns = question.shortest_ns().saturating_add(1);
+        let seen = Seen::with_sections_of(edges, probe, preempts, least_ns);
         let replay = Replay::of(seen, &cell.run, &own_rules)?;
         let course = Self { cell, functions: edges.functions.clone(), window_ns, replay };
         match course.cuts(question) {

@@ -120,13 +120,13 @@ impl Open {
     }
 
     /// Goes on to `place`. `was_off` and `is_off`: whether interrupts, or preemption, are off before it and behind it.
-    /// `context` runs behind it. Sections that end there are added to `ended`.
+    /// `context` runs behind it. Sections that end there are given to `ended`.
     pub(super) fn follow(
         &mut self,
         [was_off, is_off]: [bool; 2],
         context: Context,
         place: Place,
-        ended: &mut Vec<Section>,
+        ended: &mut impl FnMut(Section),
     ) {
         match (was_off, is_off) {
             (false, true) => self.begin(context, place),
@@ -162,14 +162,14 @@ impl Open {
     }
 
     /// The innermost one ends, if one is open.
-    fn end(&mut self, place: Place, ended: &mut Vec<Section>) -> bool {
+    fn end(&mut self, place: Place, ended: &mut impl FnMut(Section)) -> bool {
         let Some((_, mut section)) = self.sections.pop() else { return false };
         section.to_ns = place.at_ns;
         section.functions[2..].copy_from_slice(&place.functions);
         if let Some((_, outer)) = self.sections.last_mut() {
             outer.came_in.push(section.from_ns..section.to_ns);
         }
-        ended.push(section);
+        ended(section);
         true
     }
 }

@@ -237,6 +237,13 @@ fn what_comes_into_a_section_is_a_section_of_its_own() {
     assert_eq!(waits(0, 20), [441 - 112, 441 - 140, 441 - 400, 1]);
     // Softirqs let go each 100 ns, the last time with interrupts off, and then the section goes on to its end.
     assert_eq!(waits(2, 100), [231 - 112 + 26, 231 - 140 + 26, 59, 19]);
+    // Shorter sections are not kept, but the outer one has them all.
+    let kept = |least_ns| -> Vec<(u64, usize)> {
+        let seen = Seen::with_sections_of(&list, PROBE, true, least_ns);
+        let preempt = seen.sections.iter().filter(|section| !section.irqs);
+        preempt.map(|section| (section.ns(), section.came_in.len())).collect()
+    };
+    assert_eq!([kept(302), kept(303)], [vec![(349, 2), (302, 0)], vec![(349, 2)]]);
     // Softirqs that hold up the idle task, which always runs with preemption off, can be broken up too.
     list.edges[0].what = EdgeKind::Switch(TaskId(0));
     let seen = Seen::of(&list, PROBE, true);
