@@ -94,6 +94,8 @@ pub struct Line {
     #[serde(default)]
     marks: MarksLine,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    normal_prio: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<Context>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     given_up: Option<GivenUp>,
@@ -163,6 +165,7 @@ impl Line {
         let Wakeup {
             cpu,
             task,
+            normal_prio,
             woken_by,
             marks,
             interrupted,
@@ -186,6 +189,7 @@ impl Line {
             wakeup_latency_ns: response.0.wrapping_sub(due.0),
             cpu,
             task,
+            normal_prio,
             woken_by,
             marks: MarksLine {
                 irq_entry_ns: irq_entry.map(since),
@@ -240,6 +244,7 @@ impl Line {
         let wakeup = Wakeup {
             cpu: self.cpu,
             task: self.task,
+            normal_prio: self.normal_prio,
             woken_by: self.woken_by,
             marks,
             interrupted: self.interrupted,

@@ -45,6 +45,7 @@ impl Decoder<'_> {
             stolen_ns: seen.stolen_of_it_ns(),
             quota_ns: seen.quota_ns.map(|ns| ns.min(seen.latency_ns())),
             irqs_off: seen.irqs_off,
+            normal_prio: seen.normal_prio.filter(|&prio| prio != task.prio),
             task,
         }
     }

@@ -11,8 +11,10 @@ use crate::names::text;
 pub struct KernelWakeup {
     /// The CPU that the task ran on in the end.
     pub cpu: u32,
-    /// Who was to wake.
+    /// Who was to wake, with the priority that it had at the end.
     pub task: KernelTask,
+    /// Its priority without one that it was lent; `None` if that is not known.
+    pub normal_prio: Option<i32>,
     /// What was to wake it.
     pub stimulus: WakeupSource,
     /// The CPU that the stimulus was on.

@@ -237,11 +237,11 @@ impl<'i> Tracepoints<'i> {
             }
             Transition::Woken { task, on } => {
                 self.home[task.index()] = on;
-                self.migrated(task, now, on, false);
+                self.migrated(task, now, cpu, on, false);
             }
             Transition::Pulled(task) => {
                 self.home[task.index()] = cpu;
-                self.migrated(task, now, cpu, true);
+                self.migrated(task, now, cpu, cpu, true);
             }
             Transition::Boosted { owner, waiter } => {
                 let lent = self.prios[waiter.index()];
@@ -407,13 +407,18 @@ impl<'i> Tracepoints<'i> {
     }
 
     /// The wakeup waits for another CPU from now on, and may have waited for the last one.
-    fn migrated(&mut self, task: TaskId, now: u64, on: CpuId, has_waited: bool) {
+    fn migrated(&mut self, task: TaskId, now: u64, by: CpuId, on: CpuId, has_waited: bool) {
         let quota = self.quota(task);
         let kernel_task = self.kernel_task(task);
         let runs = self.runs_on(on.index());
         let ran_before = self.run_times(on.index(), now).filter(|_| !has_waited);
+        let throttled = self.holds_back(on.index());
         let wakeup = &mut self.wakeups[task.index()];
         let (from, to) = (wakeup.cpu, on.index());
+        if wakeup.state == State::Running && from != to {
+            // It was preempted before it answered, and goes on elsewhere.
+            wakeup.events_elsewhere += 1;
+        }
         if wakeup.state != State::Woken || from == to {
             return;
         }
@@ -430,12 +435,23 @@ impl<'i> Tracepoints<'i> {
         wakeup.ran_there = runs;
         wakeup.ran_before = ran_before;
         (wakeup.cpu, wakeup.before) = (to, self.cpus[to].before(now));
+        wakeup.throttled |= throttled;
         let rt = self.image.rules.softirqs_are_threads;
         wakeup.moved_softirq = self.cpus[to].softirq.filter(|_| !rt);
         if wakeup.interrupted.is_none() {
             wakeup.softirq = wakeup.moved_softirq;
         }
+        // A CPU that fetches a task for itself, and not in a softirq, is in its scheduler, or about to enter it.
+        if has_waited && by == on && self.cpus[to].softirq.is_none() && !self.cpus[to].in_irq {
+            self.cpus[to].sched_entry = now;
+        }
         self.cpus[from].open -= 1;
         self.cpus[to].open += 1;
+    }
+
+    /// Whether the kernel shows that real-time tasks of this CPU are held back, by who runs there.
+    fn holds_back(&self, number: usize) -> bool {
+        let cpu = &self.cpus[number];
+        cpu.holds_back(cpu.runs.map(|task| self.prios[task.index()]))
     }
 }

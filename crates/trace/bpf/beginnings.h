@@ -130,8 +130,7 @@ INLINE void give_up(struct wakeup *wakeup)
 /* Who runs on the other CPU that a wakeup is to wait for: what is switched from there has no name. */
 INLINE void look_there(struct task *who, struct cpu *waits)
 {
-	struct rq *rq = (void *)waits->runqueue;
-	struct task_struct *runs = rq && FIELD_EXISTS(rq->curr) ? READ(rq, curr) : 0;
+	struct task_struct *runs = runs_on(waits);
 	if (runs)
 		describe(who, runs);
 }
@@ -184,9 +183,8 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	begin_quota(wakeup, task, READ(task, se.cfs_rq), due);
 	open_wakeup(wakeup, there);
 	wakeup->state = WOKEN;
-	/* The CPU's variables are reached from its own programs only. */
-	if (here == there)
-		wakeup->throttled = throttles(cpu, (void *)bpf_get_current_task());
+	wakeup->throttled =
+		here == there ? throttles(cpu, (void *)bpf_get_current_task()) : throttles_there(waits);
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, task, now);
 	else

@@ -265,7 +265,7 @@ INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task,
 	}
 	count_components(wakeup, place);
 	if (late >= keep || late - wakeup->stolen >= keep_net) {
-		describe(&wakeup->task, task);
+		describe_woken(wakeup, task);
 		int sent = send(key_of(wakeup->task.pid, wakeup));
 		__sync_fetch_and_add(sent ? &all->records : &all->lost_records, 1);
 	}

@@ -37,7 +37,7 @@ INLINE int part_with(struct wakeup *wakeup, struct task_struct *task, u64 now)
 	if (!is_worth_a_part(wakeup, now))
 		return 0;
 	wakeup->response = now;
-	describe(&wakeup->task, task);
+	describe_woken(wakeup, task);
 	return send(key_of(wakeup->task.pid, wakeup));
 }
 
@@ -74,6 +74,10 @@ INLINE int move_wakeup(struct wakeup *wakeup, struct task_struct *task, u32 numb
 	wakeup->interrupts_before = to->interrupts;
 	taken_until(&wakeup->taken_before, to, now);
 	wakeup->cpu = number;
+	wakeup->throttled |= throttles_there(to);
+	/* A CPU that fetches a task for itself, and not in a softirq, is in its scheduler, or about to enter it. */
+	if (has_waited && number == bpf_get_smp_processor_id() && !to->softirq && !to->irq_depth)
+		to->sched_entry = now;
 	wakeup->moved_softirq = going_softirq(to, 0);
 	/* Where somebody looked at what was interrupted, the softirq belongs to that. */
 	if (!wakeup->looked)

@@ -174,7 +174,8 @@ struct task {
 	u32 pid;
 	s32 prio;
 	u32 policy;
-	u32 pad;
+	/* Its priority without one that it was lent; only of the task that is to wake. */
+	s32 normal_prio;
 	char comm[16];
 };
 

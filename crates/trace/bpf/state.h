@@ -279,6 +279,20 @@ INLINE u32 throttles(struct cpu *cpu, struct task_struct *runs)
 	return READ(rq, rt.rt_throttled) != 0;
 }
 
+/* Who runs on a CPU that may be another one; 0 if that is not known. */
+INLINE struct task_struct *runs_on(struct cpu *cpu)
+{
+	struct rq *rq = (void *)cpu->runqueue;
+	return rq && FIELD_EXISTS(rq->curr) ? READ(rq, curr) : 0;
+}
+
+/* The same of another CPU, as far as it is known who runs there. */
+INLINE u32 throttles_there(struct cpu *cpu)
+{
+	struct task_struct *runs = runs_on(cpu);
+	return runs ? throttles(cpu, runs) : 0;
+}
+
 INLINE u64 stolen(struct cpu *cpu)
 {
 	struct kvm_steal_time *time = per_cpu(cpu, &steal_time_place);
@@ -347,6 +361,13 @@ INLINE void describe(struct task *to, struct task_struct *task)
 	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
 	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
 	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
+}
+
+/* Whose wakeup it is, at the end of it or of a part. */
+INLINE void describe_woken(struct wakeup *wakeup, struct task_struct *task)
+{
+	describe(&wakeup->task, task);
+	wakeup->task.normal_prio = READ(task, normal_prio);
 }
 
 INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)

@@ -28,8 +28,13 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	if (targets != NAMED)
 		wait_moves(task, ctx[1]);
 	struct wakeup *wakeup = wakeup_of(pid);
-	if (HOT(!wakeup) || wakeup->state != WOKEN)
+	if (HOT(!wakeup) || wakeup->state == IDLE)
 		return 0;
+	if (wakeup->state == RUNNING) {
+		/* It was preempted before it answered, and goes on elsewhere. */
+		wakeup->events_elsewhere++;
+		return 0;
+	}
 	struct cpu *to = cpu_of(ctx[1]);
 	if (!to)
 		return 0;

@@ -150,6 +150,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
     KernelWakeup {
         cpu: raw.cpu,
         task: task_of(&raw.task),
+        normal_prio: Some(raw.task.normal_prio),
         stimulus: stimulus_of(raw),
         stimulus_cpu: raw.stimulus_cpu,
         marks: Marks {
@@ -226,7 +227,7 @@ pub(crate) fn stack<const MOST: usize>(frames: &[u64; MOST], bytes: i32) -> &[u6
 }
 
 pub(crate) fn task_of(task: &shared::Task) -> KernelTask {
-    let &shared::Task { pid, prio, policy, pad: _, comm } = task;
+    let &shared::Task { pid, prio, policy, normal_prio: _, comm } = task;
     KernelTask { pid, prio, policy, comm }
 }
 

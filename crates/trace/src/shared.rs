@@ -188,7 +188,7 @@ pub(crate) struct Task {
     pub(crate) pid: u32,
     pub(crate) prio: i32,
     pub(crate) policy: u32,
-    pub(crate) pad: u32,
+    pub(crate) normal_prio: i32,
     pub(crate) comm: [u8; 16],
 }
 

@@ -78,6 +78,7 @@ pub(super) fn full_lines() -> Vec<String> {
     let wakeup = Wakeup {
         cpu: 1,
         task: task(),
+        normal_prio: Some(94),
         woken_by: WokenBy::Waker { task: task(), on: 0, in_interrupt: true },
         marks: Marks {
             due: MonoNs(1_000),

@@ -37,6 +37,7 @@ fn full() -> Attributed {
         cpu: 1,
         task: to,
         woken_by: WokenBy::Waker { task: task(8, "sh"), on: 2, in_interrupt: true },
+        normal_prio: Some(94),
         marks: Marks {
             due: at(0),
             irq_entry: Some(at(10)),

@@ -12,8 +12,10 @@ use crate::units::MonoNs;
 pub struct Wakeup {
     /// The CPU that the task ran on in the end.
     pub cpu: u32,
-    /// Who was to wake.
+    /// Who was to wake, with the priority that it had at the end.
     pub task: Task,
+    /// Its own priority if it was lent that one; `None` if it was not, or nobody looked.
+    pub normal_prio: Option<i32>,
     /// What was to wake it.
     pub woken_by: WokenBy,
     /// The points that part it into components.
@@ -48,6 +50,17 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
+    /// Who was to wake, without a priority that it was lent.
+    pub fn task_alone(&self) -> Task {
+        match self.normal_prio {
+            Some(prio) => Task { prio, ..self.task.clone() },
+            None if !self.task.policy.is_realtime() && self.task.is_urgent() => {
+                self.task.as_ordinary()
+            }
+            None => self.task.clone(),
+        }
+    }
+
     /// The CPU that the task waited for first. It may have been moved to others then, up to [`Self::cpu`].
     pub fn first_cpu(&self) -> u32 {
         let moved = self.events.iter().find_map(|event| match event.what {

@@ -57,6 +57,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
     let Wakeup {
         cpu: _,
         task,
+        normal_prio: _,
         woken_by,
         marks: _,
         interrupted,

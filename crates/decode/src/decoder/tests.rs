@@ -629,3 +629,13 @@ fn what_was_taken_is_told_where_events_were_lost_without_what_came_later() {
     }
     assert_eq!(taken_of(&later(Payload::SchedEntry)), [900, 500, 40]);
 }
+
+/// A record has the task's priority at the end, and its own one where that is another.
+#[test]
+fn a_priority_of_its_own_is_told_where_it_was_lent_another() {
+    let of = |normal_prio| decoded(&KernelWakeup { normal_prio, ..seen() }).normal_prio;
+    let prio = seen().task.prio;
+    assert_eq!(of(Some(prio)), None);
+    assert_eq!(of(Some(prio + 5)), Some(prio + 5));
+    assert_eq!(of(None), None);
+}

@@ -81,6 +81,7 @@ impl Tracepoints<'_> {
             state: State::Woken,
             source: by.source,
             expiry: due,
+            normal_prio: self.image.tasks[index].policy.prio().into(),
             cpu: there,
             stimulus_cpu: number,
             woken: now,
@@ -102,6 +103,7 @@ impl Tracepoints<'_> {
         };
         begun.begin_stolen(&mut self.cpus[there], now);
         begun.begin_quota(self.quota(task), &self.cpus[there], due);
+        begun.throttled = self.holds_back(there);
         if there == number && self.shown.irq_edges && by.source == WakeupSource::Timer {
             begun.irqs_off = self.cpus[number].last_irqs_off;
         }
@@ -130,7 +132,6 @@ impl Tracepoints<'_> {
         let cpu = &self.cpus[number];
         let Some(broken) = self.broken_into(number, at) else { return };
         begun.idle_state = cpu.idle_state(self.image).filter(|_| broken.is_idle());
-        begun.throttled = cpu.holds_back(broken.at.task.map(|task| self.prios[task.index()]));
         if broken.is_idle() && begun.softirq.is_none() {
             begun.interrupted = Some(Interrupted::default());
             return;

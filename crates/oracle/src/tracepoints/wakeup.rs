@@ -34,6 +34,8 @@ pub(super) struct Begun {
     pub(super) expiry: u64,
     /// When the probe was due and has answered, the last time.
     pub(super) answer: Option<(u64, u64)>,
+    /// The task's own priority.
+    pub(super) normal_prio: i32,
     /// Where it waits.
     pub(super) cpu: usize,
     pub(super) stimulus_cpu: usize,
@@ -186,6 +188,7 @@ impl Begun {
         let wakeup = KernelWakeup {
             cpu: number(self.cpu),
             task,
+            normal_prio: Some(self.normal_prio),
             stimulus: self.source,
             stimulus_cpu: number(self.stimulus_cpu),
             marks: self.marks,

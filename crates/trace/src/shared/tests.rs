@@ -45,7 +45,7 @@ fn layouts() -> Vec<Layout> {
         layout!("switched", Switched { pid, prio, policy }),
         layout!("cpu_switch", CpuSwitch { prev, next, comm, throttled, pad }),
         layout!("own_time", OwnTime { duration_ns }),
-        layout!("task", Task { pid, prio, policy, pad, comm }),
+        layout!("task", Task { pid, prio, policy, normal_prio, comm }),
         layout!(
             "wakeup",
             Wakeup {

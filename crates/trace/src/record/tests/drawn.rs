@@ -314,7 +314,13 @@ fn name(text: &str) -> [u8; 16] {
 
 fn raw_task(place: usize) -> RawTask {
     let (pid, comm, prio, policy, _) = TASKS[place];
-    RawTask { pid, prio: prio.into(), policy: policy.into(), pad: 0, comm: name(comm) }
+    RawTask {
+        pid,
+        prio: prio.into(),
+        policy: policy.into(),
+        normal_prio: prio.into(),
+        comm: name(comm),
+    }
 }
 
 fn thread(place: usize) -> Switched {
