@@ -149,14 +149,18 @@ pub(crate) fn culprit(stack: &[Frame]) -> Culprit {
 /// that was the scheduler, which turns them off itself, and not who goes on behind it. (Seen from outside of
 /// guests of 6.1-rt, 7.2 and 7.2-rt: `get_page_from_freelist` was blamed for 17 us of `__schedule`.)
 pub(crate) fn who_had_interrupts_off(stack: &[Frame]) -> Culprit {
-    let is_out_of_switch = |frame: &&Frame| matches("finish_task_switch*", frame.name());
-    match stack.first().filter(is_out_of_switch) {
+    match stack.first().filter(|frame| leaves_switch(frame)) {
         Some(way_out) => {
             let scheduler = stack.iter().find(|frame| frame.name() == "__schedule");
             Culprit::function(scheduler.unwrap_or(way_out).function())
         }
         None => culprit(stack),
     }
+}
+
+/// Whether `frame` is the scheduler's way out of a switch, where it turns interrupts on again.
+pub(crate) fn leaves_switch(frame: &Frame) -> bool {
+    matches("finish_task_switch*", frame.name())
 }
 
 /// The function at `frame`, unless it is a helper, or not known.

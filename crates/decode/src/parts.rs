@@ -57,6 +57,7 @@ impl Part {
     fn events(&self) -> Vec<KernelEvent> {
         let end = self.wakeup.marks.response;
         let until_end = self.wakeup.events.iter().filter(|event| !self.goes_on || event.at <= end);
+        let until_end = until_end.filter(|event| !self.is_of_before_it_came(event));
         let Some(moved_at) = self.moved_at else { return until_end.copied().collect() };
         let (before, during): (Vec<&KernelEvent>, Vec<&KernelEvent>) =
             until_end.partition(|event| event.at < moved_at);
@@ -70,10 +71,21 @@ impl Part {
         begun.chain(softirq).chain(during.into_iter().copied()).collect()
     }
 
+    /// Whether this is a switch between the time when the wakeup was due and that when it came here from another CPU.
+    /// Such switches are recorded only while something else waits here, and the last of them need not have been the
+    /// last. (Simulated: 137 us in which the CPU was idle, blamed on a task that had gone to sleep.)
+    fn is_of_before_it_came(&self, event: &KernelEvent) -> bool {
+        let KernelWakeup { marks, woken, stimulus_cpu, cpu, .. } = &self.wakeup;
+        let is_first = self.moved_at.is_none() && stimulus_cpu != cpu;
+        is_first
+            && matches!(event.payload, Payload::Switch(_))
+            && (marks.due..*woken).contains(&event.at)
+    }
+
     /// The wakeup alone, of which the parts before are missing.
     fn alone(self) -> KernelWakeup {
         if self.before == 0 && self.moved_at.is_none() {
-            return self.wakeup;
+            return KernelWakeup { events: self.events(), ..self.wakeup };
         }
         let (events, known_switches) = (self.events(), self.known_switches());
         let lost = self.wakeup.lost.max(1);
@@ -228,7 +240,8 @@ fn ends_next(number: u32, events: &[&KernelEvent]) -> bool {
 /// Who ran on the CPU when the wait for it began.
 fn runs_first(part: &Part) -> SwitchedFrom {
     let wakeup = &part.wakeup;
-    let mut during = wakeup.events.iter().filter(|event| event.at >= part.begin());
+    let events = part.events();
+    let mut during = events.iter().filter(|event| event.at >= part.begin());
     let switched = during.find_map(|event| match event.payload {
         Payload::Switch(switch) => Some(switch.prev),
         _ => None,
@@ -380,6 +393,39 @@ mod tests {
         assert_eq!(with(vec![before(), event(12_000, 0, switch(20, 22))], interrupted(), None), 22);
         // Idle is nobody.
         assert_eq!(with(vec![before()], None, None), 0);
+    }
+
+    /// Switches on a CPU are recorded while somebody waits there: before the task came from another CPU that was
+    /// somebody else, whose wait may have ended since.
+    #[test]
+    fn who_ran_before_the_task_came_is_not_who_ran_when_it_came() {
+        let runs_then = |stimulus_cpu, switched_at| {
+            let events = vec![event(switched_at, 0, switch(20, 22))];
+            let wakeup = KernelWakeup {
+                stimulus_cpu,
+                woken: MonoNs(11_000),
+                events,
+                interrupted: None,
+                ran_there: Some(task(0)),
+                ..first().wakeup
+            };
+            let joined = joined(&[Part { wakeup, ..first() }], last());
+            joined.events.iter().find_map(|event| match event.payload {
+                Payload::Switch(Switch { prev, next, .. }) if next.pid == 30 => Some(prev.pid),
+                _ => None,
+            })
+        };
+        assert_eq!(runs_then(3, 10_999), Some(0), "of before");
+        assert_eq!(runs_then(3, 11_000), Some(22));
+        assert_eq!(runs_then(0, 10_999), Some(22), "it came from nowhere else");
+        // Of one that is never moved as well.
+        let stale = vec![event(10_999, 0, switch(20, 22)), event(11_000, 0, switch(0, 7))];
+        let marks = Marks { switch_in: Some(MonoNs(11_000)), ..first().wakeup.marks };
+        let woken = MonoNs(11_000);
+        let wakeup =
+            KernelWakeup { stimulus_cpu: 3, woken, events: stale, marks, ..first().wakeup };
+        let alone = joined(&[], Part { wakeup, goes_on: false, ..first() });
+        assert_eq!(of(&alone), [(11_000, 0, switch(0, 7))]);
     }
 
     #[test]

@@ -327,6 +327,9 @@ impl<'i> Witness<'i> {
     /// `by` puts a task into the run queue of the CPU `on`, which it has to call if that is another one.
     fn moved(&mut self, task: TaskId, now: u64, by: CpuId, on: CpuId) {
         self.home[task.index()] = on;
+        if by != on {
+            self.called_for = Some((on, now));
+        }
         let Some(waiting) = &mut self.waiting[task.index()] else { return };
         if waiting.due > now {
             return;
@@ -341,9 +344,6 @@ impl<'i> Witness<'i> {
             // Whoever was woken before it has had that CPU called.
             on_its_way => on_its_way,
         };
-        if by != on {
-            self.called_for = Some((on, now));
-        }
     }
 
     /// A task is lent the priority of another one, by this CPU. It may have to call that of the first.
@@ -565,8 +565,11 @@ impl Probe<'_> {
             }
             (_, Stage::Entry) => {
                 let mut answers = vec![(Cause::Irq, Who::Delivery), named];
-                if at.task.is_none() {
-                    answers.push((Cause::IdleExit, Who::Any));
+                match at.task {
+                    None => answers.push((Cause::IdleExit, Who::Any)),
+                    // It may have been switched to right before.
+                    Some(_) if self.waiting.is_woken => answers.extend(self.task(at)),
+                    Some(_) => {}
                 }
                 (answers, Edge::Begin)
             }

@@ -69,11 +69,11 @@ impl<'a> Case<'a> {
     pub(super) fn of(tuning: &Tuning, wakeup: &'a Wakeup, known: &Known) -> Self {
         let disordered = wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
         let doubtful = wakeup.lost > 0 || disordered;
-        let was_lent = !wakeup.task.policy.is_realtime() && wakeup.task.is_urgent();
+        let own = wakeup.task_alone();
         let mut case = Case {
             wakeup,
-            own: if was_lent { wakeup.task.as_ordinary() } else { wakeup.task.clone() },
-            was_lent,
+            was_lent: own.prio != wakeup.task.prio,
+            own,
             known: *known,
             tuning: *tuning,
             marks: wakeup.marks,
@@ -174,8 +174,12 @@ impl<'a> Case<'a> {
     /// than the task that wakes and was not so before, or the other way round. One of them was lent a priority
     /// in between, or gave one back, and no event says when.
     pub(super) fn changed_rank(&self, runs: &Task) -> bool {
+        if !runs.is_known() || runs.is_idle() {
+            return false;
+        }
         let own = self.task();
-        if self.was_lent && runs.comes_before(own) && !runs.comes_before(&self.wakeup.task) {
+        let rank = |own: &Task| (runs.comes_before(own), own.comes_before(runs));
+        if self.was_lent && rank(own) != rank(&self.wakeup.task) {
             return true;
         }
         let later = self.wakeup.events.iter().filter_map(|event| match &event.what {
@@ -183,7 +187,7 @@ impl<'a> Case<'a> {
             _ => None,
         });
         let mut later = later.filter(|later| later.comes_before(own) != runs.comes_before(own));
-        runs.is_known() && !runs.is_idle() && later.next().is_some()
+        later.next().is_some()
     }
 
     /// Whether a quota of CPU time may have stopped the task that wakes: the kernel counts how long, and

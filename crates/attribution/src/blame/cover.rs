@@ -27,7 +27,10 @@ pub(super) fn cover_with_nmis_and_tracer(pieces: &mut Pieces, case: &Case) {
             let from = event.at.0.saturating_sub(length_ns).max(earlier);
             pieces.cover(from, event.at.0, &label(rule, cause, culprit, Evidence::Edge));
         }
-        earlier = earlier.max(event.at.0);
+        // A reading of the clock is no work, and comes right before the event that it was read at.
+        if !matches!(event.what, What::Steal(_)) {
+            earlier = earlier.max(event.at.0);
+        }
     }
 }
 
@@ -43,12 +46,11 @@ pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
         let What::Steal(reading_ns) = event.what else { continue };
         if let Some((at, earlier_ns)) = before {
             let taken_ns = reading_ns.saturating_sub(earlier_ns);
-            pieces.take(
-                (at.max(case.counted_from()), event.at.0),
-                taken_ns,
-                &stolen(Rule::StealClock),
-                spared,
-            );
+            let (between, label) =
+                ((at.max(case.counted_from()), event.at.0), stolen(Rule::StealClock));
+            let left_ns = pieces.take(between, taken_ns, &label, spared);
+            // The length of an NMI has what was stolen from it.
+            pieces.take(between, left_ns, &label, |share| share.cause == Cause::Steal);
         }
         before = Some((event.at.0, reading_ns));
     }

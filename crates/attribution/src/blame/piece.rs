@@ -142,14 +142,14 @@ impl Pieces {
 
     /// Gives `label` to `ns` of what lies between `from` and `to`, or to all if that is less:
     /// first of what nobody could explain, then of the longest pieces, where it is likeliest to
-    /// have been. What `spared` holds of is left out.
+    /// have been. What `spared` holds of is left out. Returns how much of `ns` found no place.
     pub(super) fn take(
         &mut self,
         (from, to): (u64, u64),
         mut ns: u64,
         label: &Label,
         spared: impl Fn(&Label) -> bool,
-    ) {
+    ) -> u64 {
         let mut order: Vec<Piece> = self.between(from, to).map(|i| self.0[i].clone()).collect();
         order.retain(|piece| !spared(&piece.label));
         order.sort_by_key(|piece| {
@@ -160,6 +160,7 @@ impl Pieces {
             self.cover(piece.from, piece.from + taken, label);
             ns -= taken;
         }
+        ns
     }
 
     /// Unexplained time is so because events are lost, or out of order.

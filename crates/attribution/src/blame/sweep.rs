@@ -13,7 +13,7 @@ use super::rules::{self, Split};
 use crate::function::of_softirq;
 use crate::rule::Rule;
 use wakescope_core::explain::{
-    Cause, Event, Evidence, Frame, Interrupt, Marks, Task, What, Within,
+    Cause, Event, Evidence, Frame, Interrupt, Marks, Task, What, Within, WokenBy,
 };
 
 /// What a piece rests on, and falls with.
@@ -102,8 +102,9 @@ pub(super) fn pieces(case: &Case) -> Pieces {
     sweep.finish()
 }
 
-/// Marks and events in order of time, marks first where both have the same; but for the end of a timer's
-/// function, which is within the interrupt that ends then.
+/// Marks and events in order of time. Of those at one time, a mark comes right before the event that shows it:
+/// what was recorded before that event ended first. (Simulated: a softirq whose end had the time of the scheduler's
+/// entry seemed to go on when its thread ran again, for 72 us.)
 fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
     let marks = &case.marks;
     let turns = [
@@ -113,18 +114,51 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
         (marks.sched_entry, Turn::Scheduler),
         (marks.switch_in, Turn::Switched),
     ];
-    let turns = turns.into_iter().filter_map(|(at, turn)| Some((at?.0, Moment::Turn(turn))));
+    let mut after: Option<(u64, usize)> = None;
+    let turns = turns.into_iter().filter_map(|(at, turn)| {
+        let at = at?.0;
+        let place = (at, place_of(case, at, turn)).max(after.unwrap_or_default());
+        after = Some(place);
+        // Events have odd places.
+        Some((at, 2 * place.1, Moment::Turn(turn)))
+    });
     let events = case.wakeup.events.iter().enumerate();
     let events = events.filter(|(_, event)| event.at <= marks.response);
-    let events = events.map(|(number, event)| (event.at.0, Moment::Event(number, &event.what)));
+    let events = events
+        .map(|(number, event)| (event.at.0, 2 * number + 1, Moment::Event(number, &event.what)));
     let mut moments: Vec<_> = turns.chain(events).collect();
-    let comes = |moment: &Moment| match moment {
-        Moment::Event(_, What::TimerExit) => 0,
-        Moment::Turn(_) => 1,
-        Moment::Event(..) => 2,
+    moments.sort_by_key(|&(at, place, _)| (at, place));
+    moments.into_iter().map(|(at, _, moment)| (at, moment)).collect()
+}
+
+/// The number of the event that this mark comes right before: the one that shows it; else the first at that time, but
+/// for what was before it in any case.
+fn place_of(case: &Case, at: u64, turn: Turn) -> usize {
+    let events = &case.wakeup.events;
+    let then = || (0..events.len()).filter(|&number| events[number].at.0 == at);
+    let shows = |what: &What| match (turn, what) {
+        (Turn::Scheduler, What::SchedEntry) => true,
+        (Turn::Switched, What::Switch { to, .. }) => case.is_own(to),
+        _ => false,
     };
-    moments.sort_by_key(|(at, moment)| (*at, comes(moment)));
-    moments
+    let waker = match &case.wakeup.woken_by {
+        WokenBy::Waker { task, .. } if case.opening == Opening::Waker => Some(task.pid),
+        _ => None,
+    };
+    let is_before = |number: usize| match (turn, &events[number].what) {
+        // It is within the interrupt that ends then.
+        (_, What::TimerExit) => true,
+        // Who wakes had the CPU already.
+        (Turn::Due, What::Switch { to, .. }) => Some(to.pid) == waker,
+        // To whoever waits, a move is a switch: it has come to the CPU that it is switched to on.
+        (Turn::Scheduler | Turn::Switched, What::Switch { .. }) => {
+            number > 0 && matches!(events[number - 1].what, What::Moved { .. })
+        }
+        _ => false,
+    };
+    let after = || then().filter(|&number| is_before(number)).last().map(|number| number + 1);
+    let shown = then().find(|&number| shows(&events[number].what));
+    shown.or_else(after).or_else(|| then().next()).unwrap_or(events.len())
 }
 
 struct Sweep<'c, 'a> {

@@ -3,9 +3,11 @@
 mod disturbed;
 mod edges;
 mod guests;
+mod lent;
 mod moved;
 mod random;
 mod remote;
+mod same_time;
 mod scenes;
 mod softirqs;
 mod stacks;
@@ -639,7 +641,7 @@ fn another_cpu_calls_with_an_interrupt() {
         &[
             "idle_exit 55 bound",
             SWITCH,
-            TIMER,
+            "irq 10 local_timer bound",
             "remote_wakeup 10 CPU 3 edge",
             "irq 5 reschedule edge",
         ],

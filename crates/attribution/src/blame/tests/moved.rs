@@ -66,10 +66,12 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           remote::a_call_for_another_task_is_not_waited_for
           softirqs::a_softirq_that_another_one_follows_has_ended
           softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          softirqs::a_wakers_softirq_ends_and_the_waker_goes_on
           softirqs::what_a_softirq_broke_into_goes_on_after_it
           softirqs::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           softirqs::what_a_softirq_broke_into_is_not_blamed_for_the_end_of_softirqs
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::the_scheduler_that_has_just_switched_has_preemption_off_itself
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler
@@ -88,9 +90,11 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           remote::a_call_for_another_task_is_not_waited_for
           softirqs::a_softirq_that_another_one_follows_has_ended
           softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          softirqs::a_wakers_softirq_ends_and_the_waker_goes_on
           softirqs::what_a_softirq_broke_into_goes_on_after_it
           softirqs::what_a_softirq_broke_into_had_preemption_off_if_it_goes_on
           switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::the_scheduler_that_has_just_switched_has_preemption_off_itself
           switched::the_task_that_ran_before_its_time_need_not_have_got_far
           switched::the_way_back_is_counted_once
           way_out::a_section_held_up_only_what_is_beyond_the_way_to_the_scheduler

@@ -56,6 +56,34 @@ fn a_call_that_was_not_on_its_way_is_not_waited_for() {
     check_called(probe(), &events, &want);
 }
 
+/// No CPU is called for a task that it holds back: the call came when it did so no more.
+#[test]
+fn a_throttled_task_waits_for_no_call() {
+    let events = called_at(40, idle(), probe());
+    let (call, switched) = ("irq 5 reschedule edge", "scheduler 20 switch edge");
+    let exit = "idle_exit 35 bound";
+    check_called(probe(), &events, &["remote_wakeup 40 rm[412] edge", call, exit, switched]);
+    let throttled = |w: &mut Wakeup| {
+        w.throttled = true;
+        w.interrupted = None;
+        w.events = events.iter().map(|(us, what)| event(*us, what.clone())).collect();
+    };
+    check(woken(1, false), throttled, &["throttled 75 fifo 90 bound", call, switched]);
+}
+
+/// Of the CPU of the timer no events are seen: an NMI may have come in its interrupt.
+#[test]
+fn another_cpus_interrupt_is_a_bound() {
+    let handler = |on| {
+        let events = vec![event(90, switch(rm(), probe()))];
+        let woken_by = WokenBy::Timer { on };
+        let shares = shares(&Wakeup { woken_by, interrupted: None, events, ..timer() });
+        shares.into_iter().find(|share| share.contains("local_timer"))
+    };
+    assert_eq!(handler(0).as_deref(), Some("irq 10 local_timer edge"));
+    assert_eq!(handler(1).as_deref(), Some("irq 10 local_timer bound"));
+}
+
 /// Another CPU's idle task, in whose softirq the timer's interrupt came, is not this one's.
 #[test]
 fn the_idle_task_of_another_cpu_is_not_this_cpus() {
@@ -71,35 +99,6 @@ fn the_idle_task_of_another_cpu_is_not_this_cpus() {
     let got = shares(&wakeup);
     assert!(got.contains(&"idle_exit 60 bound".to_owned()), "{got:?}");
     assert!(!got.iter().any(|share| share.starts_with("softirq")), "{got:?}");
-}
-
-/// A real-time task waits for a lock that an ordinary one holds, which waits for the CPU. The record has the
-/// priority that was lent to it at the end, and not since when.
-#[test]
-fn a_task_that_was_lent_a_priority_was_an_ordinary_one() {
-    let lent = || task(10, "probe", Policy::Other, 4);
-    let runs = |rival: Task| {
-        move |w: &mut Wakeup| {
-            w.task = lent();
-            w.interrupted = None;
-            w.events =
-                vec![event(30, switch(rm(), rival.clone())), event(100, switch(rival, lent()))];
-        }
-    };
-    let waker = "equal_or_lower_task 30 rm[412] other edge";
-    let urgent = |prio| task(7, "spin", Policy::Fifo, prio);
-    let shares = |runs: &'static str| [waker, runs, SWITCH];
-    // More urgent than the one that lent it, or perhaps only for as long as nobody had.
-    check(
-        woken(0, false),
-        runs(urgent(3)),
-        &shares("higher_priority_task 50 spin[7] fifo 96 edge"),
-    );
-    check(
-        woken(0, false),
-        runs(urgent(4)),
-        &shares("higher_priority_task 50 spin[7] fifo 95 bound"),
-    );
 }
 
 /// A wakeup on CPU 0 at 0, moved to CPU 1 at 60 µs, and switched to there at 100 µs.
@@ -127,8 +126,8 @@ fn a_task_that_is_moved_is_held_up_by_each_cpu_in_turn() {
         change,
         &[first, "equal_or_lower_task 15 sh[9] other edge", rest[0], rest[1]],
     );
-    let softirq = vec![(20, What::SoftirqEntry(3))];
-    let change = |w: &mut Wakeup| moved(w, softirq, spin(), idle(), Vec::new());
+    let softirq = || vec![(20, What::SoftirqEntry(3))];
+    let change = |w: &mut Wakeup| moved(w, softirq(), spin(), idle(), Vec::new());
     let first = "higher_priority_task 20 spin[7] fifo 95 edge";
     check(
         woken(2, false),

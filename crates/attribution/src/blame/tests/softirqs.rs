@@ -284,3 +284,49 @@ fn softirqs_have_the_time_in_which_their_thread_is_made_ready() {
     // It says nothing of a softirq that was not seen to begin, nor of what came before.
     check(timer(), |w| w.events = vec![left()], &[HELD, SWITCH, WAIT, TIMER]);
 }
+
+/// Who wakes does so in a softirq, which it came to as it turned softirqs on again.
+#[test]
+fn a_wakers_softirq_ends_and_the_waker_goes_on() {
+    let in_softirq = |w: &mut Wakeup| {
+        let context = w.interrupted.as_mut().unwrap();
+        (context.softirq, context.preempt_depth) = (Some(9), Some(1));
+        let names = ["rcu_cb", "rcu_core_si", "handle_softirqs", "__local_bh_enable_ip", "poll"];
+        context.stack = frames(&names);
+        w.events = vec![event(30, What::SoftirqExit(9))];
+    };
+    check(
+        woken(0, false),
+        in_softirq,
+        &[
+            "softirq 30 RCU (rm[412]) edge",
+            "scheduler 3 return from interrupt bound",
+            "no_preemption_point 47 poll (rm[412]) bound",
+            SWITCH,
+        ],
+    );
+}
+
+/// A softirq that was interrupted goes on until the task leaves its CPU, if it was not seen to end.
+#[test]
+fn a_softirq_that_was_interrupted_goes_on_until_the_task_is_moved() {
+    let moved = |w: &mut Wakeup| {
+        let context = w.interrupted.as_mut().unwrap();
+        context.softirq = Some(3);
+        context.stack =
+            frames(&["poll", "net_rx_action", "handle_softirqs", "asm_common_interrupt"]);
+        w.cpu = 1;
+        w.events = vec![event(70, What::Moved { from: 0, to: 1 }), event(70, switch(rm(), spin()))];
+    };
+    check(
+        timer(),
+        moved,
+        &[
+            "softirq 50 NET_RX (rm[412]) edge",
+            "higher_priority_task 10 spin[7] fifo 95 edge",
+            "irq_off 10 poll (net_rx_action in softirq NET_RX of rm[412]) stack",
+            SWITCH,
+            TIMER,
+        ],
+    );
+}

@@ -163,7 +163,7 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
             w.marks.irq_exit = Some(at(95));
         },
         &[
-            "irq 70 local_timer edge",
+            "irq 70 local_timer bound",
             SWITCH,
             "irq_off 10 shmem_undo_range (exit_mmap in rm[412]) bound",
         ],
@@ -176,7 +176,7 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
             w.interrupted = Some(Context { task: idle(), ..Context::default() });
             w.events = vec![event(15, entry("call_function")), event(17, exit("call_function"))];
         },
-        &["idle_exit 73 bound", SWITCH, "irq 5 local_timer edge", "irq 2 call_function edge"],
+        &["idle_exit 73 bound", SWITCH, "irq 5 local_timer bound", "irq 2 call_function edge"],
     );
     // What happens on this CPU meanwhile holds nobody up.
     check(
@@ -192,7 +192,7 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
                 event(18, What::Steal(3_000)),
             ];
         },
-        &["idle_exit 70 bound", SWITCH, TIMER],
+        &["idle_exit 70 bound", SWITCH, "irq 10 local_timer bound"],
     );
 }
 
@@ -632,12 +632,14 @@ fn what_interrupts_took_is_known_though_they_were_lost() {
         w.task = task(10, "work", Policy::Other, 120);
     };
     let last = "scheduler 20 switch bound";
-    let check = |change: &dyn Fn(&mut Wakeup), shares: &[&str]| {
-        let all: Vec<&str> = shares.iter().copied().chain([WAIT, TIMER]).collect();
+    let check_with = |handler, change: &dyn Fn(&mut Wakeup), shares: &[&str]| {
+        let all: Vec<&str> = shares.iter().copied().chain([WAIT, handler]).collect();
         check(timer(), change, &all);
     };
-    // Of interrupts, the wakeup's own handler has had 10.
-    check(
+    let check = |change: &dyn Fn(&mut Wakeup), shares: &[&str]| check_with(TIMER, change, shares);
+    // Of interrupts, the wakeup's own handler has had 10. NMIs may have come in it.
+    check_with(
+        "irq 10 local_timer bound",
         &|w| taken([25, 18, 2], w),
         &["unexplained 25", last, "softirq 18 bound", "irq 15 bound", "nmi 2 bound"],
     );
@@ -687,5 +689,26 @@ fn what_interrupts_took_is_known_though_they_were_lost() {
             last,
             "equal_or_lower_task 15 rm[412] other bound",
         ],
+    );
+}
+
+/// The interrupt comes where the scheduler turns interrupts on again after a switch, with preemption still off. It
+/// looks again whether somebody is to run before it goes back to its caller.
+#[test]
+fn the_scheduler_that_has_just_switched_has_preemption_off_itself() {
+    let stack = ["finish_task_switch", "__schedule", "schedule", "worker_thread"];
+    let depth = |depth| {
+        move |w: &mut Wakeup| {
+            let context = w.interrupted.as_mut().unwrap();
+            (context.preemptible, context.preempt_depth) = (Some(true), Some(depth));
+            context.stack = frames(&stack);
+        }
+    };
+    let off = "irq_off 10 __schedule (rm[412]) stack";
+    // Known as well as the least known part of it.
+    check(
+        timer(),
+        depth(2),
+        &["scheduler 77 switch bound", "scheduler 3 return from interrupt bound", off, TIMER],
     );
 }
