@@ -48,7 +48,7 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
     let named: Vec<String> = of
         .deciding()
         .into_iter()
-        .filter_map(|(name, figure)| Some(format!("{name} {}", ratio(&figure?.effect))))
+        .filter_map(|(name, figure)| Some(format!("{name} {}", ratio(&figure?.effect, of.runs))))
         .collect();
     let smallest = of.deciding().into_iter().filter_map(|(_, f)| Some(f?.effect.p_adjusted));
     let [new, old] = of.runs;
@@ -65,12 +65,15 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
     format!("{begin}: {}; {}.", named.join(", "), parts.join(", "))
 }
 
-/// `1.31 × (1.18–1.52)`
-fn ratio(effect: &Effect) -> String {
-    match interval(effect) {
-        Some(interval) => format!("{} {interval}", times(effect.ratio)),
-        None => times(effect.ratio),
+/// `1.31 × (1.18–1.52)`; of a figure that not all of the runs have, `1.31 × (1.18–1.52) of 5 runs against 4`
+fn ratio(effect: &Effect, runs: [usize; 2]) -> String {
+    let mut parts = vec![effect.ratio_in_words()];
+    parts.extend(interval(effect));
+    let [new, old] = effect.runs;
+    if effect.runs != runs {
+        parts.push(format!("of {} against {}", counted(new as u64, "run"), grouped(old as u64)));
     }
+    parts.join(" ")
 }
 
 /// `(1.18–1.52)`
@@ -128,7 +131,20 @@ fn figures(of: &OfQuantity) -> Vec<(&'static str, &Figure, bool)> {
         .collect()
 }
 
-/// A figure's mean, three digits and a unit.
+/// A figure's means over the new runs and over the old ones; where some of these have only bounds, from
+/// the least to the largest that they allow.
+fn means(figure: &Figure) -> [String; 2] {
+    let between = |[least, most]: [f64; 2]| match (span(least), span(most)) {
+        (least, most) if least == most => least,
+        (least, most) => format!("{least} to {most}"),
+    };
+    match &figure.effect.only_bounded {
+        Some(bounded) => [bounded.new_ns, bounded.old_ns].map(between),
+        None => [figure.new_ns, figure.old_ns].map(span),
+    }
+}
+
+/// A mean in ns, three digits and a unit.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
 fn span(ns: f64) -> String {
     SpanNs(ns.max(0.0).round() as u64).to_string()

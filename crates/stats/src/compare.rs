@@ -15,6 +15,7 @@ use wakescope_core::observation::Observation;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 
+mod bounded;
 mod effect;
 mod guard;
 mod kernels;
@@ -27,6 +28,7 @@ mod single;
 mod watches;
 mod words;
 
+pub use bounded::Bounded;
 pub use effect::{Effect, Figure, Throughput};
 pub use guard::{Difference, Refusal, Value};
 pub use limits::RunLimit;
@@ -158,7 +160,8 @@ pub struct Ratios {
 /// New / old.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// The ratio of the geometric means over the runs.
+    /// The ratio of the geometric means over the runs. Where runs have only bounds, the one closest to 1
+    /// that these allow.
     pub value: f64,
     /// With 95 % (or 1 - alpha), the ratio is not below this; `null` if that cannot be said.
     pub low: Option<f64>,
@@ -211,7 +214,7 @@ pub struct OfQuantity {
     pub within: Vec<Within>,
     /// Why the verdict is no clearer; a sentence each.
     pub reasons: Vec<String>,
-    /// Of how many runs only an upper bound of p99.9, and of the maximum, is known.
+    /// Of how many runs only bounds of p99.9, and of the maximum, are known.
     #[serde(skip)]
     pub(crate) bounded: [usize; 2],
 }
@@ -421,19 +424,20 @@ fn of_quantity(
         new,
         old,
         [
-            &|m| m.percentile(measured::P50),
-            &|m| m.percentile(measured::P99),
-            &|m| m.percentile(measured::P999),
-            &|m| m.maximum_of(count),
+            &|m| m.percentile_range(measured::P50),
+            &|m| m.percentile_range(measured::P99),
+            &|m| m.percentile_range(measured::P999),
+            &|m| m.maximum_range(count),
         ],
         resolution,
         options,
     );
-    let all = || new.iter().chain(old);
-    let bounded = [
-        all().filter(|m| m.is_bounded(measured::P999)).count(),
-        all().filter(|m| m.maximum_of(count).is_none()).count(),
-    ];
+    let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
+        let ranges = new.iter().chain(old).filter_map(|m| range(m));
+        ranges.filter(|(least, most)| least < most).count()
+    };
+    let bounded =
+        [bounded(&|m| m.percentile_range(measured::P999)), bounded(&|m| m.maximum_range(count))];
     OfQuantity {
         quantity,
         verdict: Verdict::Inconclusive,

@@ -14,13 +14,25 @@ const FACTORS: u64 = 4_096;
 /// How many of the largest samples such a draw leaves out is hypergeometric; nothing is drawn.
 /// `None` if there are not so many samples, `count` is 0, or only a bound is known.
 pub fn median_maximum(d: &Distribution, count: u64) -> Option<u64> {
-    if count == 0 || count > d.count {
-        return None;
-    }
-    match usually_left_out(d.count, count) {
+    match left_out(d, count)? {
         0 => d.max_ns,
         left_out => d.quantile_at(d.count - left_out)?.known(),
     }
+}
+
+/// The least and the largest value in ns that [`median_maximum`] can have: twice the same where it is
+/// known. `None` if there are not so many samples, or `count` is 0.
+pub fn median_maximum_range(d: &Distribution, count: u64) -> Option<(u64, u64)> {
+    match median_maximum(d, count) {
+        Some(known) => Some((known, known)),
+        None => d.range_at(d.count - left_out(d, count)?),
+    }
+}
+
+/// How many of the largest samples a draw of `count` usually leaves out; `None` if `d` has not so many
+/// samples, or `count` is 0.
+fn left_out(d: &Distribution, count: u64) -> Option<u64> {
+    (1..=d.count).contains(&count).then(|| usually_left_out(d.count, count))
 }
 
 /// The largest value that the sample of this rank from the top (1 is the maximum) can have had.

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::common::bench::{Ended, Test};
 use crate::common::made_up::run;
 use serde_json::Value;
+use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_testing::write_program;
@@ -68,6 +69,82 @@ fn what_is_asked_changes_the_verdict() {
     check(&LOW, &HIGH, &["--fail-above", "10ms"], 1, "Better: ");
     check(&LOW, &HIGH, &["--fail-above", "11ms", "--fail-above", "p99=1ms"], 0, "Better: ");
     check(&LOW, &HIGH, &["--fail-above", "p99.99=1s"], 3, "Better: ");
+}
+
+/// Writes files of cyclictest with histograms of 400 µs: of 20,000 samples each all are `of.0` µs late,
+/// and as many as `of.1` says are `of.2` µs.
+fn write_cyclictest(test: &Test, side: &str, runs: &[(u64, u64, u64)]) -> Vec<String> {
+    let text = |&(us, many, tail): &(u64, u64, u64)| {
+        let beyond = if tail < 400 { 0 } else { many };
+        let count = |at: u64| {
+            let ordinary = if at == us { 20_000 - many } else { 0 };
+            ordinary + if at == tail { many } else { 0 }
+        };
+        let rows: String = (0..400).map(|at| format!("{at:06} {:06}\n", count(at))).collect();
+        format!(
+            "# cyclictest -q -h 400 -i 1000\n# Histogram\n{rows}# Total: {:09}\n# Min Latencies: {us:05}\n\
+             # Avg Latencies: {:05}\n# Max Latencies: {tail:05}\n# Histogram Overflows: {beyond:05}\n",
+            20_000 - beyond,
+            (us * (20_000 - many) + tail * many) / 20_000,
+        )
+    };
+    let write = |(i, run)| {
+        let name = format!("{side}{i}.txt");
+        fs::write(test.dir.join(&name), text(run)).unwrap();
+        name
+    };
+    (0..).zip(runs).map(write).collect()
+}
+
+#[test]
+fn runs_whose_worst_lies_beyond_the_histogram_are_not_left_out() {
+    let test = Test::new("compare-bounds");
+    let old = write_cyclictest(&test, "o", &[21, 22, 23, 24, 25].map(|us| (us, 40, us + 365)));
+    let better = write_cyclictest(&test, "n", &[21, 22, 23, 24, 25].map(|us| (us, 40, us + 275)));
+    let beyond = write_cyclictest(&test, "m", &[21, 22, 23, 24, 25].map(|us| (us, 200, 9_000)));
+    let new = [better.clone(), beyond].concat();
+    for args in [&[][..], &["--max-regression", "10%"]] {
+        let ended = compare(&test, &new, &old, args);
+        assert_eq!((ended.code, &*ended.stderr), (Some(3), ""), "{ended:?}");
+        let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "Inconclusive: p99.9 0.89 to 4.22 × (0.77–23.2), max 4.22 × (0.77–23.2); 10 runs against 5",
+            "p99.9 345 µs to 1.64 ms 388 µs 0.89 to 4.22 × (0.77–23.2) inconclusive",
+            "p99.9: 5 runs have only bounds of it",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+    for (format, wanted) in [
+        ("markdown", "| p99.9 | 345 µs to 1.64 ms | 388 µs | 0.89 to 4.22 × |"),
+        ("junit", "name=\"p99.9\"><skipped message=\"p99.9 0.89 to 4.22 × (0.77–23.2), p = 1.00\""),
+    ] {
+        let ended = compare(&test, &new, &old, &["--format", format]);
+        assert!(ended.stdout.contains(wanted), "{ended:?}");
+    }
+    let json = compare(&test, &new, &old, &["--json"]).stdout;
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["quantities"][0]["p999"]["only_bounded"]["runs"], serde_json::json!([5, 0]));
+    let alone = compare(&test, &better, &old, &[]);
+    assert!(alone.code == Some(0) && alone.stdout.starts_with("Better: p99.9 0.77 ×"), "{alone:?}");
+}
+
+#[test]
+fn a_figure_that_some_runs_lack_says_on_how_many_it_rests() {
+    let test = Test::new("compare-short");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let mut short = run(150);
+    short.threads[0].expiries = Distribution::of((1..=500).map(|i| i * 30_000));
+    short.threads[0].woken = short.threads[0].expiries.clone();
+    let short = test.write_run("new/short", &short);
+    let ended = compare(&test, &[new, vec![short]].concat(), &old, &[]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(1), ""), "{ended:?}");
+    let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.starts_with("Worse: p99.9 2.00 × (1.93–2.07) of 5 runs against 5, max "),
+        "{words}"
+    );
+    assert!(words.contains("; 6 runs against 5, "), "{words}");
 }
 
 /// Writes five runs a side, each begun so many minutes after one o'clock.

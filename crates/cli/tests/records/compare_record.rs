@@ -10,9 +10,11 @@ use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::date::Date;
 use wakescope_core::finding::Verdict;
+use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::limit::Limit;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
+use wakescope_core::stated::Stated;
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::observed::{Grouping, Observed};
 use wakescope_core::watch::packed;
@@ -55,8 +57,31 @@ fn comparisons() -> Vec<Compare> {
         compared(&[200, 201, 202, 199, 198], &[100, 101, 102, 99, 97], &plain),
         compared(&[50, 201, 402, 199, 100], &[100, 101, 102, 99, 97], &plain),
         compared(&[50], &[100], &options),
+        of_bounds(),
         of_watches(),
     ]
+}
+
+/// A comparison in which files of other programs give only bounds of p99.9: their histograms have one
+/// bucket.
+fn of_bounds() -> Compare {
+    let side = |name: &str, us: [u64; 5], are_known: bool| -> Vec<Observation> {
+        let of = |us: u64| {
+            let mut run = Observation::from(Run { id: format!("{name} {us}"), ..run(us) });
+            let d = &mut run.expiries;
+            if !are_known {
+                let bucket = Bucket { lower: 1_000, upper: d.max_ns.unwrap() + 1, count: d.count };
+                d.min_ns = Some(1_000);
+                d.histogram = Histogram::from_buckets(vec![bucket]).unwrap();
+                d.stated = Some(Stated { resolution_ns: 1_000, ..Stated::default() });
+            }
+            run
+        };
+        us.map(of).into()
+    };
+    let (new, old) =
+        (side("new", [100, 101, 102, 99, 98], false), side("old", [90, 91, 92, 89, 88], true));
+    compare(&labelled(&labels(), &new), &labelled(&labels(), &old), &Options::default()).unwrap()
 }
 
 fn series() -> Trend {

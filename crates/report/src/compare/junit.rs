@@ -70,7 +70,8 @@ fn figures(of: &OfQuantity, compare: &Compare) -> Vec<Case> {
             None => (Outcome::Inconclusive, format!("{name} is not known")),
             Some(figure) => {
                 let effect = &figure.effect;
-                let said = format!("{name} {}, {}", ratio(effect), probability(effect.p_adjusted));
+                let p_value = probability(effect.p_adjusted);
+                let said = format!("{name} {}, {p_value}", ratio(effect, of.runs));
                 (outcome(effect, compare), said)
             }
         };

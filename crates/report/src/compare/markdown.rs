@@ -7,7 +7,7 @@ use wakescope_core::source::Quantity;
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, times};
 
 use super::{
-    basis, capital, figures, headline, interval, limits, notes, regression, span, throughput,
+    basis, capital, figures, headline, interval, limits, means, notes, regression, throughput,
     watches, within, word,
 };
 use crate::domain;
@@ -82,13 +82,11 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
     let mut out =
         String::from("| | new | old | new / old | interval | |\n|---|---:|---:|---:|---|---|\n");
     for (name, figure, decides) in figures(of) {
-        let effect = &figure.effect;
+        let (effect, [new, old]) = (&figure.effect, means(figure));
         let _ = writeln!(
             out,
-            "| {name} | {} | {} | {} | {} | {} |",
-            span(figure.new_ns),
-            span(figure.old_ns),
-            times(effect.ratio),
+            "| {name} | {new} | {old} | {} | {} | {} |",
+            effect.ratio_in_words(),
             interval(effect).unwrap_or_default(),
             if decides { word(effect.verdict) } else { "" },
         );

@@ -9,7 +9,7 @@ use wakescope_core::units::{SpanNs, grouped};
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, RunFigures, Verdict, times};
 
 use super::{
-    MOST_LISTED, basis, capital, figures, headline, interval, limits, notes, regression, span,
+    MOST_LISTED, basis, capital, figures, headline, interval, limits, means, notes, regression,
     throughput, watches, within, word,
 };
 use crate::domain;
@@ -78,13 +78,13 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
     let row = |cells: [&str; 6]| cells.map(String::from).to_vec();
     let mut rows = vec![row(["", "new", "old", "new / old", "", ""])];
     for (name, figure, decides) in figures(of) {
-        let effect = &figure.effect;
+        let (effect, [new, old]) = (&figure.effect, means(figure));
         let judged = if decides { word(effect.verdict) } else { "" };
         rows.push(row([
             name,
-            &span(figure.new_ns),
-            &span(figure.old_ns),
-            &times(effect.ratio),
+            &new,
+            &old,
+            &effect.ratio_in_words(),
             &interval(effect).unwrap_or_default(),
             judged,
         ]));

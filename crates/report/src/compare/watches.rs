@@ -143,8 +143,9 @@ fn cell(group: &OfGroup) -> String {
 /// The groups that are tested, with what is said of each.
 pub(super) fn tested(compare: &Compare) -> Vec<(String, &Effect, String)> {
     let groups = compare.watches.iter().flat_map(|watches| &watches.groups);
+    let runs = [compare.new.len(), compare.old.len()];
     let said = |group: &'_ OfGroup, effect: &Effect| {
-        format!("p99.9 of {} {}", clean(&group.name(), LONGEST), ratio(effect))
+        format!("p99.9 of {} {}", clean(&group.name(), LONGEST), ratio(effect, runs))
     };
     groups
         .filter_map(|group| {

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded::{Bounded, Ranges, between};
 use super::measured::Measured;
 use super::power::{Margins, runs_needed};
-use super::{Options, Verdict};
+use super::{Options, Verdict, times};
 use crate::paired::holm;
 use crate::permutation::{Apart, apart, each_apart};
 use wakescope_core::limit::Outcome;
@@ -14,7 +15,8 @@ use wakescope_core::limit::Outcome;
 pub struct Effect {
     /// New and old runs that have this figure.
     pub runs: [usize; 2],
-    /// New / old, of the geometric means over the runs.
+    /// New / old, of the geometric means over the runs. Where some runs have only bounds, this and the
+    /// rest hold for every value within these, and the ratio is the one closest to 1.
     pub ratio: f64,
     /// At the confidence 1 - alpha, the ratio is not below this: the permutation test, inverted.
     /// `null` if there are too few runs.
@@ -37,6 +39,9 @@ pub struct Effect {
     /// How many runs a side would decide it with a probability of 80 %, if they vary as these do;
     /// `null` if it is decided, if they cannot tell, or if it would take more than 1,000.
     pub runs_needed: Option<usize>,
+    /// What bounds leave open; `None` if the figure of each run is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_bounded: Option<Bounded>,
     /// The spread of the logarithms within a side.
     #[serde(skip)]
     spread: Option<f64>,
@@ -73,12 +78,12 @@ pub struct Throughput {
     pub effect: Effect,
 }
 
-/// A figure of a run; `None` if the run does not have it.
-type Of<'a> = &'a dyn Fn(&Measured) -> Option<u64>;
+/// The least and the largest value that a figure of a run can have; `None` if the run does not have it.
+type Of<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
 
 /// How several figures of the new runs stand to those of the old ones, over the runs that have them;
-/// `None` for a figure that a side does not have. Each may be above its true value by the share
-/// `resolution`.
+/// `None` for a figure that a side does not have, or of which no run has more than bounds. Each may be
+/// above its true value by the share `resolution`.
 pub(super) fn figures<const N: usize>(
     new: &[&Measured],
     old: &[&Measured],
@@ -86,15 +91,25 @@ pub(super) fn figures<const N: usize>(
     resolution: f64,
     options: &Options,
 ) -> [Option<Figure>; N] {
-    let logs = of.map(|of| {
-        [new, old].map(|side| -> Vec<f64> {
-            // A wakeup is never on time to the nanosecond; where a record says so, what it means is
-            // that it was not later than the clock can tell.
-            side.iter().filter_map(|m| of(m)).map(|ns| (ns.max(1) as f64).ln()).collect()
-        })
-    });
-    let mut aparts = each_apart(&logs, options.alpha, options.seed).into_iter();
-    logs.each_ref().map(|[new, old]| Some(figure_of(new, old, aparts.next()??, resolution)))
+    let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of)));
+    let lowest = ranges.each_ref().map(|[new, old]| [new.least.clone(), old.most.clone()]);
+    let mut aparts = each_apart(&lowest, options.alpha, options.seed).into_iter();
+    ranges.each_ref().map(|[new, old]| {
+        let lowest = aparts.next()??;
+        match new.bounded() + old.bounded() {
+            0 => Some(figure_of(&new.least, &old.least, lowest, resolution)),
+            bounded if bounded == new.least.len() + old.least.len() => None,
+            _ => {
+                let highest = apart(&new.most, &old.least, options.alpha, options.seed)?;
+                let (values, apart, bounded) = between([new, old], lowest, &highest);
+                let mut figure = figure_of(&values[0], &values[1], apart, resolution);
+                // How runs vary is not known, and more of them leave their bounds as they are.
+                figure.effect.spread = None;
+                figure.effect.only_bounded = Some(bounded);
+                Some(figure)
+            }
+        }
+    })
 }
 
 /// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
@@ -179,12 +194,19 @@ fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
         verdict: Verdict::Inconclusive,
         regression: None,
         runs_needed: None,
+        only_bounded: None,
         spread: spread(new, old),
         resolution: 0.0,
     }
 }
 
 impl Effect {
+    /// `1.31 ×`; where some runs have only bounds, `at least 1.04 ×`, `at most 0.85 ×` or
+    /// `0.89 to 3.90 ×`.
+    pub fn ratio_in_words(&self) -> String {
+        self.only_bounded.as_ref().map_or_else(|| times(self.ratio), Bounded::ratio_in_words)
+    }
+
     /// The same of figures that may be above their true values by this share: so the true ratio may lie
     /// beyond the interval by as much.
     #[must_use]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Labelled, OfQuantity};
-use crate::equal_count::median_maximum;
+use crate::equal_count::{median_maximum, median_maximum_range};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::observation::Observation;
@@ -65,9 +65,13 @@ impl<'a> Measured<'a> {
         self.quantile(percentile)?.known()
     }
 
-    /// Whether its file states only an upper bound of a percentile.
-    pub(super) fn is_bounded(&self, percentile: Percentile) -> bool {
-        matches!(self.quantile(percentile), Some(Quantile::AtMost(_)))
+    /// The least and the largest value in ns that a percentile can have: twice the same where it is
+    /// known. `None` if there are too few samples to say.
+    pub(super) fn percentile_range(&self, percentile: Percentile) -> Option<(u64, u64)> {
+        match self.quantile(percentile)? {
+            Quantile::Known(ns) => Some((ns, ns)),
+            Quantile::AtMost(_) => self.expiries.range(percentile),
+        }
     }
 
     fn quantile(&self, percentile: Percentile) -> Option<Quantile> {
@@ -77,6 +81,11 @@ impl<'a> Measured<'a> {
     /// The largest of `count` of its samples; `None` if its file tells only a bound.
     pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
         median_maximum(self.expiries, count)
+    }
+
+    /// The least and the largest value in ns that this can have: twice the same where it is known.
+    pub(super) fn maximum_range(&self, count: u64) -> Option<(u64, u64)> {
+        median_maximum_range(self.expiries, count)
     }
 
     pub(super) fn loads(&self) -> &'a [LoadResult] {

@@ -1,9 +1,9 @@
 //! Why a comparison came out no clearer, in sentences.
 
 use super::words::{count_of, factor};
-use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability, times};
+use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability};
 use crate::permutation::{figures_needed, smallest_p};
-use wakescope_core::units::grouped;
+use wakescope_core::units::{grouped, one_or_many};
 
 /// Why the verdict on one quantity is no clearer. `figures` is the number of all that decide.
 pub(super) fn of(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {
@@ -31,27 +31,32 @@ pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
 /// Figures that runs do not carry, or of which their files tell only bounds.
 fn of_missing(quantity: &OfQuantity) -> Vec<String> {
     let all: usize = quantity.runs.iter().sum();
-    let missing = |name: &str, figure: Option<&Figure>, bounded: usize, takes: Option<&str>| {
+    let missing = |name: &str, figure: Option<&Figure>, bounded: usize| {
         let having = figure.map_or(0, |figure| figure.effect.runs.iter().sum());
-        let whose = match having {
-            0 => String::new(),
-            _ => format!(" for {}", count_of(all - having, "run")),
+        let have = format!(
+            "{} {} only bounds of it",
+            count_of(bounded, "run"),
+            one_or_many(bounded as u64, "has", "have")
+        );
+        let unknown = match (having, bounded) {
+            (0, 0) => Some(format!("{name} is unknown: it needs 2,000 samples.")),
+            (0, _) => Some(format!("{name} is unknown: {have}.")),
+            _ => (having < all).then(|| {
+                let without = count_of(all - having, "run");
+                format!("{name} is unknown for {without}: it needs 2,000 samples.")
+            }),
         };
-        let why = match (bounded, takes) {
-            (0, takes) => takes?.to_owned(),
-            (n, _) => format!("the file of {} states only an upper bound", count_of(n, "run")),
-        };
-        (having < all).then(|| format!("{name} is unknown{whose}: {why}."))
+        let open = (having > 0 && bounded > 0).then(|| {
+            format!(
+                "{name}: {have}, because it lies beyond the histogram of the file, or in a wide bucket. The \
+                 verdict on it holds for every value within these bounds."
+            )
+        });
+        unknown.into_iter().chain(open)
     };
-    let p999 = missing(
-        "p99.9",
-        quantity.p999.as_ref(),
-        quantity.bounded[0],
-        Some("it needs 2,000 samples"),
-    );
+    let p999 = missing("p99.9", quantity.p999.as_ref(), quantity.bounded[0]);
     let count = format!("max of {} samples", grouped(quantity.count));
-    let max = missing(&count, quantity.max.as_ref(), quantity.bounded[1], None);
-    p999.into_iter().chain(max).collect()
+    p999.chain(missing(&count, quantity.max.as_ref(), quantity.bounded[1])).collect()
 }
 
 fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {
@@ -95,9 +100,9 @@ fn contradiction(quantity: &OfQuantity) -> Option<String> {
 fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     let what = match (effect.low, effect.high) {
         (Some(low), Some(high)) => {
-            format!("{} ({}–{})", times(effect.ratio), factor(low), factor(high))
+            format!("{} ({}–{})", effect.ratio_in_words(), factor(low), factor(high))
         }
-        _ => times(effect.ratio),
+        _ => effect.ratio_in_words(),
     };
     let p = probability(effect.p_adjusted);
     let open = if effect.p_adjusted <= options.alpha {
@@ -118,7 +123,7 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
                 grouped(more as u64)
             )
         }
-        None if effect.runs.iter().sum::<usize>() > 2 => {
+        None if effect.only_bounded.is_none() && effect.runs.iter().sum::<usize>() > 2 => {
             format!(
                 "{open} A decision would need more than 1,000 runs a side, because the difference \
                  is too close to the margin."

@@ -16,7 +16,7 @@ fn run(us: u64) -> Run {
 }
 
 /// A run with an id that no other has.
-fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
+pub(super) fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
     let samples: Vec<u64> = samples.collect();
     let d = Distribution { max_at_ns: Some(0), ..Distribution::of(samples.iter().copied()) };
     static MADE: AtomicU64 = AtomicU64::new(0);
@@ -150,7 +150,7 @@ fn a_run_that_is_given_twice_is_refused_even_by_force() {
 }
 
 /// `new` against `old`, which are called n0, n1, … and o0, o1, …
-fn held(new: &[Run], old: &[Run], options: &Options) -> Result<Compare, Box<Refusal>> {
+pub(super) fn held(new: &[Run], old: &[Run], options: &Options) -> Result<Compare, Box<Refusal>> {
     let names = |side: &str| -> Vec<String> { (0..500).map(|i| format!("{side}{i}")).collect() };
     let (new, old) = (observed(new), observed(old));
     compare(&labelled(&names("n"), &new), &labelled(&names("o"), &old), options)
