@@ -135,10 +135,14 @@ fn bar(value: u64, largest: u64) -> String {
 /// How the changes were found.
 fn basis(trend: &Trend, style: Style) -> String {
     let longest = trend.series.iter().map(|series| series.runs.len()).max().unwrap_or(0);
+    let how = match permutations(longest, trend.alpha_per_figure()) {
+        Some(drawn) => {
+            format!("{} permutations each, --seed {}", grouped(drawn as u64), trend.seed)
+        }
+        None => "all orders of the runs".into(),
+    };
     let mut lines = vec![format!(
-        "Change points: E-divisive, {} permutations each, --seed {}; false positive rate {} per series.",
-        grouped(permutations(longest) as u64),
-        trend.seed,
+        "Change points: E-divisive, {how}; false positive rate {} per series.",
         percent(trend.alpha)
     )];
     if trend.time_domain == TimeDomain::Virtual {

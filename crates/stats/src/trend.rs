@@ -6,11 +6,11 @@
 //! tests each change by permutations.
 
 use serde::{Deserialize, Serialize};
-use wakescope_core::units::{counted, one_or_many};
+use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, differences,
-    labelled, least_count, refuse_repetitions, repetition, times,
+    labelled, least_count, probability, refuse_repetitions, repetition, times,
 };
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
@@ -18,6 +18,8 @@ use wakescope_core::source::Quantity;
 mod divisive;
 
 pub use divisive::{Change, LEAST, changes, permutations};
+
+use divisive::{MOST_DRAWN, can_show, numbers_needed, smallest_p};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.trend/1";
@@ -27,6 +29,9 @@ pub const ALPHA: f64 = 0.05;
 
 /// The most runs of a series: time and memory grow with the square of their number.
 pub const MOST: usize = 1_000;
+
+/// Figures of a quantity that are followed.
+const FIGURES: usize = 2;
 
 /// What is asked of a series.
 #[derive(Clone, Debug)]
@@ -67,6 +72,11 @@ pub struct Trend {
 }
 
 impl Trend {
+    /// How likely each figure may be said to have changed though it did not.
+    pub fn alpha_per_figure(&self) -> f64 {
+        alpha_per_figure(self.alpha, self.series.len())
+    }
+
     /// The record as JSON, on lines that people can read.
     pub fn to_json(&self) -> String {
         // Only a map with keys that are no text, or a failing writer, could make this fail.
@@ -84,7 +94,7 @@ pub struct Series {
     /// The runs.
     pub runs: Vec<RunFigures>,
     /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, or they are too few to
-    /// find a change.
+    /// show a change of any size.
     pub p999: Option<Vec<Step>>,
     /// Changes of the maximum, at equal count; `null` likewise.
     pub max: Option<Vec<Step>>,
@@ -161,8 +171,7 @@ fn followed(
             quantities.push(quantity);
         }
     }
-    // Each figure may be wrong as often as its part of what is allowed.
-    let alpha = options.alpha / (2 * quantities.len()) as f64;
+    let alpha = alpha_per_figure(options.alpha, quantities.len());
     let series: Vec<Series> = quantities
         .into_iter()
         .map(|quantity| {
@@ -176,7 +185,7 @@ fn followed(
         seed: options.seed,
         repeat: String::new(),
         time_domain: runs[0].run.time_domain,
-        notes: series.iter().flat_map(notes).collect(),
+        notes: series.iter().flat_map(|of| notes(of, series.len(), alpha)).collect(),
         series,
         differences,
     })
@@ -186,7 +195,7 @@ fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) ->
     let count = least_count(runs.iter().copied());
     let figures: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
     let steps = |of: fn(&RunFigures) -> Option<u64>| {
-        if is_too_short(&figures) {
+        if !can_show(figures.len(), alpha) {
             return None;
         }
         let logs: Option<Vec<f64>> =
@@ -197,9 +206,9 @@ fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) ->
     Series { quantity, count, runs: figures, p999, max }
 }
 
-/// Whether there is no place that has enough runs before it and after it.
-fn is_too_short(runs: &[RunFigures]) -> bool {
-    runs.len() < 2 * LEAST
+/// Each figure may be wrong as often as its part of what is allowed.
+fn alpha_per_figure(alpha: f64, quantities: usize) -> f64 {
+    alpha / (FIGURES * quantities.max(1)) as f64
 }
 
 /// The changes of a figure, given by its logarithms.
@@ -248,20 +257,39 @@ fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
     })
 }
 
-fn notes(series: &Series) -> Vec<String> {
-    let runs = series.runs.len() as u64;
+/// Why nothing can be said of a series' figures, each of which is held to `alpha`.
+fn notes(series: &Series, quantities: usize, alpha: f64) -> Vec<String> {
     let mut notes = Vec::new();
-    if is_too_short(&series.runs) {
-        notes.push(format!(
-            "{} {} too few: a change point needs {LEAST} runs before it and {LEAST} after.",
-            counted(runs, "run"),
-            one_or_many(runs, "is", "are")
-        ));
+    if !can_show(series.runs.len(), alpha) {
+        notes.push(too_few(series.runs.len(), FIGURES * quantities, alpha));
     }
     if series.runs.iter().any(|run| run.p999_ns.is_none()) {
         notes.push("p99.9 is not followed: every run must have 2,000 samples and more than an upper bound of it.".into());
     }
     notes
+}
+
+/// Why so many runs cannot show a change in any of `figures`.
+fn too_few(runs: usize, figures: usize, alpha: f64) -> String {
+    let Some(needed) = numbers_needed(alpha) else {
+        return format!(
+            "No series can show a change at so small a level (--alpha): at most {} permutations are drawn.",
+            grouped(MOST_DRAWN as u64)
+        );
+    };
+    let why = match runs < 2 * LEAST {
+        true => format!("a change point needs {LEAST} runs before it and {LEAST} after"),
+        false => format!(
+            "they cannot show a change of any size. The clearest one has {}, times {figures} for the number \
+             of figures",
+            probability(smallest_p(runs, alpha))
+        ),
+    };
+    format!(
+        "{} {} too few: {why}. It takes {needed} runs.",
+        counted(runs as u64, "run"),
+        one_or_many(runs as u64, "is", "are")
+    )
 }
 
 #[cfg(test)]

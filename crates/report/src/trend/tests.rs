@@ -65,13 +65,23 @@ fn nothing_changed() {
         let runs: Vec<Run> = us.iter().copied().map(run).collect();
         text(&followed(&runs, ""), PLAIN)
     };
-    let text = shown(&[100, 101, 99, 100, 102, 98]);
+    let text = shown(&[100, 101, 99, 100, 102, 98, 101, 99, 100]);
     assert!(text.starts_with("p99.9: no change found.\nmax: no change found.\n"), "{text}");
-    let text = shown(&[1, 2, 1]);
-    let not_known =
-        "p99.9: whether it changed is not known.\nmax: whether it changed is not known.\n";
-    assert!(text.starts_with(not_known), "{text}");
-    assert!(text.contains("3 runs are too few"), "{text}");
+    assert!(text.contains("Change points: E-divisive, all orders of the runs;"), "{text}");
+    for (us, note) in [
+        (&[1, 2, 1][..], "3 runs are too few"),
+        // A step of 300 µs.
+        (
+            &[22, 23, 22, 322, 321, 322],
+            "6 runs are too few: they cannot show a change of any size.",
+        ),
+    ] {
+        let text = shown(us);
+        let not_known =
+            "p99.9: whether it changed is not known.\nmax: whether it changed is not known.\n";
+        assert!(text.starts_with(not_known), "{text}");
+        assert!(text.contains(note), "{text}");
+    }
 }
 
 #[test]

@@ -1,15 +1,57 @@
 //! E-divisive, for a series of numbers.
 
+use crate::permutation::splits;
 use wakescope_core::random::Random;
 
 /// The fewest numbers between two changes: two that are off together are no rarity.
 pub const LEAST: usize = 3;
 
-/// Permutations that a change is held against, in a series of so many numbers. The more, the closer
-/// false alarms come to what is allowed: with 4,999 to 0.3 % of all series, with 999 to 0.7 %. Time
+/// Of up to this many numbers all orders are counted: nine have 362,880.
+const ALL_ORDERS: usize = 9;
+
+/// The most permutations that are drawn.
+pub(super) const MOST_DRAWN: usize = 99_999;
+
+/// Permutations that are drawn to hold a change of a series of so many numbers against, at the level
+/// `alpha`; `None` if all orders are counted. The more, the closer false alarms come to what is allowed:
+/// with 4,999 to 0.3 % of all series, with 999 to 0.7 %. A smaller level takes more, up to 99,999. Time
 /// grows with the square of a series' length.
-pub fn permutations(count: usize) -> usize {
-    if count <= 128 { 4_999 } else { 999 }
+pub fn permutations(count: usize, alpha: f64) -> Option<usize> {
+    (count > ALL_ORDERS).then(|| drawn(count, alpha))
+}
+
+fn drawn(count: usize, alpha: f64) -> usize {
+    let usual = if count <= 128 { 4_999 } else { 999 };
+    // With these, a change of which no permutation looks as much like one has half of the level.
+    let needed = (2.0 / alpha).ceil();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+    let needed = needed as usize;
+    needed.clamp(usual, MOST_DRAWN)
+}
+
+/// The smallest p-value that a step of any size can have in a series of so many numbers, at the level
+/// `alpha`: those before it may come in any order, those after it as well, and the sides may change
+/// places.
+pub(super) fn smallest_p(count: usize, alpha: f64) -> f64 {
+    if count < 2 * LEAST {
+        return 1.0;
+    }
+    let counted = 2.0 / splits(count / 2, count - count / 2) as f64;
+    match permutations(count, alpha) {
+        Some(drawn) => counted.max(1.0 / (drawn + 1) as f64),
+        None => counted,
+    }
+}
+
+/// The fewest numbers in which a step can be found at the level `alpha`; `None` if there are no
+/// permutations enough for it.
+pub(super) fn numbers_needed(alpha: f64) -> Option<usize> {
+    (2 * LEAST..64).find(|&count| can_show(count, alpha))
+}
+
+/// Whether a series of so many numbers can show a step of any size at the level `alpha`.
+pub(super) fn can_show(count: usize, alpha: f64) -> bool {
+    smallest_p(count, alpha) <= alpha + 1e-9
 }
 
 /// A change in a series.
@@ -17,11 +59,12 @@ pub fn permutations(count: usize) -> usize {
 pub struct Change {
     /// The place of the first number after it.
     pub at: usize,
-    /// The share of permutations in which something looks as much like a change.
+    /// The share of permutations, or of all orders, in which something looks as much like a change.
     pub p_value: f64,
 }
 
-/// The changes in a series, in order, each with a p-value of at most `alpha`.
+/// The changes in a series, in order, each with a p-value of at most `alpha`. `seed` matters only in
+/// series of more than nine numbers.
 ///
 /// The strongest is found first, then those in the parts that it leaves, until the strongest of
 /// what is left could be chance: as likely as `alpha`, for a series in which nothing changed.
@@ -37,8 +80,14 @@ pub fn changes(series: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
             .filter_map(|i| Some((i, parts[i].best?)))
             .max_by(|a, b| a.1.strength.total_cmp(&b.1.strength));
         let Some((place, best)) = strongest else { break };
-        let drawn = permutations(series.len());
-        let Some(p_value) = chance(&parts, best.strength, alpha, drawn, &mut random) else { break };
+        // Sums of the same numbers in another order may differ in their last bits.
+        let bar = best.strength * (1.0 - 1e-9);
+        let p_value = match parts.iter().all(|part| part.values.len() <= ALL_ORDERS) {
+            _ if best.strength <= 0.0 => None,
+            true => counted_chance(&parts, bar, alpha),
+            false => drawn_chance(&parts, bar, alpha, drawn(series.len(), alpha), &mut random),
+        };
+        let Some(p_value) = p_value else { break };
         let Part { begin, values, .. } = parts.swap_remove(place);
         let (left, right) = values.split_at(best.at);
         found.push(Change { at: begin + best.at, p_value });
@@ -69,30 +118,66 @@ struct Split {
     strength: f64,
 }
 
-/// The share of permutations within the parts whose strongest split is at least as strong; `None`
-/// as soon as it is above `alpha`.
-fn chance(
+/// The share of orders within the parts whose strongest split reaches `bar`, from all orders of each
+/// part: parts are independent. `None` if it is above `alpha`.
+fn counted_chance(parts: &[Part], bar: f64, alpha: f64) -> Option<f64> {
+    let mut none_reaches = 1.0;
+    for part in parts.iter().filter(|part| part.best.is_some()) {
+        none_reaches *= 1.0 - share_of_orders(&part.values, bar, alpha)?;
+    }
+    let p_value: f64 = 1.0 - none_reaches;
+    (p_value <= alpha + 1e-9).then_some(p_value)
+}
+
+/// The share of all orders of `values` whose strongest split reaches `bar`; `None` as soon as it is above
+/// `alpha`. Each order differs from the one before in two places (B. Heap, 1963).
+fn share_of_orders(values: &[f64], bar: f64, alpha: f64) -> Option<f64> {
+    let mut values = values.to_vec();
+    let all: usize = (1..=values.len()).product();
+    let most = alpha * all as f64 + 1e-6;
+    let mut swapped = vec![0; values.len()];
+    let (mut reaching, mut place) = (0_usize, 0);
+    loop {
+        reaching += usize::from(reaches(&values, bar));
+        if reaching as f64 > most {
+            return None;
+        }
+        while place < values.len() && swapped[place] == place {
+            swapped[place] = 0;
+            place += 1;
+        }
+        if place == values.len() {
+            return Some(reaching as f64 / all as f64);
+        }
+        values.swap(place, if place % 2 == 0 { 0 } else { swapped[place] });
+        swapped[place] += 1;
+        place = 0;
+    }
+}
+
+fn reaches(values: &[f64], bar: f64) -> bool {
+    best_split(values).is_some_and(|split| split.strength >= bar)
+}
+
+/// The share of permutations within the parts whose strongest split reaches `bar`, with the one that is
+/// seen; `None` as soon as it is above `alpha`.
+fn drawn_chance(
     parts: &[Part],
-    strength: f64,
+    bar: f64,
     alpha: f64,
     drawn: usize,
     random: &mut Random,
 ) -> Option<f64> {
-    // Sums of the same numbers in another order may differ in their last bits.
-    let bar = strength * (1.0 - 1e-9);
-    if strength <= 0.0 {
-        return None;
-    }
     let mut shuffled: Vec<Vec<f64>> = parts.iter().map(|part| part.values.clone()).collect();
     let mut reaching = 1_usize;
     for _ in 0..drawn {
-        let mut reaches = false;
+        let mut any_reaches = false;
         for values in &mut shuffled {
             let count = values.len();
             random.draw(values, count);
-            reaches |= best_split(values).is_some_and(|split| split.strength >= bar);
+            any_reaches |= reaches(values, bar);
         }
-        reaching += usize::from(reaches);
+        reaching += usize::from(any_reaches);
         if reaching as f64 / (drawn + 1) as f64 > alpha {
             return None;
         }
@@ -199,6 +284,58 @@ mod tests {
     fn the_seed_repeats_it() {
         let series = levels(&[0.0, 0.7], 15);
         assert_eq!(changes(&series, 0.5, 9), changes(&series, 0.5, 9));
+    }
+
+    /// A step after so many of `count` numbers that differ a little.
+    fn step(at: usize, count: usize) -> Vec<f64> {
+        let mut series = levels(&[0.0], count);
+        series[at..].iter_mut().for_each(|x| *x += 100.0);
+        series
+    }
+
+    #[test]
+    fn of_few_numbers_all_orders_are_counted() {
+        // Two of the ways to split them so, whatever the seed.
+        for (at, count, splits) in
+            [(3, 6, 20.0), (3, 7, 35.0), (4, 8, 70.0), (3, 9, 84.0), (5, 9, 126.0)]
+        {
+            for seed in 1..4 {
+                let got = changes(&step(at, count), 0.2, seed);
+                let [change] = got[..] else { panic!("{got:?}") };
+                assert!((change.p_value - 2.0 / splits).abs() < 1e-12, "{count}: {change:?}");
+                assert_eq!(change.at, at);
+            }
+        }
+        // As many are drawn, so they agree with those that are counted.
+        let series = [1.0, 5.0, 2.0, 4.0, 6.0, 7.0, 3.0, 8.0];
+        let parts = [Part::of(0, &series)];
+        let bar = parts[0].best.unwrap().strength * (1.0 - 1e-9);
+        let counted = counted_chance(&parts, bar, 1.0).unwrap();
+        let drawn = drawn_chance(&parts, bar, 1.0, 20_000, &mut Random::new(1)).unwrap();
+        assert!((counted - drawn).abs() < 0.015, "{counted} {drawn}");
+        // Of two parts, either can reach it.
+        let both = [Part::of(0, &series), Part::of(8, &series)];
+        let of_both = counted_chance(&both, bar, 1.0).unwrap();
+        assert!((of_both - (1.0 - (1.0 - counted) * (1.0 - counted))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_series_is_long_enough_if_its_clearest_step_is_found() {
+        for alpha in [0.2, 0.1, 0.05, 0.025, 0.0125, 0.001, 1.5e-4, 2e-5] {
+            let needed = numbers_needed(alpha).unwrap();
+            for count in [needed - 1, needed] {
+                let found = !changes(&step(count / 2, count), alpha, 1).is_empty();
+                assert_eq!((found, can_show(count, alpha)), (count == needed, count == needed));
+            }
+        }
+        assert_eq!([0.1, 0.05, 0.025].map(numbers_needed), [Some(6), Some(8), Some(9)]);
+        // More permutations than that are not drawn.
+        assert_eq!((numbers_needed(9e-6), can_show(500, 9e-6)), (None, false));
+        assert_eq!((permutations(9, 0.025), permutations(10, 0.025)), (None, Some(4_999)));
+        assert_eq!(
+            (permutations(129, 0.025), permutations(129, 1.5e-4)),
+            (Some(999), Some(13_334))
+        );
     }
 
     #[test]

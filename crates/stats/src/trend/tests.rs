@@ -43,7 +43,7 @@ fn nothing_is_made_of_little() {
     // No change would be a claim, where none could be found.
     assert_eq!((&got.series[0].p999, &got.series[0].max), (&None, &None));
     assert!(got.notes[0].starts_with("3 runs are too few"), "{:?}", got.notes);
-    let enough = [100, 101, 99, 103, 102, 98].map(run);
+    let enough = [100, 101, 99, 103, 102, 98, 104, 97, 105].map(run);
     let got = followed(&enough, &Options::default()).unwrap();
     assert_eq!((&got.series[0].p999, &got.series[0].max), (&Some(vec![]), &Some(vec![])));
     assert_eq!(got.notes, [""; 0]);
@@ -51,6 +51,60 @@ fn nothing_is_made_of_little() {
     let got = followed(&[short, run(101)], &Options::default()).unwrap();
     assert_eq!(got.series[0].p999, None);
     assert!(got.notes[1].contains("2,000 samples"), "{:?}", got.notes);
+}
+
+#[test]
+fn so_few_runs_that_no_step_is_found_are_not_said_to_be_without_one() {
+    let stepped = |count: u64, alpha| {
+        let us = (0..count).map(|i| if i < count / 2 { 20 + i } else { 320 + i });
+        let options = Options { alpha, ..Options::default() };
+        followed(&us.map(run).collect::<Vec<_>>(), &options).unwrap()
+    };
+    for (count, alpha, note) in [
+        (
+            6,
+            0.05,
+            "6 runs are too few: they cannot show a change of any size. The clearest one has p = 0.10, times 2 for the number of figures. It takes 9 runs.",
+        ),
+        (
+            7,
+            0.05,
+            "7 runs are too few: they cannot show a change of any size. The clearest one has p = 0.057, times 2 for the number of figures. It takes 9 runs.",
+        ),
+        (
+            8,
+            0.05,
+            "8 runs are too few: they cannot show a change of any size. The clearest one has p = 0.029, times 2 for the number of figures. It takes 9 runs.",
+        ),
+        (
+            5,
+            0.05,
+            "5 runs are too few: a change point needs 3 runs before it and 3 after. It takes 9 runs.",
+        ),
+        (
+            12,
+            0.000_3,
+            "12 runs are too few: they cannot show a change of any size. The clearest one has p = 0.002, times 2 for the number of figures. It takes 17 runs.",
+        ),
+        (
+            16,
+            0.000_01,
+            "No series can show a change at so small a level (--alpha): at most 99,999 permutations are drawn.",
+        ),
+    ] {
+        let got = stepped(count, alpha);
+        assert_eq!((&got.series[0].p999, &got.series[0].max), (&None, &None), "{count} {alpha}");
+        assert_eq!(got.notes, [note]);
+    }
+    for (count, alpha) in [(6, 0.2), (8, 0.1), (9, 0.05), (17, 0.000_3)] {
+        let got = stepped(count, alpha);
+        let max = got.series[0].max.as_ref().unwrap();
+        assert_eq!(
+            (max.len(), max[0].at as u64, got.notes.len()),
+            (1, count / 2, 0),
+            "{count} {alpha}"
+        );
+    }
 }
 
 #[test]
