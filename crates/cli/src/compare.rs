@@ -79,7 +79,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
     margin: Option<f64>,
 
-    /// Significance level: the accepted probability of a false "better" or "worse" [default: 5%]
+    /// Significance level: the accepted probability of a false "better", "worse" or failed
+    /// --max-regression [default: 5%]
     #[arg(long, value_name = "SHARE", value_parser = parse_alpha)]
     alpha: Option<f64>,
 

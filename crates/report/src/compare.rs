@@ -34,6 +34,9 @@ const WATCHES: &str = "Figures are geometric means over watches: each is one run
 /// Runs are listed up to this many; more are only counted.
 const MOST_LISTED: usize = 24;
 
+/// Figures that are worse than allowed are named up to this many.
+const NAMED: usize = 8;
+
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
@@ -101,16 +104,37 @@ fn throughput(of: &OfQuantity, compare: &Compare) -> Vec<String> {
     of.throughput.iter().map(sentence).collect()
 }
 
-/// What was allowed, and whether the runs show that it is kept; `None` if nothing was said.
+/// What was allowed, and whether the runs show that it is kept, with the figures that do not; `None` if
+/// nothing was said.
 fn regression(compare: &Compare) -> Option<(Outcome, String)> {
     let allowed = percent(compare.settings.max_regression?);
-    let figures = compare.quantities.iter().flat_map(OfQuantity::deciding);
-    let figures = figures.map(|(_, figure)| figure.and_then(|f| f.effect.regression));
-    let groups = compare.watches.iter().flat_map(OfWatches::deciding).map(|e| e.regression);
-    let outcome = figures.chain(groups).map(Option::unwrap_or_default).max().unwrap_or_default();
+    let several = compare.quantities.len() > 1;
+    let figures = compare.quantities.iter().flat_map(|of| {
+        let named = move |(name, figure): (&str, Option<&Figure>)| {
+            let whose = if several { format!(" of {}", of.quantity) } else { String::new() };
+            (format!("{name}{whose}"), figure.and_then(|figure| figure.effect.regression))
+        };
+        of.deciding().map(named)
+    });
+    let groups = watches::tested(compare).into_iter();
+    let groups = groups.map(|(name, effect, _)| (format!("p99.9 of {name}"), effect.regression));
+    let all: Vec<(String, Outcome)> = figures
+        .chain(groups)
+        .map(|(name, regression)| (name, regression.unwrap_or_default()))
+        .collect();
+    let outcome = all.iter().map(|(_, outcome)| *outcome).max().unwrap_or_default();
     let sentence = match outcome {
         Outcome::Pass => format!("No figure is worse by more than {allowed}."),
-        Outcome::Fail => format!("Worse by more than {allowed}."),
+        Outcome::Fail => {
+            let failed = all.iter().filter(|(_, outcome)| *outcome == Outcome::Fail);
+            let failed: Vec<&str> = failed.map(|(name, _)| &**name).collect();
+            let more = match failed.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {} more", grouped(more as u64)),
+            };
+            let named = failed.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+            format!("Worse by more than {allowed}: {named}{more}.")
+        }
         Outcome::Inconclusive => {
             format!("Worse by more than {allowed}: neither shown nor excluded.")
         }
@@ -212,6 +236,11 @@ fn basis(compare: &Compare) -> Vec<String> {
         basis.push(format!(
             "p: permutation test, {how}{corrected}; intervals: the same test, {confidence}."
         ));
+        if compare.settings.max_regression.is_some() && count > 1 {
+            basis.push(format!(
+                "--max-regression fails by a one-sided test of this kind{corrected}."
+            ));
+        }
     }
     match compare.time_domain {
         TimeDomain::Virtual => basis.push(domain::VIRTUAL_TIME.into()),

@@ -43,7 +43,7 @@ pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, least_count};
 pub(crate) use watches::{Watches, labelled};
 
-use effect::decide;
+use effect::{decide, decide_regression};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.compare/1";
@@ -70,7 +70,8 @@ pub struct Options {
     pub margin: f64,
     /// How likely alike sides may be to be called better or worse.
     pub alpha: f64,
-    /// The comparison fails only if a figure is shown to be worse by more than this share.
+    /// The comparison fails only if a figure is shown to be worse by more than this share. It fails with a
+    /// probability of at most `alpha` if none is, however many figures there are.
     pub max_regression: Option<f64>,
     /// Limits that each new run is held to.
     pub limits: Vec<Limit>,
@@ -373,6 +374,10 @@ impl Results {
         for (effect, p_adjusted) in self.deciding_mut().zip(holm(&raw)) {
             effect.p_adjusted = p_adjusted;
             decide(effect, raw.len(), options);
+        }
+        let regressions: Vec<f64> = self.deciding_mut().map(|effect| effect.p_regression).collect();
+        for (effect, p_value) in self.deciding_mut().zip(holm(&regressions)) {
+            decide_regression(effect, p_value, options);
         }
         for quantity in &mut self.quantities {
             quantity.verdict =

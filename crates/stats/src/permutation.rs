@@ -13,6 +13,17 @@ pub const ALL_SPLITS: u64 = 200_000;
 /// 1 / 10,000.
 pub const DRAWN_SPLITS: usize = 9_999;
 
+/// What is asked of two groups.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// The interval has the confidence 1 - `alpha`.
+    pub alpha: f64,
+    /// The difference that must not be exceeded.
+    pub bar: f64,
+    /// Of the splits that are drawn, where there are more than [`ALL_SPLITS`].
+    pub seed: u64,
+}
+
 /// How far apart the means of two groups are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apart {
@@ -21,6 +32,9 @@ pub struct Apart {
     /// Twice the share of splits whose difference is at least as far out on the same side, at most 1:
     /// both the split that was seen and those that tie with it count.
     pub p_value: f64,
+    /// The same of one side: how likely a difference so large is, or a larger one, if the true one is the
+    /// bar that is asked for, or below.
+    pub p_above_bar: f64,
     /// Shifts of the first group that leave nothing to explain, at the confidence asked for: the
     /// test inverted. `None` at an end where there are too few splits for a limit.
     pub interval: (Option<f64>, Option<f64>),
@@ -30,28 +44,26 @@ pub struct Apart {
     pub exact: bool,
 }
 
-/// Holds `first` against `second`. The interval has the confidence 1 - `alpha`. `seed` matters only
-/// where there are more than [`ALL_SPLITS`]. `None` if a group is empty, or a figure is not finite.
-pub fn apart(first: &[f64], second: &[f64], alpha: f64, seed: u64) -> Option<Apart> {
+/// Holds `first` against `second`. `None` if a group is empty, or a figure is not finite.
+pub fn apart(first: &[f64], second: &[f64], asked: &Asked) -> Option<Apart> {
     let groups = Groups::of(first, second)?;
     let swaps = match groups.has_few_splits() {
         true => Swaps::all(&groups),
         false => {
-            let [swaps] = Swaps::drawn([&groups], seed);
+            let [swaps] = Swaps::drawn([&groups], asked.seed);
             swaps
         }
     };
-    Some(groups.apart(swaps, alpha))
+    Some(groups.apart(swaps, asked))
 }
 
 /// The same of several figures, each of two groups. Groups of the same sizes are split in the same
 /// ways, which are then drawn only once.
 pub fn each_apart<const N: usize>(
     figures: &[[Vec<f64>; 2]; N],
-    alpha: f64,
-    seed: u64,
+    asked: &Asked,
 ) -> [Option<Apart>; N] {
-    let one_by_one = || figures.each_ref().map(|[a, b]| apart(a, b, alpha, seed));
+    let one_by_one = || figures.each_ref().map(|[a, b]| apart(a, b, asked));
     let all = figures.each_ref().map(|[first, second]| Groups::of(first, second));
     let Some(first) = all.iter().flatten().next() else { return one_by_one() };
     let is_alike = |groups: &Option<Groups>| {
@@ -60,9 +72,9 @@ pub fn each_apart<const N: usize>(
     if first.has_few_splits() || !all.iter().all(is_alike) {
         return one_by_one();
     }
-    let swaps = Swaps::drawn(all.each_ref().map(|groups| groups.as_ref().unwrap_or(first)), seed);
-    let mut swaps = swaps.into_iter();
-    all.map(|groups| Some(groups?.apart(swaps.next()?, alpha)))
+    let all_groups = all.each_ref().map(|groups| groups.as_ref().unwrap_or(first));
+    let mut swaps = Swaps::drawn(all_groups, asked.seed).into_iter();
+    all.map(|groups| Some(groups?.apart(swaps.next()?, asked)))
 }
 
 /// Two groups of figures, relative to one of them, so that little is lost where they are large and
@@ -93,14 +105,16 @@ impl Groups {
         splits(self.first.len(), self.second.len()) <= ALL_SPLITS
     }
 
-    fn apart(&self, mut swaps: Swaps, alpha: f64) -> Apart {
+    fn apart(&self, mut swaps: Swaps, asked: &Asked) -> Apart {
         let all = self.first.iter().chain(&self.second);
         let spread = all.fold(0.0_f64, |most, x| most.max(x.abs()));
+        // Sums of the same figures in another order may differ in their last bits.
+        let tolerance = spread * 1e-9;
         Apart {
             difference: mean(&self.first) - mean(&self.second),
-            // Sums of the same figures in another order may differ in their last bits.
-            p_value: swaps.p_value(spread * 1e-9),
-            interval: swaps.interval(alpha),
+            p_value: swaps.p_value(tolerance),
+            p_above_bar: swaps.share(|gain| gain <= asked.bar + tolerance),
+            interval: swaps.interval(asked.alpha),
             splits: swaps.splits(),
             exact: self.has_few_splits(),
         }
@@ -215,11 +229,14 @@ impl Swaps {
     }
 
     fn p_value(&self, tolerance: f64) -> f64 {
-        let count = |reaches: &dyn Fn(f64) -> bool| {
-            self.unchanged + self.gains.iter().filter(|&&gain| reaches(gain)).count() as u64
-        };
-        let fewer = count(&|gain| gain <= tolerance).min(count(&|gain| gain >= -tolerance));
-        (2.0 * fewer as f64 / self.splits() as f64).min(1.0)
+        let (above, below) = (|gain| gain <= tolerance, |gain| gain >= -tolerance);
+        (2.0 * self.share(above).min(self.share(below))).min(1.0)
+    }
+
+    /// The share of splits that reach what is asked, with those that swap nothing.
+    fn share(&self, reaches: impl Fn(f64) -> bool) -> f64 {
+        let reaching = self.gains.iter().filter(|&&gain| reaches(gain)).count() as u64;
+        (self.unchanged + reaching) as f64 / self.splits() as f64
     }
 
     /// The shifts at which neither side's share of splits is `alpha` / 2 or less.

@@ -327,7 +327,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Instead of comparing, print a script that measures N runs a side alternately' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'Smallest relative difference that counts [default: 10%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better" or "worse" [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better", "worse" or failed --max-regression [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is inconclusive' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum (100us) or percentile (p99.9=50us) is above this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l by -d 'Of watches: by what waits of both sides are matched [default: series]' -r -f -a "series\t'Tasks of one name in one cgroup'

@@ -72,7 +72,14 @@ fn each_verdict_of_a_fleet_has_its_exit_code() {
         1,
         &["of 1 tested cgroup, longer waits in 1 (/a)."],
     );
-    check(6, 1_000, 6_000, &["--max-regression", "20%"], 1, &["Worse by more than 20 %."]);
+    check(
+        6,
+        1_000,
+        6_000,
+        &["--max-regression", "20%"],
+        1,
+        &["Worse by more than 20 %: p99.9, max, p99.9 of cron"],
+    );
     check(6, 1_000, 6_000, &["--fail-above", "10ms", "--by", "none"], 1, &["within the limit"]);
 }
 

@@ -86,6 +86,7 @@ pub(super) fn between(
     let apart = Apart {
         difference: least + part * (most - least),
         p_value,
+        p_above_bar: lowest.p_above_bar,
         interval: (lowest.interval.0, highest.interval.1),
         ..lowest
     };

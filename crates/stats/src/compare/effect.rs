@@ -7,7 +7,7 @@ use super::measured::Measured;
 use super::power::{Margins, runs_needed};
 use super::{Options, Verdict, times};
 use crate::paired::holm;
-use crate::permutation::{Apart, apart, each_apart};
+use crate::permutation::{Apart, Asked, apart, each_apart};
 use wakescope_core::limit::Outcome;
 
 /// How one figure of the new runs stands to that of the old ones.
@@ -42,6 +42,10 @@ pub struct Effect {
     /// What bounds leave open; `None` if the figure of each run is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_bounded: Option<Bounded>,
+    /// How likely so large a ratio is, or a larger one, if the true one is what is allowed, or below
+    /// (permutation, one-sided).
+    #[serde(skip)]
+    pub(super) p_regression: f64,
     /// The spread of the logarithms within a side.
     #[serde(skip)]
     spread: Option<f64>,
@@ -93,14 +97,15 @@ pub(super) fn figures<const N: usize>(
 ) -> [Option<Figure>; N] {
     let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of)));
     let lowest = ranges.each_ref().map(|[new, old]| [new.least.clone(), old.most.clone()]);
-    let mut aparts = each_apart(&lowest, options.alpha, options.seed).into_iter();
+    let asked = asked(resolution, options);
+    let mut aparts = each_apart(&lowest, &asked).into_iter();
     ranges.each_ref().map(|[new, old]| {
         let lowest = aparts.next()??;
         match new.bounded() + old.bounded() {
             0 => Some(figure_of(&new.least, &old.least, lowest, resolution)),
             bounded if bounded == new.least.len() + old.least.len() => None,
             _ => {
-                let highest = apart(&new.most, &old.least, options.alpha, options.seed)?;
+                let highest = apart(&new.most, &old.least, &asked)?;
                 let (values, apart, bounded) = between([new, old], lowest, &highest);
                 let mut figure = figure_of(&values[0], &values[1], apart, resolution);
                 // How runs vary is not known, and more of them leave their bounds as they are.
@@ -120,8 +125,15 @@ pub(super) fn figure(
     resolution: f64,
     options: &Options,
 ) -> Option<Figure> {
-    let apart = apart(new, old, options.alpha, options.seed)?;
+    let apart = apart(new, old, &asked(resolution, options))?;
     Some(figure_of(new, old, apart, resolution))
+}
+
+/// What is asked of the logarithms of figures that may be above their true values by the share
+/// `resolution`.
+fn asked(resolution: f64, options: &Options) -> Asked {
+    let bar = options.max_regression.unwrap_or(0.0).ln_1p() + resolution.ln_1p();
+    Asked { alpha: options.alpha, bar, seed: options.seed }
 }
 
 fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure {
@@ -155,7 +167,7 @@ pub(super) fn throughput(
                 side.iter().filter_map(of_run).collect()
             };
             let (new, old) = (logs(new), logs(old));
-            let apart = apart(&new, &old, options.alpha, options.seed)?;
+            let apart = apart(&new, &old, &asked(0.0, options))?;
             Some(Throughput {
                 load: name.0.into(),
                 unit: name.1.into(),
@@ -170,13 +182,12 @@ pub(super) fn throughput(
     for (throughput, p_adjusted) in found.iter_mut().zip(holm(&raw)) {
         throughput.effect.p_adjusted = p_adjusted;
         decide(&mut throughput.effect, count, options);
-        // Less is worse here, and no gate is on it.
+        // Less is worse here.
         throughput.effect.verdict = match throughput.effect.verdict {
             Verdict::Better => Verdict::Worse,
             Verdict::Worse => Verdict::Better,
             other => other,
         };
-        throughput.effect.regression = None;
     }
     found
 }
@@ -189,6 +200,7 @@ fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
         high: apart.interval.1.map(f64::exp),
         p_value: apart.p_value,
         p_adjusted: apart.p_value,
+        p_regression: apart.p_above_bar,
         splits: apart.splits,
         exact: apart.exact,
         verdict: Verdict::Inconclusive,
@@ -233,7 +245,6 @@ pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
     } else {
         Verdict::Inconclusive
     };
-    effect.regression = options.max_regression.map(|allowed| regression(effect, 1.0 + allowed));
     effect.runs_needed = match (effect.verdict, effect.spread) {
         (Verdict::Inconclusive, Some(spread)) => {
             let margins = Margins::of(options.margin, effect.resolution);
@@ -243,15 +254,19 @@ pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
     };
 }
 
-/// Whether the ratio is shown to be above, or not above, what is allowed.
-fn regression(effect: &Effect, allowed: f64) -> Outcome {
-    if effect.low.is_some_and(|low| low > allowed) {
-        Outcome::Fail
-    } else if effect.high.is_some_and(|high| high <= allowed) {
-        Outcome::Pass
-    } else {
-        Outcome::Inconclusive
-    }
+/// Finds whether the ratio is shown to be above, or not above, what is allowed. `p_value` is that of its
+/// regression, corrected for all figures that are held to it.
+pub(super) fn decide_regression(effect: &mut Effect, p_value: f64, options: &Options) {
+    effect.regression = options.max_regression.map(|allowed| {
+        let allowed = 1.0 + allowed;
+        if p_value <= options.alpha && effect.low.is_some_and(|low| low > allowed) {
+            Outcome::Fail
+        } else if effect.high.is_some_and(|high| high <= allowed) {
+            Outcome::Pass
+        } else {
+            Outcome::Inconclusive
+        }
+    });
 }
 
 pub(super) fn geometric_mean(logs: &[f64]) -> f64 {

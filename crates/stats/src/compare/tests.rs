@@ -1,10 +1,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::line::Line;
 use wakescope_core::plan::{Plan, Stimulus, Target};
+use wakescope_core::random::Random;
 use wakescope_core::run::{LoadResult, Run, Thread};
 use wakescope_core::source::{Omission, Source};
 
@@ -285,6 +288,80 @@ fn a_regression_is_shown_excluded_or_open() {
         let got = held(&runs(&new), &runs(&LOW), &allow(allowed)).unwrap();
         assert_eq!(got.outcome, want, "{new:?} {allowed}");
     }
+}
+
+/// Runs of all quantities there are, whose p99.9 and maximum have nothing to do with each other.
+fn of_all_quantities(random: &mut Random, side: &str, count: usize) -> Vec<Run> {
+    let mut noise = |us: u32| {
+        let normal = (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+        let time = Duration::from_micros(us.into()).mul_f64((0.3 * normal).exp());
+        u64::try_from(time.as_nanos()).unwrap()
+    };
+    let mut run = |i, quantity| {
+        let tail = [noise(100), noise(10_000)];
+        let bucket = |ns, count| Bucket { lower: ns, upper: ns + 1, count };
+        let buckets = vec![bucket(1_000, 3_990), bucket(tail[0], 9), bucket(tail[1], 1)];
+        let expiries = Distribution {
+            count: 4_000,
+            min_ns: Some(1_000),
+            max_ns: Some(tail[1]),
+            histogram: Histogram::from_buckets(buckets).unwrap(),
+            ..Distribution::default()
+        };
+        let source = Some(Source { quantity, ..Source::default() });
+        let thread =
+            Thread { cpu: Some(0), woken: expiries.clone(), expiries, ..Thread::default() };
+        Run { id: format!("{side}{i}{quantity}"), source, threads: vec![thread], ..run(1) }
+    };
+    let quantities = [
+        Quantity::WakeupLatency,
+        Quantity::IrqLatency,
+        Quantity::ThreadLatency,
+        Quantity::UserLatency,
+        Quantity::IntervalDeviation,
+        Quantity::Gap,
+        Quantity::RequestLatency,
+        Quantity::RoundTrip,
+    ];
+    quantities
+        .into_iter()
+        .flat_map(|q| (0..count).map(move |i| (i, q)))
+        .map(|(i, q)| run(i, q))
+        .collect()
+}
+
+#[test]
+fn alike_runs_rarely_fail_for_a_regression_of_any_of_many_figures() {
+    let seeds = 0..100;
+    let failed: Vec<u64> = seeds
+        .clone()
+        .filter(|&seed| {
+            let mut random = Random::new(seed);
+            let [new, old] = ["n", "o"].map(|side| of_all_quantities(&mut random, side, 6));
+            let asked = Options { max_regression: Some(0.0), ..Options::default() };
+            held(&new, &old, &asked).unwrap().outcome == Outcome::Fail
+        })
+        .collect();
+    // 5 % of 100 are allowed, and three standard deviations are 6.5. Without a correction for the 16
+    // figures 35 % of them fail.
+    assert!(failed.len() <= 5 + 6, "{} of 100: seeds {failed:?}", failed.len());
+    // It still finds one that is there.
+    let mut random = Random::new(1);
+    let [new, old] = ["n", "o"].map(|side| of_all_quantities(&mut random, side, 6));
+    let faster = |run: Run| match run.source.as_ref().map(|source| source.quantity) {
+        Some(Quantity::Gap) => {
+            Run { source: run.source.clone(), id: run.id, ..super::tests::run(1) }
+        }
+        _ => run,
+    };
+    let old: Vec<Run> = old.into_iter().map(faster).collect();
+    let asked = Options { max_regression: Some(0.5), ..Options::default() };
+    let got = held(&new, &old, &asked).unwrap();
+    let failed = got.quantities.iter().filter(|of| {
+        of.deciding().iter().any(|(_, f)| f.unwrap().effect.regression == Some(Outcome::Fail))
+    });
+    assert_eq!(failed.map(|of| of.quantity).collect::<Vec<_>>(), [Quantity::Gap]);
+    assert_eq!(got.outcome, Outcome::Fail);
 }
 
 #[test]

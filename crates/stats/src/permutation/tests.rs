@@ -2,9 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn asked(alpha: f64, seed: u64) -> Asked {
+    Asked { alpha, bar: 0.0, seed }
+}
+
 #[track_caller]
 fn check(first: &[f64], second: &[f64], difference: f64, p_value: f64) {
-    let got = apart(first, second, 0.05, 1).unwrap();
+    let got = apart(first, second, &asked(0.05, 1)).unwrap();
     assert!((got.difference - difference).abs() < 1e-12, "{first:?} {second:?}: {got:?}");
     assert!((got.p_value - p_value).abs() < 1e-12, "{first:?} {second:?}: {got:?}");
     assert!(got.exact, "{got:?}");
@@ -26,15 +30,15 @@ fn as_scipy_has_it() {
 #[test]
 fn alike_groups_are_not_apart() {
     check(&[7.0; 4], &[7.0; 5], 0.0, 1.0);
-    let got = apart(&[0.1 + 0.2; 5], &[0.3; 5], 0.05, 1).unwrap();
+    let got = apart(&[0.1 + 0.2; 5], &[0.3; 5], &asked(0.05, 1)).unwrap();
     assert!(got.difference > 0.0 && got.p_value < 0.01, "one bit apart is apart: {got:?}");
 }
 
 #[test]
 fn what_cannot_be_compared_is_not() {
-    assert_eq!(apart(&[], &[1.0], 0.05, 1), None);
-    assert_eq!(apart(&[1.0], &[], 0.05, 1), None);
-    assert_eq!(apart(&[1.0], &[f64::NAN], 0.05, 1), None);
+    assert_eq!(apart(&[], &[1.0], &asked(0.05, 1)), None);
+    assert_eq!(apart(&[1.0], &[], &asked(0.05, 1)), None);
+    assert_eq!(apart(&[1.0], &[f64::NAN], &asked(0.05, 1)), None);
 }
 
 #[test]
@@ -46,7 +50,7 @@ fn few_figures_decide_nothing() {
     }
     assert_eq!((figures_needed(1, 0.05), figures_needed(2, 0.05)), (4, 5));
     assert_eq!((figures_needed(6, 0.05), figures_needed(2, 0.001)), (5, 8));
-    let alone = apart(&[1.0], &[2.0], 0.05, 1).unwrap();
+    let alone = apart(&[1.0], &[2.0], &asked(0.05, 1)).unwrap();
     assert_eq!((alone.p_value, alone.interval, alone.splits), (1.0, (None, None), 2));
 }
 
@@ -64,18 +68,18 @@ fn splits_are_counted() {
 fn many_are_drawn_and_the_seed_repeats_them() {
     let first: Vec<f64> = (0..30).map(|i| f64::from(i % 7)).collect();
     let second: Vec<f64> = (0..25).map(|i| f64::from(i % 6) + 0.7).collect();
-    let got = apart(&first, &second, 0.05, 1).unwrap();
+    let got = apart(&first, &second, &asked(0.05, 1)).unwrap();
     assert_eq!((got.exact, got.splits), (false, 10_000));
-    assert_eq!(apart(&first, &second, 0.05, 1), Some(got.clone()));
-    let other = apart(&first, &second, 0.05, 2).unwrap();
+    assert_eq!(apart(&first, &second, &asked(0.05, 1)), Some(got.clone()));
+    let other = apart(&first, &second, &asked(0.05, 2)).unwrap();
     assert!(other != got && (other.p_value - got.p_value).abs() < 0.02, "{got:?} {other:?}");
     // The other way round, the other group is drawn.
-    let back = apart(&second, &first, 0.05, 3).unwrap();
+    let back = apart(&second, &first, &asked(0.05, 3)).unwrap();
     assert!((back.p_value - got.p_value).abs() < 0.02, "{got:?} {back:?}");
     assert!((back.interval.0.unwrap() + got.interval.1.unwrap()).abs() < 0.1);
-    let far = apart(&[9.0; 40], &[1.0; 40], 0.05, 1).unwrap();
+    let far = apart(&[9.0; 40], &[1.0; 40], &asked(0.05, 1)).unwrap();
     assert_eq!((far.p_value, far.interval), (2e-4, (Some(8.0), Some(8.0))));
-    assert!(apart(&[1.0], &vec![2.0; 300_000], 0.05, 1).unwrap().p_value > 1e-4);
+    assert!(apart(&[1.0], &vec![2.0; 300_000], &asked(0.05, 1)).unwrap().p_value > 1e-4);
 }
 
 /// All splits, one by one: the shares with a difference at least, and at most, as large as seen.
@@ -103,7 +107,7 @@ proptest! {
     #[test]
     fn p_is_counted_as_one_would_by_hand(first in group(), second in group()) {
         let (more, less) = counted_one_by_one(&first, &second);
-        let got = apart(&first, &second, 0.05, 1).unwrap().p_value;
+        let got = apart(&first, &second, &asked(0.05, 1)).unwrap().p_value;
         prop_assert!((got - (2.0 * more.min(less)).min(1.0)).abs() < 1e-12);
     }
 
@@ -115,7 +119,7 @@ proptest! {
             let moved: Vec<f64> = first.iter().map(|x| x - by).collect();
             counted_one_by_one(&moved, &second)
         };
-        let (low, high) = apart(&first, &second, alpha, 1).unwrap().interval;
+        let (low, high) = apart(&first, &second, &asked(alpha, 1)).unwrap().interval;
         // The shares only change at differences of means of up to 5 whole numbers: so no closer
         // than 1/20 to each other where they differ at all.
         if let Some(low) = low {
@@ -133,6 +137,20 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn the_bar_is_exceeded_as_the_interval_says(
+        first in group(), second in group(), tenths in -100_i32..100, alpha in 0.02_f64..0.4,
+    ) {
+        let bar = f64::from(tenths) / 10.0 + 0.05;
+        let got = apart(&first, &second, &Asked { bar, ..asked(alpha, 1) }).unwrap();
+        let moved: Vec<f64> = first.iter().map(|x| x - bar).collect();
+        prop_assert!((got.p_above_bar - counted_one_by_one(&moved, &second).0).abs() < 1e-12);
+        let is_above = got.interval.0.is_some_and(|low| low > bar);
+        prop_assert_eq!(is_above, got.p_above_bar <= alpha / 2.0 + 1e-9);
+    }
+}
+
 #[test]
 fn figures_that_are_split_together_are_as_apart_as_alone() {
     let figures = |sizes: [usize; 2], seed| {
@@ -144,8 +162,8 @@ fn figures_that_are_split_together_are_as_apart_as_alone() {
         let other_sizes = [figures(sizes, 1), figures([31, 40], 2), figures(sizes, 3)];
         let one_unknown = [figures(sizes, 1), [vec![1.0], vec![]], figures(sizes, 3)];
         for all in [alike, other_sizes, one_unknown] {
-            let alone = all.each_ref().map(|[first, second]| apart(first, second, 0.05, 7));
-            assert_eq!(each_apart(&all, 0.05, 7), alone, "{sizes:?}");
+            let alone = all.each_ref().map(|[first, second]| apart(first, second, &asked(0.05, 7)));
+            assert_eq!(each_apart(&all, &asked(0.05, 7)), alone, "{sizes:?}");
         }
     }
 }

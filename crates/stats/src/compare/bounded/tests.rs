@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::super::tests::{held, of_samples};
 use super::super::{Compare, Options, Verdict};
 use super::*;
-use crate::permutation::apart;
+use crate::permutation::{Asked, apart};
 use proptest::prelude::*;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::limit::Outcome;
@@ -103,7 +103,7 @@ fn values() -> impl Strategy<Value = Vec<(f64, f64, f64)>> {
 
 proptest! {
     #[test]
-    fn it_holds_for_every_value_within_the_bounds(new in values(), old in values(), alpha in 0.03_f64..0.4) {
+    fn it_holds_for_every_value_within_the_bounds(new in values(), old in values(), alpha in 0.03_f64..0.4, bar in -1.0_f64..1.0) {
         let ranges = |side: &[(f64, f64, f64)]| Ranges {
             least: side.iter().map(|x| x.0).collect(),
             most: side.iter().map(|x| x.0 + x.1).collect(),
@@ -111,12 +111,14 @@ proptest! {
         let true_values = |side: &[(f64, f64, f64)]| -> Vec<f64> {
             side.iter().map(|(least, width, part)| least + width * part).collect()
         };
-        let truth = apart(&true_values(&new), &true_values(&old), alpha, 1).unwrap();
+        let asked = Asked { alpha, bar, seed: 1 };
+        let truth = apart(&true_values(&new), &true_values(&old), &asked).unwrap();
         let (new, old) = (ranges(&new), ranges(&old));
-        let lowest = apart(&new.least, &old.most, alpha, 1).unwrap();
-        let highest = apart(&new.most, &old.least, alpha, 1).unwrap();
+        let lowest = apart(&new.least, &old.most, &asked).unwrap();
+        let highest = apart(&new.most, &old.least, &asked).unwrap();
         let ([new, old], got, bounded) = between([&new, &old], lowest, &highest);
         prop_assert!(truth.p_value <= got.p_value + 1e-9, "{truth:?} {got:?}");
+        prop_assert!(truth.p_above_bar <= got.p_above_bar + 1e-9, "{truth:?} {got:?}");
         let [least, most] = bounded.ratio.map(f64::ln);
         prop_assert!(least <= truth.difference + 1e-9 && truth.difference <= most + 1e-9);
         // It is closer to no difference, and on the same side.
