@@ -54,6 +54,9 @@ pub const ALPHA: f64 = 0.05;
 /// By what share a figure must differ to count, unless the user says otherwise.
 pub const MARGIN: f64 = 0.1;
 
+/// Figures of a quantity that decide.
+const FIGURES: usize = 2;
+
 /// A run and what it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Labelled<'a> {
@@ -278,6 +281,10 @@ fn judged(
         let as_new = guard::quantities(new)[0];
         sides.iter_mut().flatten().for_each(|m| m.quantity = as_new);
     }
+    let figures = match watches {
+        None => FIGURES * guard::quantities(new).len(),
+        Some(watches) => watches.most_deciding(options.alpha),
+    };
     let mut found = Results {
         quantities: guard::quantities(new)
             .into_iter()
@@ -285,8 +292,8 @@ fn judged(
                 let [new, old] = [&sides[0], &sides[1]]
                     .map(|side| side.iter().filter(|m| m.quantity == quantity).collect::<Vec<_>>());
                 match watches {
-                    None => of_quantity(quantity, &new, &old, 0.0, options),
-                    Some(_) => watches::all_waits(quantity, &new, &old, options),
+                    None => of_quantity(quantity, &new, &old, 0.0, figures, options),
+                    Some(_) => watches::all_waits(quantity, &new, &old, figures, options),
                 }
             })
             .collect(),
@@ -422,6 +429,7 @@ fn of_quantity(
     new: &[&Measured],
     old: &[&Measured],
     resolution: f64,
+    figures: usize,
     options: &Options,
 ) -> OfQuantity {
     let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
@@ -435,7 +443,7 @@ fn of_quantity(
             &|m| m.maximum_range(count),
         ],
         resolution,
-        options,
+        &effect::asked(figures, resolution, options),
     );
     let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
         let ranges = new.iter().chain(old).filter_map(|m| range(m));

@@ -9,9 +9,12 @@ use wakescope_core::random::Random;
 /// Up to this many ways to split, all are counted: 10 against 10 has 184,756.
 pub const ALL_SPLITS: u64 = 200_000;
 
-/// Where there are more, so many are drawn at random. With them, p-values are whole multiples of
-/// 1 / 10,000.
-pub const DRAWN_SPLITS: usize = 9_999;
+/// Where there are more, as many are counted as a decision takes, but no fewer than this: the split that
+/// was seen, and the rest drawn at random. With them, p-values are whole multiples of 1 / 10,000.
+const LEAST_COUNTED: u64 = 10_000;
+
+/// No more than this are counted.
+pub const MOST_COUNTED: u64 = 1_000_000;
 
 /// What is asked of two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +23,8 @@ pub struct Asked {
     pub alpha: f64,
     /// The difference that must not be exceeded.
     pub bar: f64,
+    /// How many figures are looked at together: the more, the more splits are drawn.
+    pub figures: usize,
     /// Of the splits that are drawn, where there are more than [`ALL_SPLITS`].
     pub seed: u64,
 }
@@ -50,7 +55,7 @@ pub fn apart(first: &[f64], second: &[f64], asked: &Asked) -> Option<Apart> {
     let swaps = match groups.has_few_splits() {
         true => Swaps::all(&groups),
         false => {
-            let [swaps] = Swaps::drawn([&groups], asked.seed);
+            let [swaps] = Swaps::drawn([&groups], asked);
             swaps
         }
     };
@@ -73,7 +78,7 @@ pub fn each_apart<const N: usize>(
         return one_by_one();
     }
     let all_groups = all.each_ref().map(|groups| groups.as_ref().unwrap_or(first));
-    let mut swaps = Swaps::drawn(all_groups, asked.seed).into_iter();
+    let mut swaps = Swaps::drawn(all_groups, asked).into_iter();
     all.map(|groups| Some(groups?.apart(swaps.next()?, asked)))
 }
 
@@ -135,26 +140,36 @@ pub fn splits(first: usize, second: usize) -> u64 {
     u64::try_from(ways).unwrap_or(u64::MAX)
 }
 
-/// The smallest p-value that groups of these sizes can have.
-pub fn smallest_p(first: usize, second: usize) -> f64 {
-    (2.0 / splits(first, second) as f64).min(1.0)
-}
-
-/// The smallest p-value that [`apart`] finds for groups of these sizes: where splits are drawn, there are
-/// not so many as could be.
-pub fn smallest_counted_p(first: usize, second: usize) -> f64 {
-    let counted = match splits(first, second) {
+/// How many splits of groups of these sizes are counted where `figures` are looked at together at the
+/// level `alpha`: all, or as many as Holm's first step takes within bounds.
+fn counted(first: usize, second: usize, figures: usize, alpha: f64) -> u64 {
+    match splits(first, second) {
         all if all <= ALL_SPLITS => all,
-        _ => DRAWN_SPLITS as u64 + 1,
-    };
-    (2.0 / counted as f64).min(1.0)
+        _ => {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+            let needed = (2.0 * figures.max(1) as f64 / alpha).floor() as u64;
+            needed.saturating_add(1).clamp(LEAST_COUNTED, MOST_COUNTED)
+        }
+    }
 }
 
-/// The fewest figures per group that can decide `comparisons` looked at together at the level
-/// `alpha`: those with which even the smallest p-value passes Holm's first step.
-pub fn figures_needed(comparisons: usize, alpha: f64) -> usize {
-    let comparisons = comparisons.max(1) as f64;
-    (2..64).find(|&n| smallest_p(n, n) * comparisons <= alpha).unwrap_or(64)
+/// The smallest p-value that [`apart`] finds for groups of these sizes where `figures` are looked at
+/// together at the level `alpha`.
+pub fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f64 {
+    (2.0 / counted(first, second, figures, alpha) as f64).min(1.0)
+}
+
+/// Whether groups of these sizes can decide one of `figures` looked at together at the level `alpha`:
+/// whether even the smallest p-value passes Holm's first step.
+pub fn can_decide(first: usize, second: usize, figures: usize, alpha: f64) -> bool {
+    let figures = figures.max(1);
+    smallest_p(first, second, figures, alpha) * figures as f64 <= alpha + 1e-9 * alpha
+}
+
+/// The fewest figures per group that can decide one of `figures` looked at together at the level
+/// `alpha`; `None` if no number of them can, because no more than [`MOST_COUNTED`] splits are counted.
+pub fn figures_needed(figures: usize, alpha: f64) -> Option<usize> {
+    (2..64).find(|&n| can_decide(n, n, figures, alpha))
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -186,7 +201,7 @@ impl Swaps {
     }
 
     /// Those of figures whose groups have the same sizes.
-    fn drawn<const N: usize>(figures: [&Groups; N], seed: u64) -> [Self; N] {
+    fn drawn<const N: usize>(figures: [&Groups; N], asked: &Asked) -> [Self; N] {
         // The smaller group is drawn anew; the other is what remains.
         let is_first_small = figures.iter().all(|groups| groups.first.len() <= groups.second.len());
         let sign = if is_first_small { 1.0 } else { -1.0 };
@@ -203,9 +218,10 @@ impl Swaps {
         let values: Vec<[f64; N]> = (0..count).map(at).collect();
         let seen = sides.map(|(small, _)| small.iter().sum::<f64>());
         let mut places: Vec<usize> = (0..count).collect();
-        let mut random = Random::new(seed);
-        let mut all = sides.map(|_| Self { gains: Vec::with_capacity(DRAWN_SPLITS), unchanged: 1 });
-        for _ in 0..DRAWN_SPLITS {
+        let mut random = Random::new(asked.seed);
+        let counted = counted(size, count - size, asked.figures, asked.alpha);
+        let mut all = sides.map(|_| Self { gains: Vec::new(), unchanged: 1 });
+        for _ in 1..counted {
             let (mut sums, mut swapped) = ([0.0; N], 0_u32);
             random.draw_each(&mut places, size, |&place| {
                 let values = &values[place];

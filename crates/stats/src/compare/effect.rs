@@ -93,19 +93,18 @@ pub(super) fn figures<const N: usize>(
     old: &[&Measured],
     of: [Of<'_>; N],
     resolution: f64,
-    options: &Options,
+    asked: &Asked,
 ) -> [Option<Figure>; N] {
     let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of)));
     let lowest = ranges.each_ref().map(|[new, old]| [new.least.clone(), old.most.clone()]);
-    let asked = asked(resolution, options);
-    let mut aparts = each_apart(&lowest, &asked).into_iter();
+    let mut aparts = each_apart(&lowest, asked).into_iter();
     ranges.each_ref().map(|[new, old]| {
         let lowest = aparts.next()??;
         match new.bounded() + old.bounded() {
             0 => Some(figure_of(&new.least, &old.least, lowest, resolution)),
             bounded if bounded == new.least.len() + old.least.len() => None,
             _ => {
-                let highest = apart(&new.most, &old.least, &asked)?;
+                let highest = apart(&new.most, &old.least, asked)?;
                 let (values, apart, bounded) = between([new, old], lowest, &highest);
                 let mut figure = figure_of(&values[0], &values[1], apart, resolution);
                 // How runs vary is not known, and more of them leave their bounds as they are.
@@ -119,21 +118,16 @@ pub(super) fn figures<const N: usize>(
 
 /// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
 /// for a figure that a side does not have.
-pub(super) fn figure(
-    new: &[f64],
-    old: &[f64],
-    resolution: f64,
-    options: &Options,
-) -> Option<Figure> {
-    let apart = apart(new, old, &asked(resolution, options))?;
+pub(super) fn figure(new: &[f64], old: &[f64], resolution: f64, asked: &Asked) -> Option<Figure> {
+    let apart = apart(new, old, asked)?;
     Some(figure_of(new, old, apart, resolution))
 }
 
-/// What is asked of the logarithms of figures that may be above their true values by the share
-/// `resolution`.
-fn asked(resolution: f64, options: &Options) -> Asked {
+/// What is asked of the logarithms of a figure, one of `figures` that are looked at together. Each may be
+/// above its true value by the share `resolution`.
+pub(super) fn asked(figures: usize, resolution: f64, options: &Options) -> Asked {
     let bar = options.max_regression.unwrap_or(0.0).ln_1p() + resolution.ln_1p();
-    Asked { alpha: options.alpha, bar, seed: options.seed }
+    Asked { alpha: options.alpha, bar, figures, seed: options.seed }
 }
 
 fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure {
@@ -155,6 +149,7 @@ pub(super) fn throughput(
     }
     // So many loads at once are no plan of anybody's.
     names.truncate(64);
+    let asked = asked(names.len(), 0.0, options);
     let mut found: Vec<Throughput> = names
         .into_iter()
         .filter_map(|name| {
@@ -167,7 +162,7 @@ pub(super) fn throughput(
                 side.iter().filter_map(of_run).collect()
             };
             let (new, old) = (logs(new), logs(old));
-            let apart = apart(&new, &old, &asked(0.0, options))?;
+            let apart = apart(&new, &old, &asked)?;
             Some(Throughput {
                 load: name.0.into(),
                 unit: name.1.into(),

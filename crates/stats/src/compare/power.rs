@@ -23,7 +23,8 @@ impl Margins {
 
 /// How many runs a side would decide a figure with a probability of 80 %, if its true log ratio
 /// were `difference` and runs vary by `spread` within a side. By the normal distribution, which is
-/// close enough for an estimate from a few runs. `None` if it would take more than 1,000.
+/// close enough for an estimate from a few runs. `None` if it would take more than 1,000, or if no number
+/// of them can decide at the level `alpha`.
 pub(super) fn runs_needed(
     difference: f64,
     spread: f64,
@@ -53,7 +54,7 @@ pub(super) fn runs_needed(
     let estimate = estimate.ceil() as usize;
     // They were not enough, whatever an estimate says.
     let more = runs[0].max(runs[1]) + 1;
-    Some(estimate.max(figures_needed(figures, alpha)).max(more))
+    Some(estimate.max(figures_needed(figures, alpha)?).max(more))
 }
 
 /// The quantile of the normal distribution at `share` from 0.5 to 1, to 5 parts in 10,000

@@ -2,7 +2,7 @@
 
 use super::words::{count_of, factor};
 use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability};
-use crate::permutation::{figures_needed, smallest_p};
+use crate::permutation::{MOST_COUNTED, can_decide, figures_needed, smallest_p};
 use wakescope_core::units::{grouped, one_or_many};
 
 /// Why the verdict on one quantity is no clearer. `figures` is the number of all that decide.
@@ -64,26 +64,32 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
         return vec![reason];
     }
     let [new, old] = quantity.runs;
-    let needed = figures_needed(figures, options.alpha);
+    let takes = match figures_needed(figures, options.alpha) {
+        Some(needed) => format!("It takes {needed} a side."),
+        None => format!(
+            "At so small a level (--alpha) no number of runs can: no more than {} splits are counted.",
+            grouped(MOST_COUNTED)
+        ),
+    };
     if new == 1 && old == 1 {
         return vec![format!(
-            "One run a side gives no verdict: the variation between runs is unknown. It takes {needed} a side."
+            "One run a side gives no verdict: the variation between runs is unknown. {takes}"
         )];
     }
     let undecided = quantity.deciding().into_iter().filter_map(|(name, figure)| {
         let effect = &figure?.effect;
         (effect.verdict == Verdict::Inconclusive).then_some((name, effect))
     });
-    let few = smallest_p(new, old) * figures.max(1) as f64 > options.alpha;
     let mut reasons = Vec::new();
-    if few {
+    if !can_decide(new, old, figures, options.alpha) {
         reasons.push(format!(
-            "{} against {old} cannot show a difference of any size: {} at best, times {figures} for the number of figures. It takes {needed} a side.",
+            "{} against {old} cannot show a difference of any size: {} at best, times {figures} for the number of figures. {takes}",
             count_of(new, "run"),
-            probability(smallest_p(new, old)),
+            probability(smallest_p(new, old, figures, options.alpha)),
         ));
     }
-    reasons.extend(undecided.map(|(name, effect)| undecided_figure(name, effect, options)));
+    reasons
+        .extend(undecided.map(|(name, effect)| undecided_figure(name, effect, figures, options)));
     reasons
 }
 
@@ -97,7 +103,7 @@ fn contradiction(quantity: &OfQuantity) -> Option<String> {
 }
 
 /// `p99.9 is undecided: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
-fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
+fn undecided_figure(name: &str, effect: &Effect, figures: usize, options: &Options) -> String {
     let what = match (effect.low, effect.high) {
         (Some(low), Some(high)) => {
             format!("{} ({}–{})", effect.ratio_in_words(), factor(low), factor(high))
@@ -113,6 +119,9 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     } else {
         format!("{name} is undecided: {what}, {p}.")
     };
+    let is_estimated = effect.only_bounded.is_none()
+        && effect.runs.iter().sum::<usize>() > 2
+        && figures_needed(figures, options.alpha).is_some();
     match effect.runs_needed {
         Some(runs) => {
             let more = runs.saturating_sub(effect.runs[0].min(effect.runs[1]));
@@ -123,7 +132,7 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
                 grouped(more as u64)
             )
         }
-        None if effect.only_bounded.is_none() && effect.runs.iter().sum::<usize>() > 2 => {
+        None if is_estimated => {
             format!(
                 "{open} A decision would need more than 1,000 runs a side, because the difference \
                  is too close to the margin."

@@ -209,6 +209,39 @@ fn verdicts() {
 }
 
 #[test]
+fn a_small_level_is_reached_or_said_to_be_out_of_reach() {
+    let side = |from: u64, runs: u64| (from..from + runs).collect::<Vec<u64>>();
+    let at = |alpha, count, factor: u64| {
+        let options = Options { alpha, ..Options::default() };
+        held(&runs(&side(factor * 100, count)), &runs(&side(100, count)), &options).unwrap()
+    };
+    for (alpha, runs) in [(0.000_3, 10), (0.000_3, 11), (0.000_01, 12)] {
+        let got = at(alpha, runs, 3);
+        assert_eq!((got.verdict, got.reasons), (Verdict::Worse, vec![]), "{runs} at {alpha}");
+    }
+    // 2 of 12,870 splits, times two figures, are 0.000 311.
+    let got = at(0.000_3, 8, 3).reasons.join(" ");
+    assert!(got.contains("times 2 for the number of figures. It takes 9 a side."), "{got}");
+    assert!(got.contains("About 9 runs a side (1 more)"), "{got}");
+    // Smaller than 2 of 1,000,000 splits, times two figures.
+    for runs in [1, 5, 12] {
+        let got = at(0.000_001, runs, 3);
+        let reasons = got.reasons.join(" ");
+        assert_eq!(got.verdict, Verdict::Inconclusive, "{runs}");
+        assert!(
+            reasons.contains(
+                "At so small a level (--alpha) no number of runs can: no more than 1,000,000 splits"
+            ),
+            "{reasons}"
+        );
+        assert!(
+            !reasons.contains(" a side (") && !reasons.contains("1,000 runs a side"),
+            "{reasons}"
+        );
+    }
+}
+
+#[test]
 fn what_is_computed() {
     let got = compared(&HIGH, &LOW);
     assert_eq!((got.runs, got.quantities.len(), got.quantities[0].count), ([5, 5], 1, 4_000));

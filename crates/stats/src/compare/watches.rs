@@ -14,9 +14,11 @@ use super::effect::{figure, geometric_mean};
 use super::measured::{Measured, P50, P99, P999};
 use super::words::word;
 use super::{Compare, judged, of_quantity, times};
-use super::{Effect, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict};
+use super::{
+    Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
+};
 use crate::equal_count::median_maximum;
-use crate::permutation::smallest_counted_p;
+use crate::permutation::can_decide;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::source::Quantity;
 use wakescope_core::watch::observed::{Group, Grouping, Observed};
@@ -37,9 +39,6 @@ const MOST_NAMED: usize = 16;
 
 /// The largest of fewer waits says little.
 const LEAST_OF_MAX: u64 = 100;
-
-/// Figures of all waits together that decide.
-const OF_ALL: usize = 2;
 
 /// A watch and what it is called.
 #[derive(Clone, Copy, Debug)]
@@ -148,9 +147,13 @@ pub(super) fn all_waits(
     quantity: Quantity,
     new: &[&Measured],
     old: &[&Measured],
+    figures: usize,
     options: &Options,
 ) -> OfQuantity {
-    OfQuantity { within: Vec::new(), ..of_quantity(quantity, new, old, RESOLUTION, options) }
+    OfQuantity {
+        within: Vec::new(),
+        ..of_quantity(quantity, new, old, RESOLUTION, figures, options)
+    }
 }
 
 impl<'a> Watches<'a> {
@@ -193,8 +196,9 @@ impl<'a> Watches<'a> {
         };
         let both: Vec<&Group> =
             sums.iter().filter(|(_, runs, _)| runs.iter().all(|&n| n > 0)).map(|s| s.0).collect();
-        let mut places = self.decidable(options.alpha);
-        let most = OF_ALL + places;
+        let most = self.most_deciding(options.alpha);
+        let mut places = most - FIGURES;
+        let asked = |resolution| effect::asked(most, resolution, options);
         let groups = both.iter().take(MOST_LISTED).map(|group| {
             let sides = [self.new, self.old].map(|side| {
                 let waits = side.iter().filter_map(|w| Some((w, w.watch.groups.get(*group)?)));
@@ -204,37 +208,35 @@ impl<'a> Watches<'a> {
             let tails = sides.each_ref().map(|side| {
                 side.iter().filter_map(|(_, d)| d.percentile(P999)).collect::<Vec<u64>>()
             });
-            if places > 0 && can_decide(&tails, most, options.alpha) {
+            if places > 0 && can_decide(tails[0].len(), tails[1].len(), most, options.alpha) {
                 places -= 1;
                 let [new, old] = tails.map(|tails| logs(tails.into_iter().map(|ns| ns as f64)));
-                found.tested = figure(&new, &old, RESOLUTION, options).map(|f| f.effect);
+                found.tested = figure(&new, &old, RESOLUTION, &asked(RESOLUTION)).map(|f| f.effect);
             }
             found
         });
         OfWatches {
             grouping: self.grouping,
             groups: groups.collect(),
-            waited: figure(&logs(new.iter().copied()), &logs(old.iter().copied()), 0.0, options),
+            waited: figure(
+                &logs(new.iter().copied()),
+                &logs(old.iter().copied()),
+                0.0,
+                &asked(0.0),
+            ),
             not_listed: both.len().saturating_sub(MOST_LISTED),
             only_new: one_sided(1),
             only_old: one_sided(0),
         }
     }
 
-    /// How many groups can be tested so that even the smallest p-value of these runs survives the
-    /// correction.
-    fn decidable(&self, alpha: f64) -> usize {
-        let all = alpha / smallest_counted_p(self.new.len(), self.old.len()) + 1e-9;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
-        let all = all.floor() as usize;
-        all.saturating_sub(OF_ALL).min(MOST_TESTED)
+    /// How many figures decide at most: those of all waits together, and as many groups as can be tested so
+    /// that even the smallest p-value of these watches survives the correction.
+    pub(super) fn most_deciding(&self, alpha: f64) -> usize {
+        let [new, old] = [self.new.len(), self.old.len()];
+        let decidable = |figures: &usize| can_decide(new, old, *figures, alpha);
+        (FIGURES + 1..=FIGURES + MOST_TESTED).rev().find(decidable).unwrap_or(FIGURES)
     }
-}
-
-/// Whether watches with these figures can decide one of `most` figures.
-fn can_decide(figures: &[Vec<u64>; 2], most: usize, alpha: f64) -> bool {
-    let [new, old] = figures.each_ref().map(Vec::len);
-    new > 0 && old > 0 && smallest_counted_p(new, old) * most as f64 <= alpha + 1e-9
 }
 
 /// What is shown of a group.

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn asked(alpha: f64, seed: u64) -> Asked {
-    Asked { alpha, bar: 0.0, seed }
+    Asked { alpha, bar: 0.0, figures: 1, seed }
 }
 
 #[track_caller]
@@ -46,10 +46,10 @@ fn few_figures_decide_nothing() {
     for (first, second, want) in
         [(1, 1, 1.0), (2, 2, 2.0 / 6.0), (3, 3, 0.1), (4, 4, 2.0 / 70.0), (1, 39, 0.05)]
     {
-        assert_eq!(smallest_p(first, second), want, "{first} against {second}");
+        assert_eq!(smallest_p(first, second, 1, 0.05), want, "{first} against {second}");
     }
-    assert_eq!((figures_needed(1, 0.05), figures_needed(2, 0.05)), (4, 5));
-    assert_eq!((figures_needed(6, 0.05), figures_needed(2, 0.001)), (5, 8));
+    assert_eq!((figures_needed(1, 0.05), figures_needed(2, 0.05)), (Some(4), Some(5)));
+    assert_eq!((figures_needed(6, 0.05), figures_needed(2, 0.001)), (Some(5), Some(8)));
     let alone = apart(&[1.0], &[2.0], &asked(0.05, 1)).unwrap();
     assert_eq!((alone.p_value, alone.interval, alone.splits), (1.0, (None, None), 2));
 }
@@ -80,6 +80,32 @@ fn many_are_drawn_and_the_seed_repeats_them() {
     let far = apart(&[9.0; 40], &[1.0; 40], &asked(0.05, 1)).unwrap();
     assert_eq!((far.p_value, far.interval), (2e-4, (Some(8.0), Some(8.0))));
     assert!(apart(&[1.0], &vec![2.0; 300_000], &asked(0.05, 1)).unwrap().p_value > 1e-4);
+}
+
+#[test]
+fn as_many_are_drawn_as_the_level_takes() {
+    // Groups that are far apart: is the smallest p-value the one that is promised, and does it decide?
+    for (size, figures, alpha, counted, decides) in [
+        (10, 2, 0.000_3, 184_756, true),
+        (11, 2, 0.000_3, 13_334, true),
+        (11, 1, 0.05, 10_000, true),
+        (15, 202, 0.001, 404_001, true),
+        (11, 2, 4e-6, 1_000_000, true),
+        (11, 2, 3.9e-6, 1_000_000, false),
+    ] {
+        let [low, high] =
+            [0, 1_000].map(|from| (from..from + size).map(f64::from).collect::<Vec<_>>());
+        let size = usize::try_from(size).unwrap();
+        let got = apart(&high, &low, &Asked { figures, ..asked(alpha, 1) }).unwrap();
+        assert_eq!((got.splits, can_decide(size, size, figures, alpha)), (counted, decides));
+        // With 705,432 ways to split 22 figures, the one that is seen is drawn again in 1,000,000.
+        let again = if counted == 1_000_000 { 4.0 } else { 0.0 };
+        let smallest = smallest_p(size, size, figures, alpha);
+        assert!(got.p_value >= smallest && got.p_value <= smallest * (1.0 + again), "{got:?}");
+        let needed = figures_needed(figures, alpha);
+        assert_eq!(needed.is_some_and(|needed| needed <= size), decides, "{needed:?}");
+    }
+    assert_eq!(figures_needed(2, 3.9e-6), None);
 }
 
 /// All splits, one by one: the shares with a difference at least, and at most, as large as seen.

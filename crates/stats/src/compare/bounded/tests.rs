@@ -111,7 +111,7 @@ proptest! {
         let true_values = |side: &[(f64, f64, f64)]| -> Vec<f64> {
             side.iter().map(|(least, width, part)| least + width * part).collect()
         };
-        let asked = Asked { alpha, bar, seed: 1 };
+        let asked = Asked { alpha, bar, figures: 1, seed: 1 };
         let truth = apart(&true_values(&new), &true_values(&old), &asked).unwrap();
         let (new, old) = (ranges(&new), ranges(&old));
         let lowest = apart(&new.least, &old.most, &asked).unwrap();

@@ -4,7 +4,7 @@ use super::super::guard::difference;
 use super::super::words::{count_of, listed, percent};
 use super::super::{ALPHA, Difference, Value, Verdict};
 use super::{MOST_LISTED, OfGroup, OfWatches, OneSided, Watched, Watches};
-use crate::permutation::smallest_p;
+use crate::permutation::can_decide;
 use wakescope_core::units::grouped;
 use wakescope_core::watch::observed::{Group, Grouping};
 
@@ -125,7 +125,7 @@ impl OfWatches {
     /// Why the verdict is no clearer as far as groups are concerned.
     pub(in super::super) fn reasons(&self, runs: [usize; 2]) -> Vec<String> {
         let mut reasons = Vec::new();
-        if smallest_p(runs[0], runs[1]) > ALPHA {
+        if !can_decide(runs[0], runs[1], 1, ALPHA) {
             reasons.push(
                 "A watch counts as one run, however long it is: its windows share machine, boot and \
                  load. Name the watches of more machines, or of more boots."
