@@ -123,12 +123,25 @@ impl Distribution {
     /// Samples of which another program's file tells only bounds: the least and the largest value that
     /// they can have, and how many they are.
     pub fn only_bounded(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        let buckets = self.histogram.buckets().iter();
-        let ranges = buckets.filter_map(|bucket| {
+        self.inclusive_ranges().filter(|&(low, high, _)| !self.is_narrow(low, high))
+    }
+
+    /// Where the samples can lie: the buckets, none of which reaches below the minimum or above the
+    /// maximum.
+    pub fn ranges(&self) -> impl Iterator<Item = Bucket> {
+        self.inclusive_ranges().map(|(low, high, count)| Bucket {
+            lower: low,
+            upper: high.saturating_add(1),
+            count,
+        })
+    }
+
+    /// Of each bucket the least and the largest value that its samples can have, and how many they are.
+    fn inclusive_ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.histogram.buckets().iter().filter_map(|bucket| {
             let (low, high) = self.range_of(bucket)?;
             Some((low, high, bucket.count))
-        });
-        ranges.filter(|&(low, high, _)| !self.is_narrow(low, high))
+        })
     }
 
     /// The least and the largest value in ns that the sample at `percentile` can have; `None` if

@@ -5,6 +5,7 @@
 
 pub mod ascii;
 mod audio;
+mod bands;
 pub mod check;
 pub mod compare;
 mod domain;

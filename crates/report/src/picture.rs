@@ -193,7 +193,7 @@ pub(crate) fn scene(picture: Picture, run_set: &RunSet, room: Room) -> Option<Sc
 }
 
 pub(crate) use course::maxima;
-pub(crate) use curve::{Band, bands};
+pub(crate) use curve::bands;
 
 /// The class of a curve's ink, and its dashes as an attribute.
 pub(crate) fn look_of(at: usize) -> (String, String) {

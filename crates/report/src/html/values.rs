@@ -6,6 +6,7 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::element::{Column, folded, key_table, name, section, table, text};
+use crate::bands::Band;
 use crate::intervals;
 use crate::picture::{self, maxima};
 use crate::quantity;
@@ -73,7 +74,7 @@ pub(super) fn percentiles(run_set: &RunSet) -> String {
 /// The bands of histograms, for who cannot see them. Of several runs only their outlines are shown.
 pub(super) fn bands(run_set: &RunSet) -> String {
     let [entry] = run_set.entries.as_slice() else { return String::new() };
-    let row = |band: &picture::Band| {
+    let row = |band: &Band| {
         vec![format!("{} to {}", SpanNs(band.lower), SpanNs(band.upper)), count(band.count)]
     };
     let rows: Vec<Vec<String>> = picture::bands(&entry.run.expiries()).iter().map(row).collect();
@@ -105,7 +106,7 @@ pub(super) fn intervals(run_set: &RunSet) -> String {
         key_table(&caption("Deviation of the interval", run_set.domain()), &head, &rows);
     if let [Some(all)] = all.as_slice() {
         let bands = |sign: &str, d: &Distribution| -> Vec<Vec<String>> {
-            let row = |band: &picture::Band| {
+            let row = |band: &Band| {
                 let (from, to) = (SpanNs(band.lower), SpanNs(band.upper));
                 vec![format!("{sign}{from} to {sign}{to}"), count(band.count)]
             };

@@ -5,6 +5,7 @@ use wakescope_core::maxima::Maxima;
 
 use super::axis::Axis;
 use super::scene::Point;
+use crate::bands::{self, Band};
 
 /// Two points nearer than this cannot be told apart on a screen.
 const NEAR: f64 = 0.6;
@@ -60,46 +61,9 @@ pub(super) fn exceedance(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
     Curve { lines: vec![points], end: Some(end) }
 }
 
-/// A band of a histogram: from one edge up to another, and how many samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Band {
-    pub(crate) lower: u64,
-    pub(crate) upper: u64,
-    pub(crate) count: u64,
-}
-
-/// The band of a value on the scale of eight equal bands per octave.
-fn band_of(value: u64) -> (u64, u64) {
-    let value = value.max(1);
-    let octave = 63 - value.leading_zeros();
-    if octave < 3 {
-        return (value, value + 1);
-    }
-    let width = 1_u64 << (octave - 3);
-    let lower = value / width * width;
-    (lower, lower.saturating_add(width))
-}
-
-/// The counts of bands, eight to the octave, whose edges are edges of buckets. Buckets that are wider
-/// than a band are bands by themselves, so nothing is spread over values that it may not have.
+/// The bands of a picture, eight to each doubling.
 pub(crate) fn bands(d: &Distribution) -> Vec<Band> {
-    let mut bands: Vec<Band> = Vec::new();
-    for bucket in d.histogram.buckets() {
-        let (lower, upper) = band_of(bucket.lower);
-        let own = if bucket.upper <= upper && bucket.lower > 0 {
-            Band { lower, upper, count: bucket.count }
-        } else {
-            Band { lower: bucket.lower, upper: bucket.upper, count: bucket.count }
-        };
-        match bands.last_mut() {
-            Some(last) if own.lower < last.upper => {
-                last.upper = last.upper.max(own.upper);
-                last.count = last.count.saturating_add(own.count);
-            }
-            _ => bands.push(own),
-        }
-    }
-    bands
+    bands::of(d.ranges(), bands::eight_to_a_doubling)
 }
 
 /// The outline of a histogram's bands, whose counts are divided by `whole`.
