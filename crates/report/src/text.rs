@@ -44,8 +44,7 @@ pub fn report(run: &Run, style: Style) -> String {
             (None, true) => format!("expiries by {kind}lateness"),
             (None, false) => format!("wakeups by {kind}lateness"),
         };
-        let _ =
-            write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all.histogram));
+        let _ = write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all));
     }
     out
 }

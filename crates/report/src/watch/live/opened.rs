@@ -38,7 +38,7 @@ impl Live {
             lines.push(Line::plain(" no task of it waited"));
         }
         let left = size.lines.saturating_sub(lines.len());
-        let picture = log_log_within(&row.waits.histogram, left.max(1), size.columns);
+        let picture = log_log_within(row.waits.histogram.buckets(), left.max(1), size.columns);
         lines.extend(picture.lines().map(Line::plain));
         lines
     }
