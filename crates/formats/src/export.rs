@@ -39,11 +39,13 @@ impl Values {
     }
 
     /// Those of all threads.
-    pub fn of_all(self, run: &Run) -> Distribution {
-        match self {
-            Self::Woken => run.woken(),
-            Self::Expiries => run.expiries(),
-        }
+    fn of_all(self, run: &Run) -> Distribution {
+        Distribution::of_all(&run.threads, |thread| self.of(thread))
+    }
+
+    /// Those of each thread.
+    pub fn of_threads(self, run: &Run) -> impl Iterator<Item = &Distribution> {
+        run.threads.iter().map(move |thread| self.of(thread))
     }
 }
 

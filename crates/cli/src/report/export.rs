@@ -112,26 +112,37 @@ pub(super) fn write(
         })?;
     }
     to(file, |out| write_run(run, format, args, out))?;
-    if matches!(format, Format::Hlog | Format::Prometheus | Format::OpenMetrics) {
-        tell_bounds(run, args.values(Values::Expiries));
+    match format {
+        Format::Hlog | Format::Prometheus | Format::OpenMetrics => {
+            tell_bounds(run, args.values(Values::Expiries), u64::MAX);
+        }
+        Format::Cyclictest | Format::CyclictestJson => {
+            let values = args.values(Values::Woken);
+            tell_bounds(run, values, cyclictest::end_ns(run, values, args.rows));
+        }
+        // They have the buckets as they are, or single samples.
+        Format::Csv | Format::Hgrm | Format::Jsonl | Format::Trace => {}
     }
     Ok(())
 }
 
-/// Says which samples the file puts where they are at the most: its format has no bounds.
-fn tell_bounds(run: &Run, values: Values) {
-    let all = values.of_all(run);
-    let (mut least, mut most, mut count) = (u64::MAX, 0, 0_u64);
-    for (low, high, samples) in all.only_bounded() {
-        (least, most) = (least.min(low), most.max(high));
-        count = count.saturating_add(samples);
+/// Says which samples the file puts where they are at the most: its format has no bounds, but for
+/// samples from `beyond_ns` on, which it only counts.
+fn tell_bounds(run: &Run, values: Values, beyond_ns: u64) {
+    let (mut least, mut most, mut count, mut all) = (u64::MAX, 0, 0_u64, 0_u64);
+    for d in values.of_threads(run) {
+        all = all.saturating_add(d.count);
+        for (low, high, samples) in d.only_bounded().filter(|&(low, ..)| low < beyond_ns) {
+            (least, most) = (least.min(low), most.max(high));
+            count = count.saturating_add(samples);
+        }
     }
     if count > 0 {
         output::tell(&format!(
             "of {} of {} only bounds are known, from {} to {}: the file has each as late as it can \
              have been, so that percentiles among them, and a mean, are upper bounds",
             grouped(count),
-            counted(all.count, "sample"),
+            counted(all, "sample"),
             SpanNs(least),
             SpanNs(most)
         ));

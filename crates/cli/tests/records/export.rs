@@ -198,6 +198,49 @@ fn samples_with_bounds_only_are_told_where_a_format_has_no_place_for_them() {
         let want = if has_no_place { told } else { "" };
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), want), "{format}");
     }
+    // schbench states percentiles only. No row of cyclictest is a place for a sample from 10 to 412 µs.
+    let text = "Wakeup Latencies percentiles (usec) runtime 30 (s) (100000 total samples)\n\
+                \t  50.0th: 5          (50000 samples)\n\t  90.0th: 9          (40000 samples)\n\
+                \t* 99.0th: 412        (9000 samples)\n\t  99.9th: 4012       (900 samples)\n\
+                \t  min=1, max=9876\n";
+    fs::write(test.dir.join("sb.txt"), text).unwrap();
+    for (format, rows, told) in [
+        (
+            "hlog",
+            None,
+            "of 100,000 of 100,000 samples only bounds are known, from 1.00 µs to 9.88 ms",
+        ),
+        (
+            "cyclictest",
+            None,
+            "of 100,000 of 100,000 samples only bounds are known, from 1.00 µs to 9.88 ms",
+        ),
+        (
+            "cyclictest-json",
+            None,
+            "of 100,000 of 100,000 samples only bounds are known, from 1.00 µs to 9.88 ms",
+        ),
+        // The others are in its overflow.
+        (
+            "cyclictest",
+            Some("10"),
+            "of 90,000 of 100,000 samples only bounds are known, from 1.00 µs to 10.0 µs",
+        ),
+        (
+            "cyclictest-json",
+            Some("10"),
+            "of 90,000 of 100,000 samples only bounds are known, from 1.00 µs to 10.0 µs",
+        ),
+        ("csv", None, ""),
+        ("hgrm", None, ""),
+    ] {
+        let mut args = vec!["sb.txt", "--format", format];
+        args.extend(rows.iter().flat_map(|rows| ["--rows", *rows]));
+        let ended = report(&test, &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.starts_with(told), "{format}: {ended:?}");
+        assert_eq!(ended.stderr.is_empty(), told.is_empty(), "{format}: {ended:?}");
+    }
     // Of its own runs each sample is known.
     let test = measured("no-bounds", &[]);
     assert_eq!(report(&test, &["run", "--format", "hlog"]).stderr, "");

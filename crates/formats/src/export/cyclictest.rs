@@ -36,7 +36,7 @@ pub fn write(
     rows: Option<u64>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
     let Rows { count: rows, is_limit } = Rows::of(run, &all, rows);
     let limit = if is_limit { format!(", rows {rows}") } else { String::new() };
     let release = clean(&run.host.release, 80);
@@ -66,7 +66,7 @@ pub fn write(
 /// # Errors
 /// If it has.
 pub fn check(run: &Run, values: Values, layout: Layout, rows: Option<u64>) -> Result<(), Exceeded> {
-    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
     let end = Rows::of(run, &all, rows).count;
     let rows = match layout {
         Layout::Full => end,
@@ -75,10 +75,17 @@ pub fn check(run: &Run, values: Values, layout: Layout, rows: Option<u64>) -> Re
             used.collect::<BTreeSet<u64>>().len() as u64
         }
     };
-    let held: usize = run.threads.iter().map(|t| values.of(t).histogram.buckets().len()).sum();
+    let held: usize = values.of_threads(run).map(|d| d.histogram.buckets().len()).sum();
     // A bucket takes so many bytes of a record at least, in both distributions.
     let budget = Budget::of(held as u64 * 16);
     budget.take(rows.saturating_mul(all.len() as u64), "fields in cyclictest's histogram")
+}
+
+/// Where the rows of a run's histogram end, ns: how much later a sample is that lies beyond, the file
+/// does not state. `rows` as in [`write()`].
+pub fn end_ns(run: &Run, values: Values, rows: Option<u64>) -> u64 {
+    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
+    Rows::of(run, &all, rows).count.saturating_mul(1_000)
 }
 
 fn write_rows(all: &[Column], layout: Layout, rows: u64, out: &mut impl Write) -> io::Result<()> {

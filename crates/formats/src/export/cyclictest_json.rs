@@ -17,7 +17,7 @@ use wakescope_core::harmless::clean;
 /// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
 /// them: that is `cycles` less the sum of the histogram.
 pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write) -> io::Result<()> {
-    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
     let rows = Rows::of(run, &all, rows);
     write_head(run, values, rows, out)?;
     writeln!(out, "  \"thread\": {{")?;
