@@ -216,11 +216,16 @@ impl Run {
         self.plan.quantity(self.source.as_ref())
     }
 
+    /// Whether the value of this key of the record is one. What the file of another program does not tell
+    /// has a value only because each record must have one.
+    pub fn knows(&self, key: &str) -> bool {
+        !self.source.as_ref().is_some_and(|source| source.lacks(key))
+    }
+
     /// When it began. Empty where nobody knows. The file of another program may not tell; its record then
     /// has a start because each must have one. Virtual and simulated clocks do not tell the date.
     pub fn known_start(&self) -> &str {
-        let untold = |source: &Source| source.unknown.iter().any(|key| key == "started");
-        match self.time_domain == TimeDomain::Real && !self.source.as_ref().is_some_and(untold) {
+        match self.time_domain == TimeDomain::Real && self.knows("started") {
             true => &self.started,
             false => "",
         }

@@ -33,6 +33,15 @@ pub struct Source {
     pub approximate: Vec<String>,
 }
 
+impl Source {
+    /// Whether the file tells nothing of this key of the record, as `plan.interval_ns`, or of a key that
+    /// it is part of, as `plan`.
+    pub fn lacks(&self, key: &str) -> bool {
+        let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        self.unknown.iter().any(|unknown| key.strip_prefix(unknown.as_str()).is_some_and(is_of))
+    }
+}
+
 /// What the values of a distribution are. Different ones are never added up or compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,5 +114,27 @@ impl fmt::Display for Omission {
             Self::None => "there are no periodic expiries",
             Self::Unknown => "treatment of expiries missed during a stall unknown",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_part_of_something_unknown_is_unknown() {
+        let source =
+            Source { unknown: vec!["host".into(), "plan.load".into()], ..Source::default() };
+        for (key, want) in [
+            ("host", true),
+            ("host.clock", true),
+            ("hosts", false),
+            ("plan", false),
+            ("plan.load", true),
+            ("plan.load_cpus", false),
+            ("seed", false),
+        ] {
+            assert_eq!(source.lacks(key), want, "{key}");
+        }
     }
 }

@@ -105,11 +105,6 @@ fn head(run: &Run, values: Values, unit: &str) -> String {
     format!("{}: {values}, {}{unit}{quantity}", writer(), run.time_domain.before_unit())
 }
 
-/// Whether a run tells something: what another program did not tell stands there only as it had to.
-fn is_known(run: &Run, key: &str) -> bool {
-    !run.source.as_ref().is_some_and(|source| source.unknown.iter().any(|other| other == key))
-}
-
 /// Who wrote a file.
 fn writer() -> String {
     format!("wakescope {}", env!("CARGO_PKG_VERSION"))

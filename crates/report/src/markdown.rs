@@ -60,8 +60,11 @@ fn table(run_set: &RunSet) -> String {
     for entry in &run_set.entries {
         let all = entry.run.expiries();
         let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let mut cells =
-            vec![escaped(&entry.name()), grouped(all.count), grouped(entry.run.missed())];
+        let mut cells = vec![
+            escaped(&entry.name()),
+            grouped(all.count),
+            quantity::count(quantity::missed_of_all(&entry.run)),
+        ];
         cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(&all, p)));
         cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));

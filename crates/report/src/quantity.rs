@@ -4,9 +4,9 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, Thread};
-use wakescope_core::source::{Quantity, Source};
+use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, grouped};
 
 use crate::run_set::RunSet;
 
@@ -60,14 +60,28 @@ pub(crate) fn is_wakeup(run: &Run) -> bool {
 /// its end is hardly late, and says nothing about how fast a wakeup can be. `None` also if the file of
 /// another program does not state it.
 pub(crate) fn min_ns(run: &Run, thread: &Thread) -> Option<u64> {
-    let is_unknown =
-        |source: &Source| source.unknown.iter().any(|key| key == "threads.woken.min_ns");
-    thread.woken.min_ns.filter(|_| !run.source.as_ref().is_some_and(is_unknown))
+    thread.woken.min_ns.filter(|_| run.knows("threads.woken.min_ns"))
 }
 
 /// The shortest wakeup of all threads.
 pub(crate) fn min_of_all_ns(run: &Run) -> Option<u64> {
     run.threads.iter().filter_map(|thread| min_ns(run, thread)).min()
+}
+
+/// A thread's expiries without a wakeup of their own; `None` if the file of another program does not
+/// state them.
+pub(crate) fn missed(run: &Run, thread: &Thread) -> Option<u64> {
+    run.knows("threads.missed").then_some(thread.missed)
+}
+
+/// The same of all threads.
+pub(crate) fn missed_of_all(run: &Run) -> Option<u64> {
+    run.knows("threads.missed").then(|| run.missed())
+}
+
+/// A count in a cell, or a dash.
+pub(crate) fn count(count: Option<u64>) -> String {
+    count.map_or_else(|| "–".into(), grouped)
 }
 
 /// The words for a quantity.

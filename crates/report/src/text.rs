@@ -215,18 +215,18 @@ fn cpus(run: &Run) -> String {
             (None, None) => "any".into(),
         };
         let min_ns = quantity::min_ns(run, thread);
-        rows.push(row(name, &thread.expiries, thread.missed, min_ns));
+        rows.push(row(name, &thread.expiries, quantity::missed(run, thread), min_ns));
     }
     if run.threads.len() > 1 {
         let min_ns = quantity::min_of_all_ns(run);
-        rows.push(row("all".into(), &run.expiries(), run.missed(), min_ns));
+        rows.push(row("all".into(), &run.expiries(), quantity::missed_of_all(run), min_ns));
     }
     domain::caption(run.time_domain).to_owned() + &columns(&rows, false)
 }
 
-fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<String> {
+fn row(name: String, d: &Distribution, missed: Option<u64>, min_ns: Option<u64>) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-    let mut cells = vec![name, grouped(d.count), grouped(missed), dash(min_ns)];
+    let mut cells = vec![name, grouped(d.count), quantity::count(missed), dash(min_ns)];
     cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(d, p)));
     cells.push(dash(d.max_ns));
     cells
@@ -261,32 +261,44 @@ fn imported(run: &Run, source: &Source) -> String {
         file => format!(": {}", clean(file, 60)),
     };
     let mut out = format!(" {tool}, {}{of_file}\n", clean(&source.format, 40));
-    let known = |key: &str| !source.unknown.iter().any(|unknown| unknown == key);
-    let mut parts = Vec::new();
-    if !run.host.release.is_empty() {
-        parts.push(format!("kernel {}", clean(&run.host.release, 60)));
-    }
-    if run.plan.is_of_others() {
-        parts.push(target(&run.plan.target));
-    }
-    if run.plan.interval_ns > 0 {
-        parts.push(format!("{} {}", run.plan.stimulus, SpanNs(run.plan.interval_ns)));
-    }
-    match run.plan.priority {
-        Some(priority) if known("plan.policy") => {
-            parts.push(format!("{} {priority}", run.plan.policy));
-        }
-        Some(priority) => parts.push(format!("priority {priority}")),
-        None if known("plan.policy") && !run.plan.is_of_others() => {
-            parts.push(run.plan.policy.to_string());
-        }
-        None => {}
-    }
+    let kernel = match run.host.release.as_str() {
+        "" => String::new(),
+        release => format!("kernel {}", clean(release, 60)),
+    };
+    let parts: Vec<String> =
+        [kernel, known_plan(run)].into_iter().filter(|p| !p.is_empty()).collect();
     if !parts.is_empty() {
         let _ = writeln!(out, " {}", parts.join(" · "));
     }
     let _ = writeln!(out, " values: {}; {}", source.quantity, source.omission);
     out
+}
+
+/// The plan in a line, as [`plan`] has it. Of another program's run as much of it as the file tells,
+/// which may be nothing.
+pub fn known_plan(run: &Run) -> String {
+    let plan = &run.plan;
+    if run.source.is_none() {
+        return self::plan(plan);
+    }
+    let mut parts = Vec::new();
+    if plan.is_of_others() {
+        parts.push(target(&plan.target));
+    }
+    if plan.interval_ns > 0 {
+        parts.push(format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns)));
+    }
+    match plan.priority {
+        Some(priority) if run.knows("plan.policy") => {
+            parts.push(format!("{} {priority}", plan.policy));
+        }
+        Some(priority) => parts.push(format!("priority {priority}")),
+        None if run.knows("plan.policy") && !plan.is_of_others() => {
+            parts.push(plan.policy.to_string());
+        }
+        None => {}
+    }
+    parts.join(" · ")
 }
 
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were

@@ -165,7 +165,7 @@ fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io:
                 Format::Prometheus => prometheus::Format::Prometheus,
                 _ => prometheus::Format::OpenMetrics,
             };
-            prometheus::write(run, &text::plan(&run.plan), expiries, format, out)
+            prometheus::write(run, &text::known_plan(run), expiries, format, out)
         }
         Format::Jsonl => Ok(()), // Not made from the record.
         Format::Trace => trace::write(run, out),

@@ -115,7 +115,7 @@ fn export(run: &Run, out: &mut impl Write) -> std::io::Result<()> {
         hdr::write_log(run, values, out)?;
         hdr::write_percentiles(run, values, out)?;
         for format in [prometheus::Format::Prometheus, prometheus::Format::OpenMetrics] {
-            prometheus::write(run, &text::plan(&run.plan), values, format, out)?;
+            prometheus::write(run, &text::known_plan(run), values, format, out)?;
         }
     }
     csv::write(run, &Values::ALL, out)?;

@@ -11,7 +11,7 @@ use wakescope_core::run::{Run, Thread};
 use wakescope_core::units::SpanNs;
 
 use super::cyclictest::{Column, Rows};
-use super::{Values, head, is_known, writer};
+use super::{Values, head, writer};
 use wakescope_core::harmless::clean;
 
 /// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
@@ -31,7 +31,7 @@ pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write)
 fn write_head(run: &Run, values: Values, rows: Rows, out: &mut impl Write) -> io::Result<()> {
     let started = Date::parse(&run.started);
     let ended = started.map(|date| date.after(SpanNs(run.duration_ns)));
-    let known = is_known(run, "started");
+    let known = run.knows("started");
     let date = |date: Option<Date>| match known {
         true => quoted(&date.map_or(run.started.clone(), Date::mail)),
         false => quoted(""),
@@ -61,10 +61,10 @@ fn write_head(run: &Run, values: Values, rows: Rows, out: &mut impl Write) -> io
 fn options(run: &Run, rows: Rows) -> String {
     let plan = &run.plan;
     let mut options = format!("-t {}", run.threads.len());
-    if is_known(run, "plan.interval_ns") && plan.interval_ns > 0 && plan.interval_ns % 1_000 == 0 {
+    if run.knows("plan.interval_ns") && plan.interval_ns > 0 && plan.interval_ns % 1_000 == 0 {
         options.push_str(&format!(" -i {}", plan.interval_ns / 1_000));
     }
-    if is_known(run, "plan.policy") && !plan.is_of_others() {
+    if run.knows("plan.policy") && !plan.is_of_others() {
         options.push_str(&format!(" -y {}", plan.policy));
         if let Some(priority) = plan.priority {
             options.push_str(&format!(" -p {priority}"));

@@ -10,7 +10,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, exact, head, is_known, latest, seconds, us, values_of};
+use super::{Values, exact, head, latest, seconds, us, values_of};
 use wakescope_core::harmless::clean;
 
 mod encode;
@@ -43,7 +43,7 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
     let head = head(run, values, unit);
     writeln!(out, "#[Logged by {head}, kernel {}]", clean(&run.host.release, 80))?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
-    if let Some(date) = Date::parse(&run.started).filter(|_| is_known(run, "started")) {
+    if let Some(date) = Date::parse(&run.started).filter(|_| run.knows("started")) {
         let (epoch, text) = (date.seconds(), date.unix());
         writeln!(out, "#[StartTime: {epoch}.000 (seconds since epoch), {text}]")?;
     }
@@ -103,7 +103,7 @@ fn rows_of(run: &Run, all: &Distribution, resolution_ns: u64) -> Vec<(u64, u64)>
         Some(last) if last.0 == value => last.1 += count,
         _ => rows.push((value, count)),
     };
-    if is_known(run, "threads.woken.min_ns") {
+    if run.knows("threads.woken.min_ns") {
         values_of(all).for_each(|(value, count)| add(value, count));
         return rows;
     }

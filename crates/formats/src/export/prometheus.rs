@@ -33,8 +33,8 @@ const EDGES_NS: [u64; 22] = {
     edges
 };
 
-/// Writes the run's histograms, one per thread, its maxima and its missed expiries. `plan` is the
-/// run's plan in words.
+/// Writes the run's histograms, one per thread, its maxima and, if they are known, its missed expiries.
+/// `plan` is the run's plan in words.
 ///
 /// The count of a bucket is that of the samples that are certainly not later than its edge.
 pub fn write(
@@ -68,15 +68,12 @@ pub fn write(
         }
     }
 
-    head(
-        "wakescope_missed_expiries",
-        "counter",
-        "Expiries without a wakeup of their own.",
-        format,
-        out,
-    )?;
-    for (thread, labels) in run.threads.iter().zip(&whose.of_cpus) {
-        writeln!(out, "wakescope_missed_expiries_total{{{labels}}} {}", thread.missed)?;
+    if run.knows("threads.missed") {
+        let help = "Expiries without a wakeup of their own.";
+        head("wakescope_missed_expiries", "counter", help, format, out)?;
+        for (thread, labels) in run.threads.iter().zip(&whose.of_cpus) {
+            writeln!(out, "wakescope_missed_expiries_total{{{labels}}} {}", thread.missed)?;
+        }
     }
     if format == Format::OpenMetrics {
         writeln!(out, "# EOF")?;

@@ -11,6 +11,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use proptest::prelude::*;
 use wakescope_core::histogram::{Histogram, bucket_of};
 use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::source::Source;
 
 use super::cyclictest::Layout;
 use super::*;
@@ -159,6 +160,18 @@ fn a_wakeup_is_never_exported_as_less_late_than_it_can_have_been() {
     });
     assert!(metrics.contains("le=\"0.0005\"} 0\n"), "{metrics}");
     assert!(metrics.contains("le=\"0.001\"} 2\n"), "{metrics}");
+}
+
+#[test]
+fn a_series_that_the_source_lacks_is_left_out() {
+    let mut run = small();
+    for (unknown, want) in [("seed", true), ("threads.missed", false)] {
+        run.source = Some(Source { unknown: vec![unknown.into()], ..Source::default() });
+        for format in [prometheus::Format::Prometheus, prometheus::Format::OpenMetrics] {
+            let text = written(|out| prometheus::write(&run, "", Values::Woken, format, out));
+            assert_eq!(text.contains("missed"), want, "{unknown}: {text}");
+        }
+    }
 }
 
 /// Samples per µs.

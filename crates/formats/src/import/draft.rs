@@ -301,6 +301,7 @@ impl Draft {
         let unless = |text: bool, key: &'static str| (!text).then_some(key);
         let timer = self.target == Target::Probes;
         let grid = timer && self.source.omission != Omission::None;
+        let nothing_is_missed = matches!(self.source.omission, Omission::Relative | Omission::None);
         let cpus = self.threads.iter().all(|t| t.cpu.is_some());
         let course = self.threads.iter().all(|t| t.maxima.is_some());
         let kernel = self.kernel.is_some();
@@ -322,7 +323,7 @@ impl Draft {
             unless(cpus, "plan.cpus"),
             Some("plan.load"),
             Some("plan.idle_states"),
-            unless(self.source.omission != Omission::Skipped, "threads.missed"),
+            unless(nothing_is_missed, "threads.missed"),
             unless(course, "threads.woken.max_at_ns"),
             unless(self.source.quantity != Quantity::Unknown, "source.quantity"),
         ];
@@ -342,9 +343,8 @@ impl Draft {
             ("plan.cpus", "the CPUs"),
             ("plan.load", "the load"),
         ];
-        let text = |key: &str| !self.source.unknown.iter().any(|u| u == key);
-        let words: Vec<&str> =
-            WORDS.iter().filter(|(key, _)| !text(key)).map(|(_, words)| *words).collect();
+        let lacking = WORDS.iter().filter(|(key, _)| self.source.lacks(key));
+        let words: Vec<&str> = lacking.map(|(_, words)| *words).collect();
         if words.is_empty() {
             return String::new();
         }

@@ -157,7 +157,7 @@ fn runs(run_set: &RunSet) -> String {
                 format!("{}{}", values::swatch(at), name(&entry.name(), 120)),
                 name(&entry.run.host.release, 60),
                 values::count(all.count),
-                values::count(entry.run.missed()),
+                quantity::count(quantity::missed_of_all(&entry.run)),
                 values::quantile(&all, Percentile::SHOWN[0]),
                 values::quantile(&all, Percentile::SHOWN[2]),
                 values::time(all.max_ns),

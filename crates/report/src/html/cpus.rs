@@ -37,7 +37,7 @@ fn cpus(run_set: &RunSet) -> String {
             row.extend([
                 thread_name(&entry.run, number),
                 values::count(d.count),
-                values::count(thread.missed),
+                quantity::count(quantity::missed(&entry.run, thread)),
             ]);
             row.push(values::time(quantity::min_ns(&entry.run, thread)));
             row.extend(Percentile::SHOWN.iter().map(|&p| values::quantile(d, p)));

@@ -9,7 +9,7 @@ use super::element::{self, folded, name, text};
 use crate::line;
 use crate::run_set::{Entry, RunSet};
 use crate::stamps;
-use crate::text::{plan, target};
+use crate::text::known_plan;
 
 pub(super) fn section(run_set: &RunSet) -> String {
     let shown: String = match run_set.entries.as_slice() {
@@ -27,33 +27,15 @@ fn facts(entry: &Entry) -> String {
     format!("<dl>\n{rows}</dl>\n")
 }
 
+/// A fact that is not known is empty.
 fn asked(run: &Run) -> Vec<(&'static str, String)> {
-    let is_unknown = |key: &str| {
-        run.source.as_ref().is_some_and(|s| s.unknown.iter().any(|u| u == key || u == "plan"))
-    };
+    let if_known = |key: &str, value: String| if run.knows(key) { value } else { String::new() };
     vec![
-        (
-            "plan",
-            if is_unknown("plan.interval_ns") {
-                "not known in full".into()
-            } else {
-                match &run.source {
-                    // What another program measured of them need not be wakeups.
-                    Some(_) if run.plan.is_of_others() => name(&target(&run.plan.target), 120),
-                    _ => text(&plan(&run.plan)),
-                }
-            },
-        ),
+        ("plan", text(&known_plan(run))),
         ("line", line::sentence(run).map(|message| text(&message)).unwrap_or_default()),
         ("stamps", stamps::sentence(run).map(|message| text(&message)).unwrap_or_default()),
-        ("measured for", text(&SpanNs(run.duration_ns).to_string())),
-        (
-            "started",
-            match run.known_start() {
-                "" => String::new(),
-                started => name(started, 40),
-            },
-        ),
+        ("measured for", if_known("duration_ns", text(&SpanNs(run.duration_ns).to_string()))),
+        ("started", plain(run.known_start(), 40)),
         (
             "time",
             match run.time_domain.before_unit() {
@@ -61,9 +43,14 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
                 word => text(word.trim()),
             },
         ),
-        ("seed", run.seed.to_string()),
+        ("seed", if_known("seed", run.seed.to_string())),
         ("run", name(&run.id, 120)),
     ]
+}
+
+/// Foreign text; empty if there is none.
+fn plain(text: &str, limit: usize) -> String {
+    if text.is_empty() { String::new() } else { name(text, limit) }
 }
 
 fn host(run: &Run) -> Vec<(&'static str, String)> {
@@ -87,10 +74,10 @@ fn host(run: &Run) -> Vec<(&'static str, String)> {
         source => format!("{}, {} to read", name(source, 40), SpanNs(host.clock.read_cost_ns)),
     };
     vec![
-        ("kernel", name(&host.release, 100)),
-        ("version", name(&host.version, 200)),
+        ("kernel", plain(&host.release, 100)),
+        ("version", plain(&host.version, 200)),
         ("preemption", format!("{}{because}", text(&host.preemption.model.to_string()))),
-        ("architecture", name(&host.arch, 40)),
+        ("architecture", plain(&host.arch, 40)),
         ("processor", option(&host.cpu_model)),
         ("CPUs online", cpus(&host.cpus_online)),
         ("CPUs isolated", cpus(&host.cpus_isolated)),
@@ -100,6 +87,6 @@ fn host(run: &Run) -> Vec<(&'static str, String)> {
         ("governors", list(&host.governors)),
         ("microcode", option(&host.microcode)),
         // A record may be anybody's, and older than the masking.
-        ("command line", name(&masked(&host.cmdline), 2_000)),
+        ("command line", plain(&masked(&host.cmdline), 2_000)),
     ]
 }

@@ -51,6 +51,40 @@ fn a_command_line_that_nobody_masked_is_masked_on_a_page() {
     assert!(!page.contains("secret"));
 }
 
+/// The page of a run, and how many expiries were missed by it, by the text, and by Markdown.
+fn page_and_missed(run: &Run) -> (String, [String; 3]) {
+    let run_set = RunSet::of(vec![Entry::of("run", run)]);
+    let page = page(&run_set);
+    check_page(&page);
+    let (_, cells) = page.split_once("3,000</td>").unwrap();
+    let of_page = cells.split(['<', '>']).nth(2).unwrap().to_owned();
+    let text = crate::text::report(run, crate::style::Style::default());
+    let of_text = text.lines().find(|line| line.starts_with(" all")).unwrap();
+    let of_text = of_text.split_whitespace().nth(2).unwrap().to_owned();
+    let markdown = crate::markdown::report(&run_set);
+    let (_, cells) = markdown.split_once("| 6,000 | ").unwrap();
+    (page, [of_page, of_text, cells.split(' ').next().unwrap().to_owned()])
+}
+
+#[test]
+fn figures_that_the_source_lacks_are_not_shown() {
+    let mut run = run_of(&[&[9_000; 3_000], &[9_000; 3_000]]);
+    let facts = ["plan", "measured for", "seed", "kernel"].map(|fact| format!("<dt>{fact}</dt>"));
+    let (page, missed) = page_and_missed(&run);
+    assert_eq!(missed, ["0", "0", "0"]);
+    assert!(facts.iter().all(|fact| page.contains(fact)), "{page}");
+
+    let unknown =
+        ["threads.missed", "duration_ns", "seed", "host", "plan.interval_ns", "plan.policy"];
+    let unknown = unknown.map(String::from).to_vec();
+    run.source = Some(Source { unknown, ..Source::default() });
+    (run.duration_ns, run.seed, run.host) = (0, 0, Default::default());
+    (run.plan.interval_ns, run.plan.priority) = (0, None);
+    let (page, missed) = page_and_missed(&run);
+    assert_eq!(missed, ["–", "–", "–"]);
+    assert!(facts.iter().all(|fact| !page.contains(fact)), "{page}");
+}
+
 #[test]
 fn waits_of_threads_have_a_table() {
     let mut run = crowded();

@@ -240,10 +240,7 @@ pub(super) fn by_value(
 
 /// Whether a file of another program says nothing of this key.
 fn is_unknown(run: &Observation, key: &str) -> bool {
-    let declares = |unknown: &String| {
-        unknown == key || key.strip_prefix(unknown.as_str()).is_some_and(|r| r.starts_with('.'))
-    };
-    !key.is_empty() && run.source.as_ref().is_some_and(|source| source.unknown.iter().any(declares))
+    !key.is_empty() && run.source.as_ref().is_some_and(|source| source.lacks(key))
 }
 
 fn domain(run: &Observation) -> String {
