@@ -24,15 +24,17 @@ struct Line {
     total_ns: u64,
 }
 
-/// The causes that there is room for, each with its share of all of them, the largest first. What is
-/// unexplained comes last, and has room whenever there is any.
+/// The causes that there is room for, each with its share of all of them, the largest first: the share
+/// that [`table`] has. What is unexplained comes last, and has room whenever there is any.
 pub(crate) fn shown(causes: &[CauseRow], most: usize) -> Vec<(&CauseRow, String)> {
-    let mut ranked: Vec<&CauseRow> = causes.iter().collect();
-    ranked.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
-    let shares = percent::of(&ranked.iter().map(|row| row.total_ns).collect::<Vec<_>>());
-    let is_known = |(row, _): &(&CauseRow, String)| row.cause != Cause::Unexplained;
-    let (mut known, unexplained): (Vec<_>, Vec<_>) =
-        ranked.into_iter().zip(shares).partition(is_known);
+    let groups = groups(causes);
+    let totals = |rows: &Vec<&CauseRow>| rows.iter().map(|row| row.total_ns).collect::<Vec<_>>();
+    let shares = percent::of_groups(&groups.iter().map(totals).collect::<Vec<_>>());
+    let with_shares = |(rows, shares): (Vec<_>, Vec<_>)| rows.into_iter().zip(shares).collect();
+    let mut groups: Vec<Vec<(&CauseRow, String)>> =
+        groups.into_iter().zip(shares).map(with_shares).collect();
+    let unexplained = groups.pop().unwrap_or_default();
+    let mut known: Vec<_> = groups.into_iter().flatten().collect();
     known.truncate(if unexplained.is_empty() { most } else { most.saturating_sub(1) });
     let left = most - known.len();
     known.extend(unexplained.into_iter().take(left));
@@ -90,24 +92,34 @@ fn of_unknown_lateness(run: &Run, explanation: &Explanation) -> String {
     }
 }
 
-/// The rows of the table, in order.
+/// The lines of the table, in order.
 fn lines(causes: &[CauseRow]) -> Vec<Line> {
-    let (unexplained, mut known): (Vec<&CauseRow>, Vec<&CauseRow>) =
-        causes.iter().partition(|row| row.cause == Cause::Unexplained);
-    known.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
-    // A row for one other would take the place of that one.
-    let own = if known.len() == MOST + 1 { MOST + 1 } else { MOST.min(known.len()) };
-    let (own, others) = known.split_at(own);
-    let mut lines: Vec<Line> = (1..).zip(own).map(|(rank, row)| Line::of(rank, row)).collect();
-    if !others.is_empty() {
-        lines.push(Line::together(format!("{} others", grouped(others.len() as u64)), others));
-    }
+    let mut groups = groups(causes);
+    let unexplained = groups.pop().unwrap_or_default();
+    let known = (1..).zip(groups).map(|(rank, rows)| match rows.as_slice() {
+        [row] => Line::of(rank, row),
+        others => Line::together(format!("{} others", grouped(others.len() as u64)), others),
+    });
     let mut last = Line::together(Cause::Unexplained.name().into(), &unexplained);
     if let [row] = unexplained.as_slice() {
         last.episodes = Some(row.episodes);
     }
-    lines.push(last);
-    lines
+    known.chain([last]).collect()
+}
+
+/// The causes of each line of the table: first those with a line of their own, the largest first, then
+/// all others together, if there are more, and last what is unexplained, even if that is nothing.
+fn groups(causes: &[CauseRow]) -> Vec<Vec<&CauseRow>> {
+    let mut ranked: Vec<&CauseRow> = causes.iter().collect();
+    ranked.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+    let (unexplained, mut own): (Vec<&CauseRow>, Vec<&CauseRow>) =
+        ranked.into_iter().partition(|row| row.cause == Cause::Unexplained);
+    // A line for one other would take the place of that one.
+    let others = if own.len() > MOST + 1 { own.split_off(MOST) } else { Vec::new() };
+    let mut groups: Vec<Vec<&CauseRow>> = own.into_iter().map(|row| vec![row]).collect();
+    groups.extend((!others.is_empty()).then_some(others));
+    groups.push(unexplained);
+    groups
 }
 
 impl Line {
@@ -130,6 +142,40 @@ impl Line {
             episodes: None,
             worst_ns: rows.iter().map(|row| row.worst_ns).max().unwrap_or(0),
             total_ns: rows.iter().fold(0, |sum, row| sum.saturating_add(row.total_ns)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Tables of a few causes and the one of all give a cause the same share.
+        #[test]
+        fn a_cause_has_one_share(
+            totals in prop::collection::vec(1_u64..10_000_000, 1..30),
+            unexplained in prop::collection::vec(1_u64..10_000_000, 0..3),
+            most in 1_usize..12,
+        ) {
+            let row = |cause, total_ns: &u64| CauseRow { cause, total_ns: *total_ns, ..CauseRow::default() };
+            let known = totals.iter().map(|ns| row(Cause::Irq, ns));
+            let causes: Vec<CauseRow> =
+                known.chain(unexplained.iter().map(|ns| row(Cause::Unexplained, ns))).collect();
+            let table = rows(&causes, String::new());
+            let of_table: Vec<&str> =
+                table.lines().skip(1).map(|line| line.rsplit("  ").next().unwrap()).collect();
+            let shown = shown(&causes, most);
+            for ((row, share), of_table) in shown.iter().zip(&of_table).take(MOST.min(totals.len())) {
+                if row.cause != Cause::Unexplained {
+                    prop_assert_eq!(share.trim(), of_table.trim(), "{}", table);
+                }
+            }
+            if let ([(row, share)], [_]) = (&shown[shown.len() - 1..], &unexplained[..]) {
+                prop_assert!(row.cause == Cause::Unexplained);
+                prop_assert_eq!(share.as_str(), of_table[of_table.len() - 1].trim(), "{}", table);
+            }
         }
     }
 }

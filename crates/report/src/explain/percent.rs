@@ -4,29 +4,47 @@
 /// but for parts that are too small for that: they are `<0.1 %`, so that nothing that is there looks
 /// like nothing. All are a dash if there is no whole.
 pub(crate) fn of(parts: &[u64]) -> Vec<String> {
-    let whole: u128 = parts.iter().copied().map(u128::from).sum();
-    if whole == 0 {
-        return vec!["–".into(); parts.len()];
-    }
-    let mut tenths: Vec<u128> = parts.iter().map(|&p| u128::from(p) * 1_000 / whole).collect();
-    let missing = 1_000 - tenths.iter().sum::<u128>();
-    // Who lost most by being rounded down gets back what is missing.
+    let groups: Vec<[u64; 1]> = parts.iter().map(|&part| [part]).collect();
+    of_groups(&groups).into_iter().flatten().collect()
+}
+
+/// The same of parts in groups. The percentages of a group's parts add up to that of the group, which is
+/// the one that [`of`] gives for the groups' sums.
+pub(crate) fn of_groups(groups: &[impl AsRef<[u64]>]) -> Vec<Vec<String>> {
+    let wide = |parts: &[u64]| parts.iter().copied().map(u128::from).collect::<Vec<_>>();
+    let groups: Vec<Vec<u128>> = groups.iter().map(|group| wide(group.as_ref())).collect();
+    let sums: Vec<u128> = groups.iter().map(|group| group.iter().sum()).collect();
+    let whole: u128 = sums.iter().sum();
+    let shown = |(group, tenths): (&Vec<u128>, u128)| -> Vec<String> {
+        let of_parts = apportioned(group, tenths);
+        group.iter().zip(of_parts).map(|(&part, tenths)| percent(part, tenths, whole)).collect()
+    };
+    groups.iter().zip(apportioned(&sums, 1_000)).map(shown).collect()
+}
+
+/// Divides so many tenths of a percent by the sizes of the parts. Those that lose most by being rounded
+/// down get back what is missing.
+fn apportioned(parts: &[u128], all: u128) -> Vec<u128> {
+    let whole = parts.iter().sum::<u128>().max(1);
+    let mut tenths: Vec<u128> = parts.iter().map(|part| part * all / whole).collect();
+    let missing = all - tenths.iter().sum::<u128>();
     let mut by_loss: Vec<usize> = (0..parts.len()).collect();
-    by_loss.sort_by_key(|&i| std::cmp::Reverse(u128::from(parts[i]) * 1_000 % whole));
+    by_loss.sort_by_key(|&i| std::cmp::Reverse(parts[i] * all % whole));
     for &i in by_loss.iter().take(usize::try_from(missing).unwrap_or(usize::MAX)) {
         tenths[i] += 1;
     }
-    parts
-        .iter()
-        .zip(tenths)
-        .map(|(&part, tenths)| match (tenths, part) {
-            (0, 0) => "0 %".into(),
-            (0, _) => "<0.1 %".into(),
-            (1_000, _) if u128::from(part) < whole => ">99.9 %".into(),
-            (1_000, _) => "100 %".into(),
-            _ => format!("{}.{} %", tenths / 10, tenths % 10),
-        })
-        .collect()
+    tenths
+}
+
+fn percent(part: u128, tenths: u128, whole: u128) -> String {
+    match (tenths, part) {
+        _ if whole == 0 => "–".into(),
+        (0, 0) => "0 %".into(),
+        (0, _) => "<0.1 %".into(),
+        (1_000, _) if part < whole => ">99.9 %".into(),
+        (1_000, _) => "100 %".into(),
+        _ => format!("{}.{} %", tenths / 10, tenths % 10),
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +70,14 @@ mod tests {
         check(&[0, 0], &["–", "–"]);
         check(&[], &[]);
         check(&[u64::MAX, u64::MAX], &["50.0 %", "50.0 %"]);
+    }
+
+    #[test]
+    fn parts_of_a_group_add_up_to_it() {
+        let shown = of_groups(&[vec![500], vec![1, 1, 1], vec![], vec![0]]);
+        assert_eq!(shown, [vec!["99.4 %"], vec!["0.2 %"; 3], vec![], vec!["0 %"]]);
+        let shown = of_groups(&[vec![881], vec![60, 57, 1], vec![1]]);
+        assert_eq!(shown, [vec!["88.1 %"], vec!["6.0 %", "5.7 %", "0.1 %"], vec!["0.1 %"]]);
     }
 
     proptest! {
