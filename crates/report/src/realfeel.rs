@@ -4,7 +4,7 @@
 //! standard deviation, and the share of samples below each threshold. We give the same of the
 //! lateness per expiry, with the maximum exact and the median from buckets of 0.2 %.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use wakescope_core::distribution::Distribution;
@@ -74,15 +74,24 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         line(format_args!("samples 0"));
         return out;
     };
-    let tenths = tenths_of_ms(&all);
-    let mode = tenths.iter().max_by_key(|&(&at, &count)| (count, std::cmp::Reverse(at)));
-    let variance = variance_ms(&all, mean_ns);
+    let is_anywhere = |low: u64, high: u64| low / BUCKET_NS < high / BUCKET_NS;
     // Of samples beyond another program's histogram, say. Where they lie in his buckets is not known.
     let anywhere: Vec<(u64, u64, u64)> =
-        all.only_bounded().filter(|(low, high, _)| low / BUCKET_NS < high / BUCKET_NS).collect();
+        all.only_bounded().filter(|&(low, high, _)| is_anywhere(low, high)).collect();
     let unknown: u64 = anywhere.iter().map(|(_, _, count)| count).sum();
+    let mut tenths = tenths_of_ms(&all);
+    for (low, _, count) in &anywhere {
+        tenths.entry(low / BUCKET_NS).and_modify(|held| *held -= count);
+    }
+    tenths.retain(|_, count| *count > 0);
+    let mode = tenths.iter().max_by_key(|&(&at, &count)| (count, std::cmp::Reverse(at)));
+    let variance = variance_ms(&all, mean_ns);
     let at_least = |is_bound| if is_bound { "at least " } else { "" };
-    line(format_args!("buckets {}{} of 0.1 ms", at_least(unknown > 0), tenths.len()));
+    line(format_args!(
+        "buckets {}{} of 0.1 ms",
+        at_least(unknown > 0),
+        fewest_buckets(&tenths, &anywhere)
+    ));
     line(format_args!("samples {}", all.count));
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
@@ -100,13 +109,15 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let others = tenths.iter().filter(|of| mode.is_none_or(|mode| mode.0 != of.0));
     let next = others.map(|(_, &count)| count).max().unwrap_or(0);
     match mode {
-        // It is this one even if none of these samples are here, and all of them in the next.
-        Some((&tenth, &count))
-            if count >= next.saturating_add(unknown.saturating_mul(2)) || unknown == 0 =>
-        {
+        // It is this one even if all whose place is not known are in the next.
+        Some((&tenth, &count)) if count >= next.saturating_add(unknown) => {
+            let may_be_here = |&(low, high, _): &(u64, u64, u64)| {
+                (low / BUCKET_NS..=high / BUCKET_NS).contains(&tenth)
+            };
             line(format_args!(
-                "mode {} ({})",
+                "mode {} ({}{})",
                 ms(tenth * BUCKET_NS + BUCKET_NS / 2),
+                at_least(anywhere.iter().any(may_be_here)),
                 plainly(count)
             ));
         }
@@ -210,6 +221,22 @@ fn tenths_of_ms(all: &Distribution) -> BTreeMap<u64, u64> {
         *tenths.entry(bucket.lower / BUCKET_NS).or_insert(0) += bucket.count;
     }
     tenths
+}
+
+/// How many buckets of 0.1 ms are not empty, at least: those with samples whose place is known, and as few
+/// more as can hold the others.
+fn fewest_buckets(tenths: &BTreeMap<u64, u64>, anywhere: &[(u64, u64, u64)]) -> usize {
+    let mut held: BTreeSet<u64> = tenths.keys().copied().collect();
+    let mut ranges: Vec<(u64, u64)> =
+        anywhere.iter().map(|(low, high, _)| (high / BUCKET_NS, low / BUCKET_NS)).collect();
+    // The last bucket of the range that ends first is in as many of the others as any can be.
+    ranges.sort_unstable();
+    for (last, first) in ranges {
+        if held.range(first..=last).next().is_none() {
+            held.insert(last);
+        }
+    }
+    held.len()
 }
 
 /// In ms², from the middle of each bucket about the exact mean.
@@ -339,12 +366,46 @@ mod tests {
         .assert_eq(
             block(&run, &[100_000, 200_000, 5_000_000].map(SpanNs)).split_once('\n').unwrap().1,
         );
-        let d = &mut run.threads[0].expiries;
-        let mut buckets = d.histogram.buckets().to_vec();
-        (d.count, buckets[0].count) = (130, 80);
-        d.histogram = Histogram::from_buckets(buckets).unwrap();
-        let text = block(&run, &thresholds());
-        assert!(text.contains("\nmode - (50 samples lie anywhere from"), "{text}");
+        // The 50 may all be in one bucket.
+        for (known, mode) in
+            [(80, "0.050000 (80 samples)"), (49, "- (50 samples lie anywhere from")]
+        {
+            let d = &mut run.threads[0].expiries;
+            let mut buckets = d.histogram.buckets().to_vec();
+            (d.count, buckets[0].count) = (known + 50, known);
+            d.histogram = Histogram::from_buckets(buckets).unwrap();
+            let text = block(&run, &thresholds());
+            assert!(text.contains(&format!("\nmode {mode}")), "{text}");
+        }
+    }
+
+    /// Of schbench's percentiles: 9,000 samples lie from 10 to 412 µs, perhaps in the bucket of the mode.
+    #[test]
+    fn the_mode_counts_no_sample_whose_place_is_not_known() {
+        let mut run = run_of(&[&[]]);
+        let bucket = |(lower, upper, count)| Bucket { lower, upper, count };
+        let buckets =
+            [(1_000, 10_000, 90_000), (10_000, 413_000, 9_000), (413_000, 4_013_000, 900)]
+                .into_iter()
+                .chain([(4_013_000, 9_877_000, 100)])
+                .map(bucket);
+        run.threads[0].expiries = Distribution {
+            count: 100_000,
+            min_ns: Some(1_000),
+            max_ns: Some(9_876_000),
+            histogram: Histogram::from_buckets(buckets.collect()).unwrap(),
+            stated: Some(Stated { resolution_ns: 1_000, ..Stated::default() }),
+            ..Distribution::default()
+        };
+        let text = block(&run, &[SpanNs(100_000)]);
+        for want in [
+            // The last 1,000 may all be in the bucket from 4.0 ms, the 9,000 in the first.
+            "\nbuckets at least 2 of 0.1 ms\n",
+            "\nmode 0.050000 (at least 90000 samples)\n",
+            "\nat least  90.00000 % below 0.1 ms (90000 samples)\n",
+        ] {
+            assert!(text.contains(want), "{want}{text}");
+        }
     }
 
     #[test]
