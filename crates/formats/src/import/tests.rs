@@ -212,6 +212,22 @@ fn cyclictest_json() {
     );
 }
 
+/// Start and end are whole seconds.
+#[test]
+fn cyclictest_json_lasts_for_all_of_its_cycles() {
+    for (interval, want_ns, approximate) in [
+        ("-i 200", 2_000_000_000, "start and end are given in whole seconds"),
+        ("-i 300000", 3_000_000_000, "at least that, by the number of cycles and the interval"),
+    ] {
+        let text = CYCLICTEST_JSON.replace("-i 200", interval);
+        assert!(text.contains(interval), "{text}");
+        let run = import(text.as_bytes()).remove(0).run;
+        assert_eq!(run.duration_ns, want_ns, "{interval}");
+        let approximations = run.source.unwrap().approximate.join("; ");
+        assert!(approximations.contains(approximate), "{approximations}");
+    }
+}
+
 #[test]
 fn jitterdebugger_json_and_raw() {
     check(

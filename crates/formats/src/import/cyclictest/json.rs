@@ -128,6 +128,8 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
     let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
+    let most_cycles = file.thread.0.iter().map(|(_, thread)| thread.cycles).max();
+    lasted_for_cycles(&mut draft, most_cycles.unwrap_or(0));
     for (i, (key, thread)) in file.thread.0.into_iter().enumerate() {
         if number(&key) != Some(i as u64) {
             return Err(ImportError::new(format!("thread {i} is missing or out of order")));
@@ -147,6 +149,17 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         }
     }
     draft.finish()
+}
+
+/// Start and end are whole seconds, so that a run of 1.5 s can seem to be one of 1 s. It lasted for all
+/// of its cycles at least; intervals of other threads than the first are longer, if anything.
+fn lasted_for_cycles(draft: &mut Draft, cycles: u64) {
+    let Some((stated_ns, interval_ns)) = draft.duration_ns.zip(draft.interval_ns) else { return };
+    let least_ns = cycles.saturating_mul(interval_ns);
+    if least_ns > stated_ns {
+        draft.duration_ns = Some(least_ns);
+        draft.approximate("duration_ns: at least that, by the number of cycles and the interval");
+    }
 }
 
 /// Of a thread without a cycle the mean is written as a number that JSON does not have.
