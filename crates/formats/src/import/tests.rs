@@ -228,6 +228,20 @@ fn cyclictest_json_lasts_for_all_of_its_cycles() {
     }
 }
 
+/// HdrHistogram for Python writes the number of samples as it writes the maximum.
+#[test]
+fn an_hgrm_may_count_its_samples_with_decimals() {
+    let with_total = |total: &str| HGRM.replace("Total count    =          100", total);
+    let python = with_total("TotalCount     =      100.000");
+    assert_ne!(python, HGRM);
+    let run = |text: &str| import(text.as_bytes()).remove(0).run;
+    assert_eq!(run(&python).threads, run(HGRM).threads);
+    for total in ["TotalCount = 100.500", "TotalCount = ", "TotalCount = .0"] {
+        let error = read_as(Format::HdrPercentiles, with_total(total).as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("no total count"), "{total}: {error}");
+    }
+}
+
 #[test]
 fn jitterdebugger_json_and_raw() {
     check(

@@ -126,7 +126,7 @@ impl Table {
             }
             self.max = value(parts[0]);
             let total = parts.get(1).and_then(|part| value(part));
-            self.total = total.and_then(|text| number(&text));
+            self.total = total.and_then(|text| whole_number(&text));
             if self.total.is_none() {
                 return Err(line.fault("no total count"));
             }
@@ -232,6 +232,12 @@ impl Table {
         }
         Ok(draft)
     }
+}
+
+/// A count. The library of Python writes its decimals, too: `50000.000`.
+fn whole_number(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    number(whole).filter(|_| decimals.bytes().all(|digit| digit == b'0'))
 }
 
 /// Whether a line is one of the table: three or four numbers.
