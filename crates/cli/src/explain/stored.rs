@@ -1,5 +1,6 @@
 //! Showing a stored run: attributed anew from its episodes, or as it was recorded.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::episodes::{Attributed, Head, LineError, read};
 use wakescope_core::explain::{Above, By, Known, Ranking, Wakeup};
 use wakescope_core::run::{Run, State};
-use wakescope_core::units::counted;
+use wakescope_core::units::{counted, one_or_many};
 use wakescope_report::style::clean;
 use wakescope_store::{EPISODES, RECORD};
 
@@ -239,14 +240,16 @@ fn size_of(wakeup: &Wakeup) -> u64 {
     (8 + wakeup.events.len() + frames) as u64
 }
 
-/// Hands over each episode of `run`; how many there were, and how many damaged lines, of which the first
-/// are named on stderr.
+/// Hands over each episode of `run`, once; how many there were, and how many damaged lines, of which the
+/// first are named on stderr.
 fn each(
     run: &Run,
     input: impl BufRead,
     mut hand_over: impl FnMut(&Head, Attributed) -> Result<(), Exceeded>,
 ) -> Result<(u64, u64), Lacks> {
-    let (mut used, mut damaged) = (0_u64, 0_u64);
+    let (mut used, mut damaged, mut repeated) = (0_u64, 0_u64, 0_u64);
+    // A task is woken once at a time: such a line is of the same wakeup, however it came there twice.
+    let mut wakeups: HashSet<[u64; 4]> = HashSet::new();
     let name = |number: u64, e: &LineError| {
         output::tell(&format!("{EPISODES}, line {number}: {}", clean(&e.to_string(), 200)));
     };
@@ -255,6 +258,7 @@ fn each(
             Ok((head, _)) if head.run != run.id => {
                 return Err(Stop::OtherRun(head.run.clone()));
             }
+            Ok((_, episode)) if !wakeups.insert(identity(&episode.wakeup)) => repeated += 1,
             Ok((head, episode)) => {
                 hand_over(head, episode).map_err(Stop::Exceeded)?;
                 used += 1;
@@ -273,5 +277,16 @@ fn each(
         let more = counted(damaged - MOST_NAMED, "further damaged line");
         output::tell(&format!("{EPISODES}: {more}"));
     }
+    if repeated > 0 {
+        let lines = counted(repeated, "line");
+        let repeat = one_or_many(repeated, "repeats", "repeat");
+        output::tell(&format!("{EPISODES}: {lines} {repeat} an episode, which counts once"));
+    }
     Ok((used, damaged))
+}
+
+/// What tells a wakeup from all others of a run.
+fn identity(wakeup: &Wakeup) -> [u64; 4] {
+    let Wakeup { cpu, task, marks, .. } = wakeup;
+    [(*cpu).into(), task.pid.into(), marks.due.0, marks.response.0]
 }

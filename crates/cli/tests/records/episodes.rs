@@ -99,6 +99,14 @@ fn damaged_lines_are_named_and_the_others_count() {
     assert_eq!((&run.causes, &run.worst), (&stored.run.causes, &stored.run.worst));
     let ended = test.ended(&["explain", "run"]);
     assert!(ended.stdout.contains("not used: 1 damaged line of episodes.jsonl"), "{ended:?}");
+    // Of a line that stands there twice, the episode counts once.
+    let lines: Vec<&str> = text.lines().collect();
+    fs::write(&file, [&lines[..], &lines[1..2]].concat().join("\n")).unwrap();
+    let (run, ended) = shown(&test, &[]);
+    assert_eq!(ended.stderr, "episodes.jsonl: 1 line repeats an episode, which counts once\n");
+    let anew = run.explanation.as_ref().unwrap().anew.as_ref().unwrap();
+    assert_eq!((anew.episodes, anew.damaged_lines, anew.excess_ns), (3, 0, 0));
+    assert_eq!((&run.causes, &run.worst), (&stored.run.causes, &stored.run.worst));
     // Whatever is wrong with a file that is there, the record is shown.
     for (bytes, why) in [
         (&b"\xff\0\n{}\n[]\n"[..], "episodes.jsonl holds no episode that can be used"),
