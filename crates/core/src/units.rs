@@ -48,6 +48,27 @@ impl SpanNs {
     }
 }
 
+impl SpanNs {
+    /// With all of its digits, in the largest unit up to the second that it is no shorter than: to tell
+    /// lengths apart that are alike in three digits.
+    ///
+    /// ```
+    /// use wakescope_core::units::SpanNs;
+    /// assert_eq!(SpanNs(74_604).in_full(), "74.604 µs");
+    /// assert_eq!(SpanNs(90_000_000_000).in_full(), "90 s");
+    /// ```
+    pub fn in_full(self) -> String {
+        let mut up_to_second = UNITS[..4].iter();
+        let (unit, unit_ns) = up_to_second.rfind(|(_, ns)| self.0 >= *ns).unwrap_or(&UNITS[0]);
+        let (whole, rest) = (self.0 / unit_ns, self.0 % unit_ns);
+        let digits = unit_ns.ilog10() as usize;
+        match rest {
+            0 => format!("{whole} {unit}"),
+            _ => format!("{whole}.{} {unit}", format!("{rest:0digits$}").trim_end_matches('0')),
+        }
+    }
+}
+
 /// Units from the smallest, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
@@ -278,6 +299,20 @@ mod tests {
             (90_000_000_000, "90s"),
         ] {
             assert_eq!(SpanNs(span_ns).as_argument(), want);
+        }
+    }
+
+    #[test]
+    fn spans_have_all_digits_in_full() {
+        for (span_ns, want) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1 µs"),
+            (74_604, "74.604 µs"),
+            (1_000_001, "1.000001 ms"),
+            (60_500_000_000, "60.5 s"),
+        ] {
+            assert_eq!(SpanNs(span_ns).in_full(), want);
         }
     }
 

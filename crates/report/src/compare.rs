@@ -12,6 +12,7 @@ use wakescope_stats::compare::{
 use wakescope_stats::compare::{Within, percent, probability, times};
 
 use crate::domain;
+use crate::observed::limit_and_observed;
 use crate::quantity;
 use crate::style::clean;
 
@@ -253,9 +254,9 @@ fn basis(compare: &Compare) -> Vec<String> {
 fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
     let several = compare.quantities.len() > 1;
     let text = |l: &wakescope_stats::compare::RunLimit| {
-        let observed =
-            l.observed_ns.map_or_else(|| "–".into(), |ns| domain::span(ns, compare.time_domain));
-        let (limit, run) = (clean(&l.limit, 60), clean(&l.run, 80));
+        let (limit, observed) = limit_and_observed(&l.limit, l.limit_ns, l.observed_ns);
+        let observed = domain::worded(&observed, compare.time_domain);
+        let run = clean(&l.run, 80);
         let of = if several { format!("{}: ", l.quantity) } else { String::new() };
         let sentence = match l.outcome {
             Outcome::Pass => format!("{of}within the limit {limit}: {observed} at most ({run})"),

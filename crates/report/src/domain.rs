@@ -10,10 +10,14 @@ pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: the ord
 
 /// `4.31 ms`, `238 virtual µs`
 pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {
-    let text = SpanNs(ns).to_string();
-    match text.split_once(' ') {
+    worded(&SpanNs(ns).to_string(), domain)
+}
+
+/// The same of a length that is written already, or of a dash.
+pub(crate) fn worded(span: &str, domain: TimeDomain) -> String {
+    match span.split_once(' ') {
         Some((number, unit)) => format!("{number} {}{unit}", domain.before_unit()),
-        None => text,
+        None => span.into(),
     }
 }
 

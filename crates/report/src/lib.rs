@@ -21,6 +21,7 @@ pub mod load;
 pub mod markdown;
 mod matrix;
 pub mod model;
+mod observed;
 pub mod picture;
 pub mod plot;
 pub mod predict;

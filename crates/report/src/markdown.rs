@@ -11,6 +11,7 @@ use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
 use crate::explain::ranking::{Line, heading, lines};
+use crate::observed;
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
@@ -79,9 +80,8 @@ fn limits(run_set: &RunSet) -> String {
     let mut out = String::new();
     for entry in &run_set.entries {
         for judgement in entry.run.limits.iter().take(MOST) {
-            let observed =
-                judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-            let limit = escaped(&clean(&judgement.limit, 60)) + text::judged(&entry.run);
+            let (limit, observed) = observed::of(judgement);
+            let limit = escaped(&limit) + text::judged(&entry.run);
             let message = match judgement.outcome {
                 Outcome::Pass => format!("within the limit {limit}: {observed}"),
                 Outcome::Fail => format!("**above the limit {limit}: {observed}**"),

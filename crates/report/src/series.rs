@@ -10,6 +10,7 @@ use wakescope_core::run::Run;
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
+use crate::observed;
 use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
@@ -168,8 +169,8 @@ pub fn limits(rows: &[Row], style: Style) -> String {
                 continue;
             };
             let count = format!("{} of {}", alike.len(), counted(judged.len() as u64, "run"));
-            let (limit, name) = (clean(&worst.limit, 60), clean(name, 40));
-            let observed = span(worst.observed_ns);
+            let (limit, observed) = observed::of(worst);
+            let name = clean(name, 40);
             let line = match outcome {
                 Outcome::Fail => style
                     .bad(&format!("above the limit {limit}: {count}, up to {observed} ({name})")),

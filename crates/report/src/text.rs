@@ -17,6 +17,7 @@ use crate::findings::{self, Notes};
 use crate::headline::Headline;
 use crate::intervals;
 use crate::line;
+use crate::observed;
 use crate::plot;
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -76,9 +77,8 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 pub(crate) fn limits(run: &Run, style: Style) -> String {
     let mut out = String::new();
     for judgement in &run.limits {
-        let observed =
-            judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let limit = clean(&judgement.limit, 60) + judged(run);
+        let (limit, observed) = observed::of(judgement);
+        let limit = limit + judged(run);
         let line = match judgement.outcome {
             Outcome::Pass => style.good(&format!("within the limit {limit}: {observed}")),
             Outcome::Fail => style.bad(&format!("above the limit {limit}: {observed}")),

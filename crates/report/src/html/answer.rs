@@ -4,7 +4,7 @@ use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, State, TimeDomain};
-use wakescope_core::units::{SpanNs, counted};
+use wakescope_core::units::counted;
 
 use super::element::{Column, headline, key_table, name, paragraph, prose, text};
 use super::values;
@@ -12,7 +12,7 @@ use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
-use crate::{explain, quantity, text as run_text};
+use crate::{explain, observed, quantity, text as run_text};
 
 /// The most findings that are listed.
 const MOST: usize = 60;
@@ -190,9 +190,8 @@ fn verdict(run: &Run) -> String {
 fn limits(run: &Run) -> String {
     let mut out = String::new();
     for judgement in run.limits.iter().take(MOST) {
-        let observed =
-            judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let limit = name(&judgement.limit, 60) + run_text::judged(run);
+        let (limit, observed) = observed::of(judgement);
+        let limit = name(&limit, 60) + run_text::judged(run);
         let (class, word, rest) = match judgement.outcome {
             Outcome::Pass => ("good", "within", text(&observed)),
             Outcome::Fail => ("bad", "above", text(&observed)),
