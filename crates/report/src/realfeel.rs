@@ -152,7 +152,10 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
 
 /// What two blocks of one machine differ in: the kernel, and the preemption model that it ran.
 fn kernel(run: &Run) -> String {
-    let release = clean(&run.host.release, 80);
+    let release = match run.host.release.as_str() {
+        "" => "unknown".into(),
+        release => clean(release, 80),
+    };
     match run.host.preemption.model {
         Model::Unknown => format!("kernel {release}"),
         model => format!("kernel {release}, preemption {model}"),
@@ -329,6 +332,10 @@ mod tests {
 
     #[test]
     fn the_model_that_ran_stands_beside_the_kernel() {
+        let mut run = run_of(&[&[52_000; 10]]);
+        run.host = Default::default();
+        let text = block(&run, &thresholds());
+        assert!(text.starts_with("# lateness per expiry in ms; kernel unknown\n"), "{text}");
         let mut run = run_of(&[&[52_000; 10]]);
         run.host.preemption.model = Model::Full;
         let text = block(&run, &thresholds());

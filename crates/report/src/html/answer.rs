@@ -155,7 +155,10 @@ fn runs(run_set: &RunSet) -> String {
             let all = entry.run.expiries();
             vec![
                 format!("{}{}", values::swatch(at), name(&entry.name(), 120)),
-                name(&entry.run.host.release, 60),
+                match entry.run.host.release.as_str() {
+                    "" => "–".into(),
+                    release => name(release, 60),
+                },
                 values::count(all.count),
                 quantity::count(quantity::missed_of_all(&entry.run)),
                 values::quantile(&all, Percentile::SHOWN[0]),

@@ -70,19 +70,23 @@ fn page_and_missed(run: &Run) -> (String, [String; 3]) {
 fn figures_that_the_source_lacks_are_not_shown() {
     let mut run = run_of(&[&[9_000; 3_000], &[9_000; 3_000]]);
     let facts = ["plan", "measured for", "seed", "kernel"].map(|fact| format!("<dt>{fact}</dt>"));
-    let (page, missed) = page_and_missed(&run);
+    let (of_own, missed) = page_and_missed(&run);
     assert_eq!(missed, ["0", "0", "0"]);
-    assert!(facts.iter().all(|fact| page.contains(fact)), "{page}");
+    assert!(facts.iter().all(|fact| of_own.contains(fact)), "{of_own}");
 
     let unknown =
         ["threads.missed", "duration_ns", "seed", "host", "plan.interval_ns", "plan.policy"];
     let unknown = unknown.map(String::from).to_vec();
-    run.source = Some(Source { unknown, ..Source::default() });
+    let (tool, format) = ("cyclictest".into(), "text histogram".into());
+    run.source = Some(Source { tool, format, unknown, ..Source::default() });
+    run.id = "cyclictest-1".into();
     (run.duration_ns, run.seed, run.host) = (0, 0, Default::default());
     (run.plan.interval_ns, run.plan.priority) = (0, None);
-    let (page, missed) = page_and_missed(&run);
+    let (of_one, missed) = page_and_missed(&run);
     assert_eq!(missed, ["–", "–", "–"]);
-    assert!(facts.iter().all(|fact| !page.contains(fact)), "{page}");
+    assert!(facts.iter().all(|fact| !of_one.contains(fact)), "{of_one}");
+    let of_two = page(&RunSet::of(vec![Entry::of("a", &run), Entry::of("b", &run)]));
+    assert!(!of_two.contains("<bdi></bdi>"), "{of_two}");
 }
 
 #[test]
