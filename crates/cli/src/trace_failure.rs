@@ -57,6 +57,9 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
                  and a mounted /sys")
             .try_this(format!("mount /sys if it is not mounted (mount -t sysfs sysfs /sys){} boot such a \
                  kernel{instead}", if instead.is_empty() { ", or" } else { "," })),
+        TraceError::NoCpus(_) => failure
+            .because("the programs need a place for each CPU that there may be")
+            .try_this("mount /sys, with nothing mounted over its folders: mount -t sysfs sysfs /sys"),
         TraceError::NoTracepoint(_) => failure
             .because("kernels from 5.10 on with tracing have it")
             .try_this("see what this machine supports: wakescope check"),

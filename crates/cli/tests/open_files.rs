@@ -99,6 +99,7 @@ fn commands_work_or_name_the_limit_of_open_files() {
     check_all(&measure, Some(16));
     check_all(&[&measure[..], &["--load", "cpu"]].concat(), Some(32));
     check_all(&["explain", "--samples", "10", "--cpus", "0", "--out", "run"], Some(128));
+    check_all(&["watch", "--once", "--interval", "100ms"], Some(128));
 }
 
 #[test]

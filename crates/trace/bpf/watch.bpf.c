@@ -358,8 +358,9 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	u32 number = switching_cpu(prev);
 	struct cpu_row *cpu = bpf_map_lookup_elem(&cpu_rows, &number);
 	struct cpu_turns *turns = bpf_map_lookup_elem(&cpu_turns, &number);
-	if (!cpu || !turns)
-		return 0;
+	/* A CPU that was not among those that there may be when the watch began. */
+	if (COLD(!cpu || !turns))
+		return COUNT(missed, next->pid != 0);
 	if (COLD(cpu->runs != (u32)prev->pid))
 		runs_unseen(prev, number, cpu, turns);
 	u32 runs = next->pid;

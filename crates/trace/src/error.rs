@@ -15,6 +15,9 @@ pub enum TraceError {
     /// The kernel shows no type information.
     #[error("the kernel provides no BTF type information: {}: {0}", crate::kernel::BTF)]
     NoTypes(io::Error),
+    /// The list of the CPUs that there may be cannot be read.
+    #[error("cannot read {}: {0}", crate::cpus::POSSIBLE)]
+    NoCpus(io::Error),
     /// The kernel lacks this tracepoint.
     #[error("this kernel has no tracepoint {0} for BPF")]
     NoTracepoint(&'static str),

@@ -93,9 +93,9 @@ impl Options {
         self.is_of_probes() && !self.stimulus.is_plain_sleep()
     }
 
-    /// How many threads, or CPUs, have figures of their own.
-    fn places(&self) -> u32 {
-        if self.is_of_probes() { self.probes.max(1) } else { cpu_numbers() }
+    /// How many threads, or CPUs of the numbers below `cpus`, have figures of their own.
+    fn places(&self, cpus: u32) -> u32 {
+        if self.is_of_probes() { self.probes.max(1) } else { cpus }
     }
 }
 
@@ -126,6 +126,8 @@ pub struct Tracer {
     figures: Words,
     /// How many threads, or CPUs, have figures of their own.
     places: usize,
+    /// One more than the largest number of a CPU.
+    cpus: usize,
     followed: u32,
     start: MonoNs,
     keep_ns: u64,
@@ -171,7 +173,8 @@ impl Tracer {
         let shows = Shows::of(&options, has);
         let known = addresses_of(&[&[SLEEPERS_CALL], &stack::names()[..]].concat());
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
-        let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
+        let cpus = cpu_numbers()?;
+        let mut programs = load(&options, filter, cpus, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
         if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
             not_seen.push(UNSURE_TIMERS.to_string());
@@ -204,7 +207,7 @@ impl Tracer {
             _ => Err(TraceError::Refused(name, "it is no array".into())),
         };
         let walker = Walker::of_running_kernel(&mut programs, &known);
-        let places = options.places() as usize;
+        let places = options.places(cpus) as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
         let responses = match options.probes as usize {
             count if count > 0 && options.is_of_probes() => {
@@ -214,7 +217,7 @@ impl Tracer {
         };
         let section_figures = match shows.any() {
             true => {
-                let words = cpu_numbers() as usize * SECTION_KINDS * FIGURES_WORDS;
+                let words = cpus as usize * SECTION_KINDS * FIGURES_WORDS;
                 Some(mapped(&mut programs, "section_figures", words)?)
             }
             false => None,
@@ -231,6 +234,7 @@ impl Tracer {
             responses,
             figures,
             places,
+            cpus: cpus as usize,
             followed: 0,
             start: MonoNs(0),
             keep_ns,
@@ -541,7 +545,7 @@ impl Tracer {
             parts_read: self.parts_read,
             components: tally::components(&self.figures, self.places, place),
             sections: sections
-                .map(|figures| tally::sections(figures, cpu_numbers() as usize))
+                .map(|figures| tally::sections(figures, self.cpus))
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
         }

@@ -140,11 +140,11 @@ impl Watcher {
         fs::metadata(crate::kernel::BTF).map_err(TraceError::NoTypes)?;
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let Loaded { mut programs, names, not_measured } = loading::load(limits, &types)?;
+        let cpus = cpu_numbers()?;
+        let Loaded { mut programs, names, not_measured } = loading::load(limits, cpus, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
-        let cpus = cpu_numbers();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
         let turns = mapped(&mut programs, "cpu_turns", cpus as usize * cpu_turns::WORDS)?;

@@ -53,6 +53,38 @@ fn memory_that_was_needed_once_is_given_back() {
     assert_eq!(running.output().code, Some(0));
 }
 
+/// With places for the first CPU only, all waits on the others would be left out, and nobody would know.
+#[test]
+fn nothing_is_counted_where_the_list_of_cpus_cannot_be_read() {
+    let name = "nothing_is_counted_where_the_list_of_cpus_cannot_be_read";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("cpus-not-listed");
+    let list = "/sys/devices/system/cpu/possible";
+    let unlisted = |args: &[&str]| {
+        let mut unshare = test.program(Path::new("unshare"));
+        let hide = format!("mount --bind /dev/null {list} && exec \"$0\" \"$@\"");
+        unshare.args(["--mount", "sh", "-c", &hide]).args(args);
+        Running::start(&mut unshare).output()
+    };
+    if unlisted(&["true"]).code != Some(0) {
+        return skip(name, "no file can be mounted over the list of CPUs");
+    }
+    let program = test.program.to_str().unwrap();
+    for (args, what) in [
+        (&["watch", "--once", "--interval", "100ms"][..], "cannot watch waits"),
+        (&["explain", "--comm", "sleep", "--duration", "1ms"], "cannot follow wakeups"),
+        (&["explain", "--samples", "10", "--cpus", "0"], "cannot follow wakeups"),
+    ] {
+        let ended = unlisted(&[&[program], args].concat());
+        let first = format!("wakescope: {what}: cannot read {list}: it lists no CPU\n");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
+        assert!(ended.stderr.starts_with(&first), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains("\n  → mount /sys"), "{args:?}: {ended:?}");
+    }
+}
+
 /// The windows that were printed, each of which fits the schema.
 #[track_caller]
 fn windows(stdout: &str) -> Vec<Window> {

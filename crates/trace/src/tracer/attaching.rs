@@ -5,7 +5,6 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
-use crate::cpus::cpu_numbers;
 use crate::error::{TraceError, denied, innermost};
 use crate::interference::Watch;
 use crate::kernel::Kernel;
@@ -30,6 +29,7 @@ fn bytes_of_records(cpus: u32) -> u32 {
 pub(super) fn load(
     options: &Options,
     filter: Filter,
+    cpus: u32,
     kernel: &Kernel,
     types: &Btf,
     shows: Shows,
@@ -37,7 +37,6 @@ pub(super) fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked(object::WAKEUPS)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
-    let cpus = cpu_numbers();
     let (probes, followed, waking) = match options.is_of_probes() {
         true => (options.probes.max(1), options.probes.max(1), options.probes),
         false => (1, MOST_FOLLOWED, cpus),
@@ -57,7 +56,7 @@ pub(super) fn load(
         .btf(Some(types))
         .set_max_entries("cpus", cpus)
         .set_max_entries("records", bytes_of_records(waking))
-        .set_max_entries("figures", options.places() * components)
+        .set_max_entries("figures", options.places(cpus) * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
         // A thread whose wakeups are announced has two.
@@ -173,6 +172,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::cpus::cpu_numbers;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
     use wakescope_core::plan::{Stimulus, Target};
@@ -276,10 +276,11 @@ mod tests {
         let (kernel, types) = Kernel::read().map_err(|e| e.to_string())?;
         let types = Btf::parse(&types, aya::Endianness::default()).map_err(|e| e.to_string())?;
         let filter = Filter::of(&options.target).map_err(|e| e.to_string())?;
-        let mut programs = match load(options, filter, &kernel, &types, shows, None) {
-            Err(why @ TraceError::NotAllowed) => return Err(why.to_string()),
-            loaded => loaded.unwrap(),
-        };
+        let mut programs =
+            match load(options, filter, cpu_numbers().unwrap(), &kernel, &types, shows, None) {
+                Err(why @ TraceError::NotAllowed) => return Err(why.to_string()),
+                loaded => loaded.unwrap(),
+            };
         let there: Vec<_> = PROGRAMS.iter().filter(|p| kernel.has(p.tracepoint)).collect();
         for program in &there {
             let forms = [program.name, form_of(program, options, filter, shows)];

@@ -14,7 +14,6 @@ use super::layout::{
     LACKS_THROTTLED_TIME,
 };
 use super::{Limits, runnable};
-use crate::cpus::cpu_numbers;
 use crate::error::{TraceError, denied, innermost};
 use crate::object;
 
@@ -39,11 +38,10 @@ pub(super) struct Loaded {
     pub(super) not_measured: NotMeasured,
 }
 
-/// Loads the programs, whose maps are as large as `limits` ask for.
-pub(super) fn load(limits: Limits, types: &Btf) -> Result<Loaded, TraceError> {
+/// Loads the programs, whose maps are as large as `limits` and the numbers of `cpus` ask for.
+pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
-    let cpus = cpu_numbers();
     let rows = limits.series.saturating_add(1);
     let places = limits.tasks.clamp(1, MOST_PLACES).next_power_of_two();
     let place_mask = places - 1;
