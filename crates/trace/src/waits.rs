@@ -22,8 +22,11 @@ const MOST_THREADS: usize = 64;
 /// Of threads that have all ended it is the one `at_start`. `None` if nothing can be read.
 pub(crate) fn of_run(programs: &Ebpf, end: MonoNs, at_start: Option<&Quota>) -> Option<Waits> {
     let mut waits = Counted::read(programs)?.waits(end);
-    let is_throttled =
-        |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
+    // Real-time threads are under other limits.
+    let is_throttled = |thread: &&ThreadWaits| {
+        !thread.task.policy.is_realtime()
+            && thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled)
+    };
     let throttled = waits.threads.iter().filter(is_throttled);
     let throttled: Vec<u32> = throttled.filter_map(|thread| thread.task.pid).collect();
     let proc = Path::new("/proc");

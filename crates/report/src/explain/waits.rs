@@ -1,7 +1,9 @@
 //! All waits of threads that are not ours: how long they could run and did not, and why.
 
+use std::collections::BTreeSet;
+
 use wakescope_core::explain::{
-    Blamed, Schedstat, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    Blamed, Policy, Schedstat, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
@@ -106,11 +108,11 @@ fn kind_text(run: &Run, waits: &Waits, row: &WaitRow) -> String {
     let often = times(row.count);
     match row.kind {
         WaitKind::Throttled => {
-            let by = match by_what(waits, row) {
-                Throttle::Quota => "its cgroup's CPU quota",
-                Throttle::RealTime => "real-time throttling",
-            };
-            format!("Stopped by {by} {}, {often}{}.", of_run(row.throttled_ns), in_cgroup(waits))
+            let limits = limits(waits, row);
+            let by: Vec<&str> = limits.iter().map(|limit| limit.name()).collect();
+            let (by, time) = (by.join(" or "), of_run(row.throttled_ns));
+            let group = if limits.contains(&Limit::Quota) { in_cgroup(waits) } else { "".into() };
+            format!("Stopped by {by} {time}, {often}{group}.")
         }
         WaitKind::Preempted => format!(
             "Preempted {}, {often}{}{}.",
@@ -144,32 +146,54 @@ fn of_same_unit(text: String, other: &str) -> String {
     }
 }
 
-/// What stops threads for having used up their time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Throttle {
+/// A limit of CPU time, which stops threads that have used it up. A thread's policy says which it is under.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Limit {
     Quota,
     RealTime,
+    Deadline,
 }
 
-/// Real-time tasks are under no quota of CPU time.
-fn by_what(waits: &Waits, row: &WaitRow) -> Throttle {
-    let is_realtime = row.worst.as_ref().is_some_and(|worst| worst.task.policy.is_realtime());
-    match (waits.quota.is_some(), is_realtime) {
-        (false, true) => Throttle::RealTime,
-        _ => Throttle::Quota,
-    }
-}
-
-/// What to do about a quota or throttle.
-fn remedy(waits: &Waits, row: &WaitRow) -> String {
-    match by_what(waits, row) {
-        Throttle::RealTime => "to lift real-time throttling: kernel.sched_rt_runtime_us, or the \
-             group's cpu.rt_runtime_us"
-            .into(),
-        Throttle::Quota => {
-            "to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)".into()
+impl Limit {
+    fn of(policy: Policy) -> Self {
+        match policy {
+            Policy::Fifo | Policy::RoundRobin => Self::RealTime,
+            Policy::Deadline => Self::Deadline,
+            _ => Self::Quota,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quota => "its cgroup's CPU quota",
+            Self::RealTime => "real-time throttling",
+            Self::Deadline => "its SCHED_DEADLINE runtime limit",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Quota => "to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)",
+            Self::RealTime => {
+                "to lift real-time throttling: kernel.sched_rt_runtime_us, or the group's \
+                 cpu.rt_runtime_us"
+            }
+            Self::Deadline => {
+                "to raise the runtime limit: sched_runtime of sched_setattr(2) (chrt -d \
+                 --sched-runtime NS)"
+            }
+        }
+    }
+}
+
+/// The limits that stopped these threads: several where their policies differ.
+fn limits(waits: &Waits, throttled: &WaitRow) -> BTreeSet<Limit> {
+    let is_throttled =
+        |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
+    let listed = waits.threads.iter().filter(is_throttled).map(|thread| &thread.task);
+    let worst = throttled.worst.iter().map(|worst| &worst.task);
+    let limits: BTreeSet<Limit> = listed.chain(worst).map(|task| Limit::of(task.policy)).collect();
+    if limits.is_empty() { BTreeSet::from([Limit::Quota]) } else { limits }
 }
 
 /// ` (cgroup /system.slice/x.service: 10.0 ms of each 100 ms)`; empty where it is not known.
@@ -244,7 +268,8 @@ fn of_threads(waits: &Waits, domain: TimeDomain) -> String {
 /// What the sums were compared with, which waits are in none, and which quota threads are under.
 pub(crate) fn notes(waits: &Waits, domain: TimeDomain) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(waits.of(WaitKind::Throttled).map(|row| remedy(waits, row)));
+    let limits = waits.of(WaitKind::Throttled).map(|row| limits(waits, row)).unwrap_or_default();
+    notes.extend(limits.into_iter().map(|limit| limit.remedy().to_owned()));
     notes.extend(waits.schedstat.as_ref().map(|compared| compared_with(compared, waits, domain)));
     if waits.open > 0 {
         let lasted = one_or_many(waits.open, "it had lasted", "they had lasted");

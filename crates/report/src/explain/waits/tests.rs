@@ -96,9 +96,54 @@ fn what_outweighs_wakeups_comes_first() {
         "Waited for 9.00 ms in all, 3 threads within 7.00 s, once, and was moved to the queue of \
          another CPU meanwhile; the longest 9.00 ms: unexplained. ",
     );
-    let mut realtime = throttled(640);
-    realtime.worst.as_mut().unwrap().task.policy = Policy::Fifo;
-    says(waits(vec![realtime]), "Stopped by real-time throttling for 634 ms of 7.00 s, 63 times. ");
+}
+
+/// Threads of these policies, all of which were throttled; the first one waited longest.
+fn throttled_threads(policies: &[Policy]) -> Waits {
+    let mut row = row(WaitKind::Throttled, 63, 640, Cause::Throttled, Culprit::None);
+    row.worst.as_mut().unwrap().task.policy = policies[0];
+    let mut all = waits(vec![row]);
+    let throttled = (1..).zip(policies).map(|(pid, &policy)| {
+        let mut thread = thread(pid, 1);
+        (thread.task.policy, thread.kinds[0].kind) = (policy, WaitKind::Throttled);
+        thread
+    });
+    all.threads = throttled.collect();
+    all
+}
+
+/// A cgroup may have a quota, whoever is in it: only the policy tells what can have stopped a thread.
+#[test]
+fn the_policy_of_a_thread_says_which_limit_stopped_it() {
+    use Policy::{Batch, Deadline, Fifo, Other, RoundRobin};
+    let quota = Quota { cgroup: "/q".into(), quota_ns: 90_000_000, period_ns: 100_000_000 };
+    let of_quota = " (cgroup /q: 90.0 ms of each 100 ms)";
+    let one = "634 ms of 7.00 s";
+    let two = "634 ms in all, 2 threads within 7.00 s";
+    let cpu_max = "to raise the quota: ";
+    let rt = "to lift real-time throttling: ";
+    let runtime = "to raise the runtime limit: sched_runtime ";
+    for (policies, by, time, group, remedies) in [
+        (&[Batch][..], "its cgroup's CPU quota", one, of_quota, &[cpu_max][..]),
+        (&[Fifo], "real-time throttling", one, "", &[rt]),
+        (&[RoundRobin], "real-time throttling", one, "", &[rt]),
+        (&[Deadline], "its SCHED_DEADLINE runtime limit", one, "", &[runtime]),
+        (
+            &[Fifo, Other],
+            "its cgroup's CPU quota or real-time throttling",
+            two,
+            of_quota,
+            &[cpu_max, rt],
+        ),
+    ] {
+        let all = Waits { quota: Some(quota.clone()), ..throttled_threads(policies) };
+        let told = notes(&all, TimeDomain::Real);
+        let told: Vec<&String> = told.iter().filter(|note| note.starts_with("to ")).collect();
+        assert_eq!(told.len(), remedies.len(), "{policies:?}: {told:?}");
+        let fit = |(note, remedy): (&&String, &&str)| note.starts_with(*remedy);
+        assert!(told.iter().zip(remedies).all(fit), "{policies:?}: {told:?}");
+        says(all, &format!("Stopped by {by} for {time}, 63 times{group}. "));
+    }
 }
 
 /// `report` shows the wakeups of such a run, among which there may be none.
