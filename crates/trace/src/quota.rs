@@ -1,28 +1,88 @@
-//! Which cgroup's quota of CPU time threads are under.
+//! Which cgroup's quota of CPU time stopped threads.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use wakescope_core::explain::Quota;
+use wakescope_core::plan::Target;
 
-/// The quota that these threads are under, if it is one and the same for all of them that still exist.
-/// A thread under several quotas, of a cgroup and of one above it, may be stopped by any of them: then
-/// nobody knows which.
-pub(crate) fn of_threads(proc: &Path, threads: impl Iterator<Item = u32>) -> Option<Quota> {
-    let mounts = Mounts::read(&fs::read_to_string(proc.join("self/mountinfo")).ok()?);
-    let mut found: Option<Quota> = None;
-    for id in threads {
-        let Ok(groups) = fs::read_to_string(proc.join(id.to_string()).join("cgroup")) else {
-            continue;
-        };
-        let mut quotas = mounts.quotas(&groups);
-        let (Some(one), None) = (quotas.pop(), quotas.pop()) else { return None };
-        if found.as_ref().is_some_and(|other| *other != one) {
+/// A quota, and how often it had stopped threads when it was read.
+#[derive(Debug)]
+struct Limit {
+    quota: Quota,
+    /// The folder of its cgroup.
+    place: PathBuf,
+    stops: Option<u64>,
+}
+
+/// The quotas of CPU time that threads are under, at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    /// By the number of the thread: of its own cgroup and of those above it, its own first.
+    of_threads: HashMap<u32, Arc<[Limit]>>,
+}
+
+impl Quotas {
+    /// Reads those of `threads` that exist.
+    pub(crate) fn read(proc: &Path, threads: impl IntoIterator<Item = u32>) -> Self {
+        let mounts = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
+        let mounts = Mounts::read(&mounts);
+        let mut known: HashMap<String, Arc<[Limit]>> = HashMap::new();
+        let of_threads = threads.into_iter().filter_map(|id| {
+            let groups = fs::read_to_string(proc.join(id.to_string()).join("cgroup")).ok()?;
+            let limits = known.entry(groups);
+            let limits = limits.or_insert_with_key(|groups| mounts.limits(groups).into());
+            Some((id, limits.clone()))
+        });
+        Self { of_threads: of_threads.collect() }
+    }
+
+    /// The quota that stopped `threads` between this reading and the `later` one. `None` unless all readings
+    /// of these threads show the same quotas in the same cgroups, and exactly one of these has stopped threads
+    /// meanwhile: a thread may have been moved, and a cgroup's quota need never have stopped it.
+    pub(crate) fn that_stopped(&self, threads: &[u32], later: &Self) -> Option<Quota> {
+        let readings = [self, later];
+        let readings = threads.iter().flat_map(|id| readings.map(|all| all.of_threads.get(id)));
+        let mut readings = readings.flatten();
+        let limits = readings.next()?;
+        if !readings.all(|other| are_same(limits, other)) {
             return None;
         }
-        found = Some(one);
+        let before = self.of_threads.values().find(|before| are_same(limits, before))?;
+        let has_stopped = |limit: &&Limit| stops(&limit.place) > limit.stops;
+        let mut stopped = before.iter().filter(|limit| limit.stops.is_some()).filter(has_stopped);
+        match (stopped.next(), stopped.next()) {
+            (Some(only), None) => Some(only.quota.clone()),
+            _ => None,
+        }
     }
-    found
+}
+
+/// Whether these are the same quotas of the same cgroups.
+fn are_same(one: &[Limit], other: &[Limit]) -> bool {
+    one.iter().map(|limit| &limit.quota).eq(other.iter().map(|limit| &limit.quota))
+}
+
+/// How often the quota of the cgroup at a place has stopped threads.
+fn stops(place: &Path) -> Option<u64> {
+    let text = fs::read_to_string(place.join("cpu.stat")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
+}
+
+/// The threads that may become followed: those of a process, or all of the machine.
+pub(crate) fn threads_of(proc: &Path, target: &Target) -> Vec<u32> {
+    let numbers = |folder: &Path| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let processes = match target {
+        Target::Process { pid } | Target::Thread { tid: pid } => vec![*pid],
+        _ => numbers(proc),
+    };
+    let folder = |process: u32| proc.join(process.to_string()).join("task");
+    processes.into_iter().flat_map(|process| numbers(&folder(process))).collect()
 }
 
 /// Where the unified hierarchy of cgroups is mounted, if it is.
@@ -66,7 +126,7 @@ impl Mounts {
     }
 
     /// All quotas that a thread in these `groups` (/proc/PID/cgroup) is under, its own cgroup's first.
-    fn quotas(&self, groups: &str) -> Vec<Quota> {
+    fn limits(&self, groups: &str) -> Vec<Limit> {
         let mut found = Vec::new();
         for line in groups.lines() {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -81,12 +141,13 @@ impl Mounts {
             let Some(root) = root.as_ref().filter(|_| !path.contains("..")) else { continue };
             for group in Path::new(path).ancestors() {
                 let place = root.join(group.strip_prefix("/").unwrap_or(group));
-                let quota = read(&place).map(|(quota_us, period_us)| Quota {
+                let Some((quota_us, period_us)) = read(&place) else { continue };
+                let quota = Quota {
                     cgroup: group.to_string_lossy().into_owned(),
                     quota_ns: quota_us.saturating_mul(1_000),
                     period_ns: period_us.saturating_mul(1_000),
-                });
-                found.extend(quota);
+                };
+                found.push(Limit { quota, stops: stops(&place), place });
             }
         }
         found

@@ -12,7 +12,7 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{By, ComponentTable, Known, Measured, Quota, Waits, Wakeup};
+use wakescope_core::explain::{By, ComponentTable, Known, Measured, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -30,6 +30,7 @@ use crate::kernel::Kernel;
 use crate::overflow::{InShort, Overflow};
 use crate::parts::Parts;
 use crate::programs::PROGRAMS;
+use crate::quota::{self, Quotas};
 use crate::record::part_of;
 use crate::sections::{self, Shows};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SECTION_KINDS};
@@ -38,8 +39,8 @@ use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
 use crate::users::NamePrograms;
+use crate::waits;
 use crate::worth::{Asked, Decided, worth_keeping};
-use crate::{quota, waits};
 use attaching::{attach, form_of, is_needed, is_told, load};
 
 mod attaching;
@@ -154,8 +155,8 @@ pub struct Tracer {
     not_seen: Vec<String>,
     /// See [`Known::shows_softirqs_left`].
     shows_softirqs_left: bool,
-    /// The quota of the process that is followed, when the run began: it may end before the run.
-    quota_at_start: Option<Quota>,
+    /// What quotas threads of others were under when the run began.
+    quotas_at_start: Quotas,
 }
 
 impl Tracer {
@@ -254,7 +255,7 @@ impl Tracer {
             seen_with,
             not_seen,
             shows_softirqs_left: kernel.shows_softirqs_left(),
-            quota_at_start: None,
+            quotas_at_start: Quotas::default(),
         })
     }
 
@@ -292,8 +293,10 @@ impl Tracer {
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
         self.start = start.max(MonoNs(1));
-        if let Target::Process { pid } | Target::Thread { tid: pid } = self.options.target {
-            self.quota_at_start = quota::of_threads(Path::new("/proc"), std::iter::once(pid));
+        if !self.options.is_of_probes() {
+            let proc = Path::new("/proc");
+            let threads = quota::threads_of(proc, &self.options.target);
+            self.quotas_at_start = Quotas::read(proc, threads);
         }
         self.set_control()
     }
@@ -555,7 +558,7 @@ impl Tracer {
     fn waits(&self, end: MonoNs) -> Option<Waits> {
         match self.options.is_of_probes() {
             true => None,
-            false => waits::of_run(&self.programs, end, self.quota_at_start.as_ref()),
+            false => waits::of_run(&self.programs, end, &self.quotas_at_start),
         }
     }
 

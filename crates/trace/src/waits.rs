@@ -6,11 +6,11 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap};
 use wakescope_attribution::{Waited, differ};
 use wakescope_core::explain::{
-    Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };
 use wakescope_core::units::MonoNs;
 
-use crate::quota;
+use crate::quota::Quotas;
 use crate::record::task_of;
 use crate::shared::{self, WaitCounts, WaitsOfKind};
 use crate::target::has_kernels_numbers;
@@ -18,9 +18,9 @@ use crate::target::has_kernels_numbers;
 /// The most threads that a record lists.
 const MOST_THREADS: usize = 64;
 
-/// All waits of a run that ended at `end`, with the quota that throttled its threads, if that is known.
-/// Of threads that have all ended it is the one `at_start`. `None` if nothing can be read.
-pub(crate) fn of_run(programs: &Ebpf, end: MonoNs, at_start: Option<&Quota>) -> Option<Waits> {
+/// All waits of a run that ended at `end`, with the quota that throttled its threads since its start, if that is
+/// known. `None` if nothing can be read.
+pub(crate) fn of_run(programs: &Ebpf, end: MonoNs, at_start: &Quotas) -> Option<Waits> {
     let mut waits = Counted::read(programs)?.waits(end);
     // Real-time threads are under other limits.
     let is_throttled = |thread: &&ThreadWaits| {
@@ -29,14 +29,10 @@ pub(crate) fn of_run(programs: &Ebpf, end: MonoNs, at_start: Option<&Quota>) -> 
     };
     let throttled = waits.threads.iter().filter(is_throttled);
     let throttled: Vec<u32> = throttled.filter_map(|thread| thread.task.pid).collect();
-    let proc = Path::new("/proc");
     // In another namespace the numbers are other threads'.
     if !throttled.is_empty() && has_kernels_numbers() {
-        let exists = |id: &u32| proc.join(id.to_string()).exists();
-        waits.quota = match throttled.iter().any(exists) {
-            true => quota::of_threads(proc, throttled.into_iter()),
-            false => at_start.cloned(),
-        };
+        let at_end = Quotas::read(Path::new("/proc"), throttled.iter().copied());
+        waits.quota = at_start.that_stopped(&throttled, &at_end);
     }
     Some(waits)
 }

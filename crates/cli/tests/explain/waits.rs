@@ -15,7 +15,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
-use crate::common::bench::{Test, eventually, skip};
+use crate::common::bench::{Test, eventually, kill, skip};
 use crate::common::following::{await_programs, can_follow, explained, start_explain};
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
 use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
@@ -59,6 +59,14 @@ impl Group {
             return Err("no cgroups are mounted".into());
         };
         make(place, &[("cpu.max", "10000 100000")], "throttled_usec ", 1_000)
+    }
+
+    /// Gives its threads two CPUs.
+    fn lift(&self) {
+        let is_unified = self.place.join("cpu.max").exists();
+        let (file, quota) =
+            if is_unified { ("cpu.max", "200000 100000") } else { ("cpu.cfs_quota_us", "200000") };
+        fs::write(self.place.join(file), quota).unwrap();
     }
 
     fn add(&self, process: &Child) {
@@ -200,6 +208,38 @@ fn a_program_that_its_quota_stops_is_told_so() {
         assert!(Path::new(&quota.cgroup).ends_with(group.place.file_name().unwrap()), "{quota:?}");
         assert_eq!((quota.quota_ns, quota.period_ns), (10_000_000, Group::PERIOD_NS));
     }
+}
+
+/// It is in another cgroup when the run ends, whose quota has never stopped it.
+#[test]
+fn a_quota_that_stopped_nobody_is_not_named() {
+    const NAME: &str = "a_quota_that_stopped_nobody_is_not_named";
+    if !can_follow(NAME) {
+        return;
+    }
+    let groups = ["wakescope-stops", "wakescope-never-stops"].map(Group::with_a_tenth);
+    let [Ok(stops), Ok(never)] = groups else {
+        return skip(NAME, "two cgroups with a quota cannot be made");
+    };
+    let test = Test::new("moved-to-another-quota");
+    let spinner = Spinner::start();
+    stops.add(&spinner.0);
+    eventually("the quota stops the program", || stops.stat("nr_throttled ") > 0);
+    let pid = spinner.0.id().to_string();
+    let args = ["--pid", &pid, "--duration", "30s", "--out", "run"];
+    let running = start_explain(&test, &args);
+    await_programs(&running);
+    let before = stops.stat("nr_throttled ");
+    eventually("it is stopped while it is followed", || stops.stat("nr_throttled ") > before + 3);
+    // Moved, it may take its time.
+    never.lift();
+    never.add(&spinner.0);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    let run = record(&test.dir.join("run"));
+    let all = waits(&run);
+    assert!(all.of(WaitKind::Throttled).is_some_and(|row| row.count > 0), "{all:?}");
+    assert_eq!(all.quota, None, "{ended:?}");
 }
 
 /// Another program of the group uses its quota up on the same CPU, again and again.

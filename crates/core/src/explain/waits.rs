@@ -69,7 +69,7 @@ pub struct Waits {
     /// The comparison with the kernel's own account; `None` where the kernel keeps none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedstat: Option<Schedstat>,
-    /// The quota that throttled the threads, if it is known which did.
+    /// The quota that throttled the threads, if it is known which did: the same cgroup had it from begin to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
 }

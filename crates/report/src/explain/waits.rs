@@ -196,9 +196,9 @@ fn limits(waits: &Waits, throttled: &WaitRow) -> BTreeSet<Limit> {
     if limits.is_empty() { BTreeSet::from([Limit::Quota]) } else { limits }
 }
 
-/// ` (cgroup /system.slice/x.service: 10.0 ms of each 100 ms)`; empty where it is not known.
+/// ` (cgroup /system.slice/x.service: 10.0 ms of each 100 ms)`
 fn in_cgroup(waits: &Waits) -> String {
-    let Some(quota) = &waits.quota else { return String::new() };
+    let Some(quota) = &waits.quota else { return " (cgroup not known)".into() };
     format!(
         " (cgroup {}: {} of each {})",
         clean(&quota.cgroup, LONGEST_CGROUP),

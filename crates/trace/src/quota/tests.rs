@@ -25,10 +25,29 @@ impl Tree {
         Self(root)
     }
 
-    fn quota(&self, threads: &[u32]) -> Option<(String, u64, u64)> {
-        let found = of_threads(&self.0.join("proc"), threads.iter().copied());
-        found.map(|quota| (quota.cgroup, quota.quota_ns, quota.period_ns))
+    fn read(&self, threads: &[u32]) -> Quotas {
+        Quotas::read(&self.0.join("proc"), threads.iter().copied())
     }
+
+    /// The quota that stopped `threads`, if these cgroups stopped threads meanwhile.
+    fn quota(&self, threads: &[u32], stopping: &[&str]) -> Option<(String, u64, u64)> {
+        let stat = |group: &str, times: u32| {
+            let text = format!("nr_periods 9\nnr_throttled {times}\nthrottled_time 1\n");
+            self.0.write(format!("{group}/cpu.stat"), text);
+        };
+        for group in ["cpu/a", "unified/x", "unified/x/y"] {
+            stat(group, 4);
+        }
+        let before = self.read(threads);
+        for group in stopping {
+            stat(group, 5);
+        }
+        told(before.that_stopped(threads, &self.read(threads)))
+    }
+}
+
+fn told(found: Option<Quota>) -> Option<(String, u64, u64)> {
+    found.map(|quota| (quota.cgroup, quota.quota_ns, quota.period_ns))
 }
 
 #[test]
@@ -51,14 +70,16 @@ fn the_quota_of_a_cgroup_or_of_one_above_it_is_found() {
         ],
     );
     let of_a = Some(("/a".to_owned(), 20_000_000, 100_000_000));
-    assert_eq!(tree.quota(&[1]), of_a);
-    assert_eq!(tree.quota(&[2]), Some(("/x/y".to_owned(), 10_000_000, 50_000_000)));
+    let all = ["cpu/a", "unified/x/y"];
+    assert_eq!(tree.quota(&[1], &all), of_a);
+    assert_eq!(tree.quota(&[2], &all), Some(("/x/y".to_owned(), 10_000_000, 50_000_000)));
     // Threads that have ended say nothing.
-    assert_eq!(tree.quota(&[99, 1, 1]), of_a);
+    assert_eq!(tree.quota(&[99, 1, 1], &all), of_a);
     // Two quotas, none, another namespace, nonsense.
     for threads in [&[1, 2][..], &[3], &[1, 3], &[4], &[5], &[99], &[]] {
-        assert_eq!(tree.quota(threads), None, "{threads:?}");
+        assert_eq!(tree.quota(threads, &all), None, "{threads:?}");
     }
+    assert_eq!(tree.quota(&[1], &["unified/x/y"]), None, "it stopped nobody");
 }
 
 #[test]
@@ -71,5 +92,63 @@ fn of_several_quotas_above_each_other_nobody_knows_which() {
             ("unified/x/y/cpu.max", "10000 100000\n"),
         ],
     );
-    assert_eq!(tree.quota(&[1]), None);
+    let (outer, inner) = ("unified/x", "unified/x/y");
+    assert_eq!(tree.quota(&[1], &[outer, inner]), None);
+    // Unless only one of them has stopped anybody.
+    let of_outer = Some(("/x".to_owned(), 90_000_000, 100_000_000));
+    assert_eq!(tree.quota(&[1], &[outer]), of_outer);
+}
+
+/// It was stopped in the one, and is in the other when the run ends, which has stopped others.
+#[test]
+fn of_a_thread_that_was_moved_nobody_knows_which() {
+    let one = ("proc/1/cgroup", "3:cpu:/one\n");
+    let tree = Tree::new(
+        "moved",
+        &[
+            one,
+            ("proc/2/cgroup", "3:cpu:/two\n"),
+            ("cpu/one/cpu.cfs_quota_us", "10000\n"),
+            ("cpu/one/cpu.cfs_period_us", "100000\n"),
+            ("cpu/one/cpu.stat", "nr_throttled 1\n"),
+            ("cpu/two/cpu.cfs_quota_us", "190000\n"),
+            ("cpu/two/cpu.cfs_period_us", "100000\n"),
+            ("cpu/two/cpu.stat", "nr_throttled 1\n"),
+        ],
+    );
+    let before = tree.read(&[1, 2]);
+    for (path, text) in [
+        ("proc/1/cgroup", "3:cpu:/two\n"),
+        ("cpu/one/cpu.stat", "nr_throttled 9\n"),
+        ("cpu/two/cpu.stat", "nr_throttled 9\n"),
+    ] {
+        tree.0.write(path, text);
+    }
+    assert_eq!(told(before.that_stopped(&[1], &tree.read(&[1]))), None);
+    let of_two = Some(("/two".to_owned(), 190_000_000, 100_000_000));
+    assert_eq!(told(before.that_stopped(&[2], &tree.read(&[2]))), of_two);
+    // It began later, in a cgroup where others were already.
+    tree.0.write("proc/3/cgroup", "3:cpu:/two\n");
+    assert_eq!(told(before.that_stopped(&[3], &tree.read(&[3]))), of_two);
+    // It has ended since.
+    assert_eq!(told(before.that_stopped(&[2], &Quotas::default())), of_two);
+    // Another quota than it had.
+    tree.0.write("cpu/two/cpu.cfs_quota_us", "50000\n");
+    assert_eq!(told(before.that_stopped(&[2], &tree.read(&[2]))), None);
+    assert_eq!(told(Quotas::default().that_stopped(&[2], &tree.read(&[2]))), None);
+}
+
+#[test]
+fn threads_of_a_process_or_of_all_may_become_followed() {
+    let tree = Tree::new("threads", &[("proc/7/task/7/x", ""), ("proc/7/task/8/x", "")]);
+    tree.0.write("proc/9/task/9/x", "");
+    let of = |target| {
+        let mut threads = threads_of(&tree.0.join("proc"), &target);
+        threads.sort_unstable();
+        threads
+    };
+    assert_eq!(of(Target::Process { pid: 7 }), [7, 8]);
+    assert_eq!(of(Target::Thread { tid: 9 }), [9]);
+    assert_eq!(of(Target::Comm { comm: "x".into() }), [7, 8, 9]);
+    assert_eq!(of(Target::Process { pid: 1 }), [0; 0]);
 }

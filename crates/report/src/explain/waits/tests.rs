@@ -57,7 +57,7 @@ fn what_outweighs_wakeups_comes_first() {
     says(waits(vec![woken(20), preempted(20), throttled(19)]), "");
     says(
         waits(vec![woken(20), preempted(10), throttled(6_364)]),
-        "Stopped by its cgroup's CPU quota for 6.30 of 7.00 s, 63 times. ",
+        "Stopped by its cgroup's CPU quota for 6.30 of 7.00 s, 63 times (cgroup not known). ",
     );
     let quota = Some(Quota {
         cgroup: "/system.slice/spin".into(),
@@ -76,7 +76,7 @@ fn what_outweighs_wakeups_comes_first() {
     says(
         waits(vec![woken(1), preempted(2_400), throttled(640)]),
         "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. Stopped \
-         by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times. ",
+         by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times (cgroup not known). ",
     );
     // A preempted wait may be throttled for a part of its time.
     let with = |throttled_ns| WaitRow { throttled_ns, ..preempted(2_400) };
