@@ -652,11 +652,12 @@ struct waits {
 	u64 all_ran_before[RANKS];
 	/* How long real-time tasks had had to give way there. */
 	u64 held_back_before;
-	/* Whose waits. */
+	/* Whose waits, and the address of that thread: others may have had its number before. 0 if it is gone. */
 	struct task task;
+	u64 thread;
 	/*
-	 * By the kernel's own account, sched_info.run_delay: at the first wait, of earlier threads with the
-	 * same number, and since then up to the last wait that has ended.
+	 * By the kernel's own account, sched_info.run_delay: at the first wait of this thread, of earlier threads
+	 * with the same number, and since then up to the last wait that has ended.
 	 */
 	u64 run_delay_base;
 	u64 run_delay_earlier;
@@ -669,8 +670,6 @@ struct waits {
 	u64 asleep;
 	/* Waits that were compared. */
 	u64 compared;
-	/* Whether the thread is gone. */
-	u64 ended;
 	struct waits_of_kind of[WAIT_KINDS];
 };
 

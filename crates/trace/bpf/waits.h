@@ -91,22 +91,50 @@ INLINE int is_first(struct waits *waits)
 	return READ_ONCE(word_of(waits->cpu)->threads) == 1;
 }
 
+INLINE u64 counted_run_delay(struct task_struct *task)
+{
+	return FIELD_EXISTS(task->sched_info.run_delay) ? READ(task, sched_info.run_delay) : 0;
+}
+
+/*
+ * The waits that are kept for the number of this thread; 0 if there are none, or they are another's. A thread that
+ * calls exec takes over the number of its process and when that began: only its address tells that it is another.
+ */
+INLINE struct waits *known_waits(struct task_struct *task)
+{
+	u32 pid = task->pid;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	return waits && waits->thread == (u64)task ? waits : 0;
+}
+
+/* Another thread has this number from now on. What those before it waited stays. */
+INLINE void hand_number_over(struct waits *waits, struct wait_counts *all, struct task_struct *task)
+{
+	if (waits->since)
+		__sync_fetch_and_add(&all->broken, 1);
+	waits_since(waits, 0);
+	waits->thread = (u64)task;
+	waits->moved_asleep = 0;
+	waits->run_delay_earlier = waits->run_delay;
+	waits->run_delay_base = task ? counted_run_delay(task) : 0;
+}
+
 /* The waits of a thread; makes room for them if there is any. */
 INLINE struct waits *waits_of_thread(struct task_struct *task, struct wait_counts *all)
 {
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
-	if (HOT(waits))
-		return waits;
-	u32 zero = 0;
-	void *blank = bpf_map_lookup_elem(&blank_waits, &zero);
-	if (blank)
-		bpf_map_update_elem(&waits_of, &pid, blank, IF_ABSENT);
-	waits = bpf_map_lookup_elem(&waits_of, &pid);
+	if (COLD(!waits)) {
+		u32 zero = 0;
+		void *blank = bpf_map_lookup_elem(&blank_waits, &zero);
+		if (blank)
+			bpf_map_update_elem(&waits_of, &pid, blank, IF_ABSENT);
+		waits = bpf_map_lookup_elem(&waits_of, &pid);
+	}
 	if (!waits)
 		__sync_fetch_and_add(&all->no_room, 1);
-	else if (FIELD_EXISTS(task->sched_info.run_delay))
-		waits->run_delay_base = READ(task, sched_info.run_delay);
+	else if (COLD(waits->thread != (u64)task))
+		hand_number_over(waits, all, task);
 	return waits;
 }
 
@@ -220,11 +248,7 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 /* What the kernel has counted of these waits, when it has counted so much of the thread. */
 INLINE u64 run_delay_of(struct waits *waits, u64 counted)
 {
-	/* Another thread with the same number: it began with nothing. */
-	if (waits->ended)
-		waits->run_delay_base = 0;
-	waits->ended = 0;
-	return waits->run_delay_earlier + counted - waits->run_delay_base;
+	return waits->run_delay_earlier + grown(counted, waits->run_delay_base);
 }
 
 /* What the kernel counts as a part of this wait, which is over, although the thread slept. */
@@ -262,9 +286,9 @@ INLINE void make_up(struct waits *waits, struct wait_counts *all, struct task_st
 		return;
 	}
 	u64 counted = READ(task, sched_info.run_delay);
-	u64 ns = counted - waits->run_delay_since;
+	u64 ns = grown(counted, waits->run_delay_since);
 	if (waits->since && ns) {
-		ns -= sleep_of_this_wait(waits);
+		ns = grown(ns, sleep_of_this_wait(waits));
 		waits->by_clock += ns;
 		waits->run_delay = run_delay_of(waits, counted);
 		waits->compared++;
@@ -313,9 +337,7 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 	waits->moved = 0;
 	waits->stopped = 0;
 	waits->steal_since = steal_clock(cpu_of(waits->cpu));
-	waits->run_delay_since = 0;
-	if (FIELD_EXISTS(task->sched_info.run_delay))
-		waits->run_delay_since = READ(task, sched_info.run_delay);
+	waits->run_delay_since = counted_run_delay(task);
 	waits->stopped_before = 0;
 	waits_in(waits, task, READ(task, se.cfs_rq));
 	return waits;
@@ -357,9 +379,9 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 		waits->not_in_run_delay += ns;
 	else if (waits->moved)
 		/* The kernel leaves out the time between two queues. */
-		waits->by_clock += counted - waits->run_delay_since + last - sleep_of_this_wait(waits);
+		waits->by_clock += grown(grown(counted, waits->run_delay_since) + last, sleep_of_this_wait(waits));
 	else if (clock > waits->clock_since)
-		waits->by_clock += clock - waits->clock_since - sleep_of_this_wait(waits);
+		waits->by_clock += grown(clock - waits->clock_since, sleep_of_this_wait(waits));
 	return 1;
 }
 
@@ -387,12 +409,11 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
  */
 INLINE struct waits *waits_of_next(struct task_struct *next, int is_waited)
 {
-	u32 pid = next->pid;
 	int is_followed = is_target(next);
 	int may_have_been = (targets == COMM || targets == CGROUP) && is_waited;
-	if (!pid || !(is_followed || may_have_been))
+	if (!next->pid || !(is_followed || may_have_been))
 		return 0;
-	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	struct waits *waits = known_waits(next);
 	return waits && (is_followed || waits->since) ? waits : 0;
 }
 
@@ -438,8 +459,7 @@ APART int is_queued(u64 *ctx)
 	if (!is_target(task))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	u32 pid = task->pid;
-	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	struct waits *waits = known_waits(task);
 	/* One that runs, or waits already, had only been about to sleep. */
 	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && READ(task, on_cpu)))
 		return 0;
@@ -502,8 +522,7 @@ SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 /* A thread is moved to the queue of that CPU. */
 INLINE void wait_moves(struct task_struct *task, u32 number)
 {
-	u32 pid = task->pid;
-	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	struct waits *waits = known_waits(task);
 	if (!waits)
 		return;
 	if (!waits->since) {
@@ -518,23 +537,15 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 	waits->cpu = number;
 	waits->moved = 1;
 	waits->moved_at = bpf_ktime_get_ns();
-	waits->run_delay_moved = 0;
-	if (FIELD_EXISTS(task->sched_info.run_delay))
-		waits->run_delay_moved = READ(task, sched_info.run_delay);
+	waits->run_delay_moved = counted_run_delay(task);
 	waits_in(waits, task, queue_on(task, number));
 }
 
-/* A thread is gone. Its number may be another's from now on. What it waited stays. */
-INLINE void end_of_waits(u32 pid)
+/* A thread is gone. Its number may be another's from now on, and so may its address. */
+INLINE void end_of_waits(struct task_struct *task)
 {
-	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	struct waits *waits = known_waits(task);
 	struct wait_counts *all = all_waits();
-	if (!waits || !all)
-		return;
-	if (waits->since)
-		__sync_fetch_and_add(&all->broken, 1);
-	waits_since(waits, 0);
-	waits->run_delay_earlier = waits->run_delay;
-	waits->moved_asleep = 0;
-	waits->ended = 1;
+	if (waits && all)
+		hand_number_over(waits, all, 0);
 }

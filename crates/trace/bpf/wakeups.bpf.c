@@ -310,7 +310,7 @@ SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->pid;
-	end_of_waits(pid);
+	end_of_waits(task);
 	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup)
 		return 0;

@@ -486,6 +486,7 @@ pub(crate) struct Waits {
     pub(crate) all_ran_before: [u64; RANKS],
     pub(crate) held_back_before: u64,
     pub(crate) task: Task,
+    pub(crate) thread: u64,
     pub(crate) run_delay_base: u64,
     pub(crate) run_delay_earlier: u64,
     pub(crate) run_delay: u64,
@@ -494,7 +495,6 @@ pub(crate) struct Waits {
     pub(crate) unseen: u64,
     pub(crate) asleep: u64,
     pub(crate) compared: u64,
-    pub(crate) ended: u64,
     pub(crate) of: [WaitsOfKind; WAIT_KINDS],
 }
 

@@ -204,6 +204,7 @@ fn layouts() -> Vec<Layout> {
                 all_ran_before,
                 held_back_before,
                 task,
+                thread,
                 run_delay_base,
                 run_delay_earlier,
                 run_delay,
@@ -212,7 +213,6 @@ fn layouts() -> Vec<Layout> {
                 unseen,
                 asleep,
                 compared,
-                ended,
                 of
             }
         ),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The books of bpf/waits.h on a machine that is drawn: threads sleep, in a queue or not, wake, are preempted,
- * moved, stopped by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches
+ * moved, stopped by a quota, end and begin again, and take over the numbers of others by exec. It counts its threads' waits as the kernel does. Some switches
  * are not shown to the programs, if that is asked for. Compiled with few RUNNERS, tasks make room for others.
  *
  * books SEED STOPS_QUEUES MISSES: prints nothing if all is well.
@@ -22,7 +22,7 @@ static struct thread {
 	u64 since, stopped;
 	u32 kind, moved;
 	int counts, may_be_stopped;
-	/* Since when it is there, by the queue's clock, what interrupts had taken there by then, and who ran since. */
+	/* Since when it is there, by the queue's clock, what interrupts had taken there by then, and who ran since, by number. */
 	u64 here_since, here_interrupts, ran[THREADS];
 	/* What they had taken when it began to run. */
 	u64 runs_interrupts;
@@ -141,7 +141,7 @@ static void turn_is_over(struct thread *t)
 {
 	for (u32 i = 0; i < THREADS; i++)
 		if (threads[i].where == WAITS && threads[i].task.cpu == t->task.cpu)
-			threads[i].ran[t - threads] += turn_beside(t, &threads[i]);
+			threads[i].ran[t->task.pid - 1] += turn_beside(t, &threads[i]);
 }
 
 /* The clock of a queue is behind by less than this. */
@@ -207,8 +207,12 @@ static void wakes(struct thread *t, u32 cpu)
 	}
 	/* Others are told of as well, which had only been about to sleep. */
 	current = &idle;
-	if (is_shown())
-		on_wakeup_of_others((u64[]){ (u64)&t->task });
+	if (!is_shown())
+		return;
+	/* A wait that began before the run begins once more, for the programs, when its thread is woken again. */
+	if (t->where == WAITS && !t->counts && now_ns >= asked.start && !t->task.left && t->task.sched_info.last_queued)
+		begins(t, WAIT_WOKEN);
+	on_wakeup_of_others((u64[]){ (u64)&t->task });
 }
 
 static struct thread *of_cpu(u32 cpu, enum where where)
@@ -328,9 +332,32 @@ static void is_gone(struct thread *t)
 {
 	if (t->where != SLEEPS)
 		return;
-	end_of_waits(t->task.pid);
+	end_of_waits(&t->task);
 	t->task.start_time = now_ns;
+	t->task.se.sched_delayed = 0;
 	memset(&t->task.sched_info, 0, sizeof(t->task.sched_info));
+}
+
+/* A thread calls exec: it takes over the number of its process, whose first thread ends. */
+static void calls_exec(struct thread *t, struct thread *first)
+{
+	u32 number = t->task.pid, process = first->task.pid;
+	if (t->where != RUNS || first->where != SLEEPS || number == THREADS || process == THREADS)
+		return;
+	/* It would be that of a process which it has left; and who runs while others wait is known by its number. */
+	if (rows[process].thread == (u64)&t->task || words_here[t->task.cpu].threads)
+		return;
+	t->task.pid = process;
+	first->task.pid = number;
+	is_gone(first);
+}
+
+static struct thread *thread_of(u32 number)
+{
+	u32 i = 0;
+	while (threads[i].task.pid != number)
+		i++;
+	return &threads[i];
 }
 
 static void compare(void)
@@ -338,7 +365,7 @@ static void compare(void)
 	u64 open = 0, ended = 0, stopped = 0, asleep = 0;
 	for (u32 pid = 1; pid <= THREADS; pid++) {
 		struct waits *row = &rows[pid];
-		struct thread *t = &threads[pid - 1];
+		struct thread *t = thread_of(pid);
 		open += row->since != 0;
 		for (u32 kind = 0; kind < WAIT_KINDS; kind++) {
 			ended += row->of[kind].count;
@@ -349,7 +376,7 @@ static void compare(void)
 		asleep += row->asleep;
 		check(row->by_clock + row->unseen + row->asleep == row->run_delay, "run_delay", row->by_clock,
 		      row->run_delay);
-		if (has_row[pid] && t->where == RUNS && !misses)
+		if (row->thread == (u64)&t->task && t->where == RUNS && !misses)
 			check(row->run_delay_earlier + t->task.sched_info.run_delay - row->run_delay_base ==
 				      row->run_delay, "the kernel's", row->run_delay, pid);
 	}
@@ -405,7 +432,13 @@ int main(int count, char **words)
 		case 2 ... 4: switches(cpu); break;
 		case 5: moves(t); break;
 		case 6: throttles_or_not(cpu); break;
-		case 7: draw(4) ? leaves(t) : is_gone(t); break;
+		case 7:
+			switch (draw(6)) {
+			case 0 ... 3: leaves(t); break;
+			case 4: is_gone(t); break;
+			case 5: calls_exec(t, &threads[draw(THREADS)]); break;
+			}
+			break;
 		}
 	}
 	compare();

@@ -90,6 +90,7 @@ union cpu_word {
 #define INLINE static inline __attribute__((unused))
 #define APART static __attribute__((unused))
 #define HOT(x) (x)
+#define COLD(x) (x)
 #define IF_ABSENT 1
 #define MAP(type, key, value, entries, flags) struct { int unused; }
 #define READ(pointer, field) ((pointer)->field)
@@ -119,6 +120,7 @@ static u32 targets = COMM;
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags);
 
+static u64 grown(u64 now, u64 before) { return now > before ? now - before : 0; }
 static u64 bpf_ktime_get_ns(void) { return now_ns; }
 static u64 bpf_get_current_task(void) { return (u64)current; }
 static void bpf_probe_read_kernel(void *to, u32 size, const void *from) { memcpy(to, from, size); }
