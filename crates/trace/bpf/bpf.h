@@ -43,6 +43,7 @@ static long (*bpf_get_task_stack)(void *task, void *buf, u32 size, u64 flags) = 
 /* Map types, and a flag of theirs: include/uapi/linux/bpf.h, 5.10. */
 #define MAP_HASH 1
 #define MAP_ARRAY 2
+#define MAP_LRU_HASH 9
 #define MAP_RINGBUF 27
 #define MAP_MMAPABLE (1U << 10)
 

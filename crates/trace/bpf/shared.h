@@ -668,6 +668,8 @@ struct waits {
 	/* What it counted besides: waits that were not seen to begin, and sleep. */
 	u64 unseen;
 	u64 asleep;
+	/* What it counted while the thread had another name or was in another cgroup than those followed: in no other sum. */
+	u64 away;
 	/* Waits that were compared. */
 	u64 compared;
 	struct waits_of_kind of[WAIT_KINDS];

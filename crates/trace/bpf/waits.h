@@ -22,6 +22,12 @@
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
 MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
+/*
+ * When a thread came back last to the name or the cgroup that is followed; with this bit, a process. Those that came
+ * back long ago make room.
+ */
+#define OF_PROCESS (1U << 31)
+MAP(MAP_LRU_HASH, u32, u64, 1, 0) came_back SEC(".maps");
 
 INLINE struct wait_counts *all_waits(void)
 {
@@ -260,13 +266,42 @@ INLINE u64 sleep_of_this_wait(struct waits *waits)
 	return ns;
 }
 
+/* Whether the thread had another name, or was in another cgroup, for a while since its last wait began. */
+INLINE int was_away(struct waits *waits, struct task_struct *task)
+{
+	if (targets != COMM && targets != CGROUP)
+		return 0;
+	u32 own = task->pid, process = task->tgid | OF_PROCESS;
+	u64 *back = bpf_map_lookup_elem(&came_back, &own);
+	if (back && *back > waits->began)
+		return 1;
+	back = bpf_map_lookup_elem(&came_back, &process);
+	return back && *back > waits->began;
+}
+
+/*
+ * What the kernel has counted of the thread beyond all that is known here. While it was away it was not followed: these
+ * are not its waits. Otherwise they were missed.
+ */
+INLINE void has_counted_more(struct waits *waits, struct wait_counts *all, struct task_struct *task, u64 ns)
+{
+	if (was_away(waits, task)) {
+		waits->away += ns;
+		waits->run_delay_base += ns;
+		return;
+	}
+	waits->unseen += ns;
+	waits->run_delay += ns;
+	__sync_fetch_and_add(&all->begins_missed, 1);
+}
+
 /* A thread is moved that waits for nothing. What the kernel has counted since it was moved last is sleep. */
 INLINE void sleeper_moves(struct waits *waits, struct task_struct *task)
 {
-	if (!FIELD_EXISTS(task->se.sched_delayed) || !READ(task, se.sched_delayed))
+	if (!FIELD_EXISTS(task->se.sched_delayed) || !READ(task, se.sched_delayed) || !is_target(task))
 		return;
 	u64 counted = run_delay_of(waits, READ(task, sched_info.run_delay));
-	if (waits->moved_asleep && counted > waits->run_delay) {
+	if (waits->moved_asleep && counted > waits->run_delay && !was_away(waits, task)) {
 		waits->asleep += counted - waits->run_delay;
 		waits->run_delay = counted;
 	}
@@ -296,10 +331,10 @@ INLINE void make_up(struct waits *waits, struct wait_counts *all, struct task_st
 		__sync_fetch_and_add(&all->ends_missed, 1);
 	} else if (waits->since) {
 		__sync_fetch_and_add(&all->broken, 1);
-	} else if (run_delay_of(waits, counted) > waits->run_delay) {
-		waits->unseen += run_delay_of(waits, counted) - waits->run_delay;
-		waits->run_delay = run_delay_of(waits, counted);
-		__sync_fetch_and_add(&all->begins_missed, 1);
+	} else {
+		u64 more = grown(run_delay_of(waits, counted), waits->run_delay);
+		if (COLD(more))
+			has_counted_more(waits, all, task, more);
 	}
 }
 
@@ -359,17 +394,13 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 	u64 last = queued && clock > queued ? clock - queued : 0;
 	waits->moved_asleep = 0;
 	if (!is_same_wait(waits, queued, counted)) {
-		u64 now = run_delay_of(waits, counted);
 		if (waits->since) {
 			make_up(waits, all, task);
 			waits_since(waits, 0);
-		} else if (now > waits->run_delay) {
-			waits->unseen += now - waits->run_delay;
 		}
-		waits->unseen += last;
-		waits->run_delay = now + last;
-		if (last)
-			__sync_fetch_and_add(&all->begins_missed, 1);
+		u64 more = grown(run_delay_of(waits, counted), waits->run_delay) + last;
+		if (more)
+			has_counted_more(waits, all, task, more);
 		return 0;
 	}
 	waits->run_delay = run_delay_of(waits, counted) + last;
@@ -517,6 +548,30 @@ SEC("tp_btf/sched_wakeup") int on_wakeup_of_cgroup(u64 *ctx)
 SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 {
 	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);
+}
+
+APART int comes_back(u32 key)
+{
+	u64 now = bpf_ktime_get_ns();
+	bpf_map_update_elem(&came_back, &key, &now, 0);
+	return 0;
+}
+
+/* A thread that was followed before is given a name. Up to here it had another than that which is followed. */
+SEC("tp_btf/task_rename") int on_rename(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	return is_target(task) || !known_waits(task) ? 0 : comes_back(task->pid);
+}
+
+/* A thread, or all of its process, was moved to a cgroup: of the unified hierarchy, if it is in it now. */
+SEC("tp_btf/cgroup_attach_task") int on_cgroup_attach(u64 *ctx)
+{
+	struct cgroup *to = (void *)ctx[0];
+	struct task_struct *task = (void *)ctx[2];
+	if (HOT(to->kn->id != target_cgroup || is_elsewhere(task)))
+		return 0;
+	return comes_back((u8)ctx[3] ? task->tgid | OF_PROCESS : task->pid);
 }
 
 /* A thread is moved to the queue of that CPU. */

@@ -24,6 +24,8 @@ pub(crate) enum Need {
     InPlaceOf(&'static str),
     /// To follow threads that may change their CPU.
     IfTheyMove,
+    /// To follow threads that are known by a name or a cgroup, which they may lose and get back.
+    IfTheyLeave,
     /// To know all interrupts, for a bound, where the kernel has it.
     ForBound,
     /// To see the edges of sections, where that is asked for and the kernel has it.
@@ -37,7 +39,8 @@ pub(crate) enum Need {
 impl Need {
     /// Whether a kernel without the tracepoint can be traced all the same.
     pub(crate) fn may_be_unmet(self) -> bool {
-        matches!(self, Self::IfThere | Self::InPlaceOf(_) | Self::ForBound | Self::ForSections)
+        use Need::{ForBound, ForSections, IfThere, IfTheyLeave, InPlaceOf};
+        matches!(self, IfThere | InPlaceOf(_) | IfTheyLeave | ForBound | ForSections)
     }
 }
 
@@ -95,6 +98,13 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_contention_begin", "contention_begin", Need::IfThere, "waiting for locks"),
     program("on_pi_setprio", "sched_pi_setprio", Need::IfThere, "priorities that are given back"),
     program("on_migrate", "sched_migrate_task", Need::IfTheyMove, ""),
+    program("on_rename", "task_rename", Need::IfTheyLeave, "threads that are renamed"),
+    program(
+        "on_cgroup_attach",
+        "cgroup_attach_task",
+        Need::IfTheyLeave,
+        "threads that are moved to another cgroup",
+    ),
     program("on_timer_exit", "hrtimer_expire_exit", Need::Always, ""),
     program("on_sched_entry", "sched_entry_tp", Need::IfThere, ""),
     program(

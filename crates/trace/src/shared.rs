@@ -494,6 +494,7 @@ pub(crate) struct Waits {
     pub(crate) not_in_run_delay: u64,
     pub(crate) unseen: u64,
     pub(crate) asleep: u64,
+    pub(crate) away: u64,
     pub(crate) compared: u64,
     pub(crate) of: [WaitsOfKind; WAIT_KINDS],
 }

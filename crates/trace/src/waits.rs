@@ -72,6 +72,7 @@ impl Counted {
             ends_missed,
             begins_missed,
             begins_missed_ns: sum(self.threads.iter().map(|waits| waits.unseen)),
+            not_followed_ns: sum(self.threads.iter().map(|waits| waits.away)),
             broken,
             no_room,
             schedstat: self.schedstat(),

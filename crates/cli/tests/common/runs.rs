@@ -402,6 +402,7 @@ fn full_waits() -> Waits {
         ends_missed: 3,
         begins_missed: 1,
         begins_missed_ns: 90_000,
+        not_followed_ns: 1_200_000,
         broken: 2,
         no_room: 1,
         schedstat: Some(Schedstat {

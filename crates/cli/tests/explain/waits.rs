@@ -16,7 +16,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, eventually, kill, skip};
-use crate::common::following::{await_programs, can_follow, explained, start_explain};
+use crate::common::following::{await_programs, can_follow, explained, other_cpu, start_explain};
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
 use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
 
@@ -240,6 +240,47 @@ fn a_quota_that_stopped_nobody_is_not_named() {
     let all = waits(&run);
     assert!(all.of(WaitKind::Throttled).is_some_and(|row| row.count > 0), "{all:?}");
     assert_eq!(all.quota, None, "{ended:?}");
+}
+
+/// What it waits under the other name was not missed: nobody asked for it.
+#[test]
+fn waits_under_another_name_are_told_apart() {
+    const NAME: &str = "waits_under_another_name_are_told_apart";
+    let Some(cpu) = other_cpu(NAME) else { return };
+    let test = Test::new("renamed");
+    let ends = Arc::new(AtomicBool::new(false));
+    let (own, waker_ends) = (ends.clone(), ends.clone());
+    let started = Arc::new(AtomicBool::new(false));
+    // Two threads that never sleep take turns, so each waits for the other.
+    let renamed =
+        move |started: Arc<AtomicBool>, ends: Arc<AtomicBool>, names: [&'static str; 2]| {
+            std::thread::spawn(move || {
+                set_affinity(&[cpu]).unwrap();
+                for name in names.iter().cycle() {
+                    fs::write("/proc/thread-self/comm", name).unwrap();
+                    started.store(true, Ordering::Relaxed);
+                    let until = clock::now().after(SpanNs(50_000_000));
+                    while clock::now() < until {}
+                    if ends.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            })
+        };
+    let one = renamed(started.clone(), own, ["wakescope-rn-a", "wakescope-rn-b"]);
+    let other = renamed(started.clone(), waker_ends, ["wakescope-rn-c", "wakescope-rn-c"]);
+    eventually("they run", || started.load(Ordering::Relaxed));
+    let (run, text) =
+        explained(&test, &["--comm", "wakescope-rn-a", "--duration", "2s", "--out", "run"]);
+    ends.store(true, Ordering::Relaxed);
+    one.join().unwrap();
+    other.join().unwrap();
+    assert_consistent(&run);
+    let all = waits(&run);
+    assert!(all.not_followed_ns > 0, "{all:?}");
+    assert!(text.contains("threads were not followed: "), "{text}");
+    // A hypervisor may hide single switches; half of all waits are under the other name.
+    assert!(all.begins_missed_ns < all.not_followed_ns / 2, "{all:?}");
 }
 
 /// Another program of the group uses its quota up on the same CPU, again and again.

@@ -61,6 +61,11 @@ pub struct Waits {
     pub begins_missed: u64,
     /// How long these were together, nanoseconds.
     pub begins_missed_ns: u64,
+    /// What the kernel's own account shows of threads for a time when they were not followed, since they had
+    /// another name or were in another cgroup, nanoseconds: in no other sum, nor in what these are compared
+    /// with. Older records do not have it.
+    #[serde(default)]
+    pub not_followed_ns: u64,
     /// Of those that began, waits whose end was not seen, and that the kernel does not count either: in
     /// no sum.
     pub broken: u64,

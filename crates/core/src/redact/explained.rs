@@ -63,6 +63,7 @@ pub(super) fn redact_waits(waits: &mut Waits) {
         ends_missed: _,
         begins_missed: _,
         begins_missed_ns: _,
+        not_followed_ns: _,
         broken: _,
         no_room: _,
         schedstat: _,

@@ -500,6 +500,7 @@ fn waits() -> Waits {
         ends_missed: 0,
         begins_missed: 0,
         begins_missed_ns: 0,
+        not_followed_ns: 0,
         broken: 0,
         no_room: 0,
         schedstat: None,

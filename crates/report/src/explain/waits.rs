@@ -292,6 +292,13 @@ pub(crate) fn notes(waits: &Waits, domain: TimeDomain) -> Vec<String> {
             span(waits.begins_missed_ns, domain)
         ));
     }
+    if waits.not_followed_ns > 0 {
+        notes.push(format!(
+            "under another name or in another cgroup, threads were not followed: {} of waiting by the \
+             kernel's own account, in no sum above",
+            span(waits.not_followed_ns, domain)
+        ));
+    }
     notes
 }
 

@@ -212,6 +212,7 @@ fn layouts() -> Vec<Layout> {
                 not_in_run_delay,
                 unseen,
                 asleep,
+                away,
                 compared,
                 of
             }

@@ -2,6 +2,7 @@
 
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_core::plan::Target;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
@@ -62,6 +63,7 @@ pub(super) fn load(
         // A thread whose wakeups are announced has two.
         .set_max_entries("wakeups", followed << announced)
         .set_max_entries("waits_of", if waits { followed } else { 1 })
+        .set_max_entries("came_back", if waits { followed } else { 1 })
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)
@@ -102,7 +104,7 @@ pub(super) fn load(
 /// Whether a program is worth telling of: of a pair one is, and none that only completes others.
 pub(super) fn is_told(program: &Program) -> bool {
     match program.need {
-        Need::ForBound => false,
+        Need::ForBound | Need::IfTheyLeave => false,
         Need::ForSections => program.tracepoint.ends_with("_disable"),
         _ => !program.tracepoint.ends_with("_exit"),
     }
@@ -120,6 +122,9 @@ pub(super) fn is_needed(
         Need::Always | Need::IfThere => true,
         Need::InPlaceOf(other) => !has(other),
         Need::IfTheyMove => others || !options.pinned,
+        Need::IfTheyLeave => {
+            matches!(options.target, Target::Comm { .. } | Target::Cgroup { .. })
+        }
         Need::ForOthers => others,
         Need::ForWakers => others || options.announces(),
         Need::ForBound => options.watch.is_some(),
@@ -175,7 +180,7 @@ mod tests {
     use crate::cpus::cpu_numbers;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
-    use wakescope_core::plan::{Stimulus, Target};
+    use wakescope_core::plan::Stimulus;
     use wakescope_core::preemption::Model;
     use wakescope_testing::skip;
 
@@ -225,8 +230,9 @@ mod tests {
         assert_eq!(timerfd, futex);
         assert_eq!(needed(options(Target::Probes, true, Stimulus::RtcGrid)), probes);
         let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
-        let asked_for =
-            |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
+        let asked_for = |program: &&Program| {
+            matches!(program.need, Need::ForBound | Need::ForSections | Need::IfTheyLeave)
+        };
         let asked_for = PROGRAMS.iter().filter(asked_for).count();
         assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
         // What shows the same is attached once.

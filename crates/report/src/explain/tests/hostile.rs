@@ -142,6 +142,7 @@ pub(crate) fn waits(name: &str) -> Waits {
         ends_missed: most,
         begins_missed: most,
         begins_missed_ns: most,
+        not_followed_ns: most,
         broken: most,
         no_room: most,
         schedstat: Some(Schedstat {

@@ -189,6 +189,7 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
     (all.more_threads, all.more_threads_ns) = (1, 5_000_000);
     (all.open, all.open_ns, all.ends_missed) = (2, 40_000_000, 1);
     (all.begins_missed, all.begins_missed_ns) = (1, 90_000);
+    all.not_followed_ns = 1_200_000;
     let compared = all.schedstat.as_mut().unwrap();
     (compared.threads, compared.differing, compared.not_counted_ns) = (11, 1, 7_000);
     compared.asleep_ns = 400_000;
@@ -216,6 +217,8 @@ fn each_kind_has_a_row_and_the_comparison_stands_below() {
             | at the end 2 waits were not over: they had lasted 40.0 ms, in no sum
             | 1 wait was not seen to end: lengths from the kernel's own account
             | 1 wait was not seen to begin: 90.0 µs, in no sum above
+            | under another name or in another cgroup, threads were not followed: 1.20 ms of waiting by the
+            |   kernel's own account, in no sum above
         "#]],
     );
     check(&Waits::default(), &expect![[""]]);

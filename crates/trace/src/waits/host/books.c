@@ -35,6 +35,7 @@ static struct task_group group = { of_group };
 static struct task_struct idle = { .left = 1 };
 static struct waits rows[100], blank;
 static int has_row[100];
+static u64 back[THREADS + 1];
 static struct wait_counts books;
 static struct control asked = { .start = 100000 };
 static u64 truth_sum[WAIT_KINDS], truth_count[WAIT_KINDS], truth_stopped;
@@ -46,6 +47,8 @@ static u64 seed, misses, named;
 void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	u32 pid = *(const u32 *)key;
+	if (map == &came_back)
+		return pid <= THREADS ? &back[pid] : 0;
 	if (map == &waits_of)
 		return has_row[pid] ? &rows[pid] : 0;
 	return map == &blank_waits ? (void *)&blank : map == &wait_counts ? (void *)&books : &asked;
@@ -54,6 +57,10 @@ void *bpf_map_lookup_elem(void *map, const void *key)
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags)
 {
 	u32 pid = *(const u32 *)key;
+	if (map == &came_back) {
+		back[pid] = *(const u64 *)value;
+		return 0;
+	}
 	/* The last has no room. */
 	if (pid == THREADS)
 		return -1;
@@ -121,7 +128,7 @@ static void begins(struct thread *t, u32 kind)
 	t->since = now_ns;
 	t->kind = kind;
 	t->moved = 0;
-	t->counts = now_ns >= asked.start;
+	t->counts = now_ns >= asked.start && !t->task.left;
 	t->may_be_stopped = !is_urgent(t) && (stops_queues || t->task.throttled);
 	t->stopped = t->may_be_stopped ? -stopped_on(t->task.cpu) : 0;
 }
@@ -272,7 +279,6 @@ static void switches(u32 cpu)
 	}
 	if (next) {
 		dequeue(next);
-		next->task.left = 0;
 		next->task.sched_info.last_arrival = rqs[cpu].clock;
 		next->runs_interrupts = cpus_here[cpu].interrupts;
 		next->where = RUNS;
@@ -321,11 +327,13 @@ static void throttles_or_not(u32 cpu)
 			threads[i].task.throttled = 0;
 }
 
-/* While it waits, its name or its cgroup changes for a moment: the wait began as that of one that is followed. */
-static void leaves(struct thread *t)
+/* Its name changes to one that is not followed, or back. A wait that began before is still one of its own. */
+static void is_renamed(struct thread *t)
 {
-	if (t->where == WAITS && !misses)
-		t->task.left = 1;
+	if (misses)
+		return;
+	on_rename((u64[]){ (u64)&t->task });
+	t->task.left = !t->task.left;
 }
 
 static void is_gone(struct thread *t)
@@ -362,7 +370,7 @@ static struct thread *thread_of(u32 number)
 
 static void compare(void)
 {
-	u64 open = 0, ended = 0, stopped = 0, asleep = 0;
+	u64 open = 0, ended = 0, stopped = 0, asleep = 0, away = 0;
 	for (u32 pid = 1; pid <= THREADS; pid++) {
 		struct waits *row = &rows[pid];
 		struct thread *t = thread_of(pid);
@@ -374,9 +382,11 @@ static void compare(void)
 			truth_count[kind] -= row->of[kind].count;
 		}
 		asleep += row->asleep;
+		away += row->away;
 		check(row->by_clock + row->unseen + row->asleep == row->run_delay, "run_delay", row->by_clock,
 		      row->run_delay);
-		if (row->thread == (u64)&t->task && t->where == RUNS && !misses)
+		if (row->thread == (u64)&t->task && t->where == RUNS && !misses && !was_away(row, &t->task) &&
+		    !t->task.left)
 			check(row->run_delay_earlier + t->task.sched_info.run_delay - row->run_delay_base ==
 				      row->run_delay, "the kernel's", row->run_delay, pid);
 	}
@@ -388,6 +398,7 @@ static void compare(void)
 	check(ended > 1000 && books.no_room > 10, "too few", ended, books.no_room);
 	check(misses || truth_held > 10000, "too little throttled", truth_held, 0);
 	check(asleep > 10000, "too little sleep in queues", asleep, 0);
+	check(misses || away > 10000, "too little time away", away, 0);
 	if (misses) {
 		check(books.ends_missed && books.begins_missed, "nothing missed", books.ends_missed, 0);
 		return;
@@ -434,7 +445,7 @@ int main(int count, char **words)
 		case 6: throttles_or_not(cpu); break;
 		case 7:
 			switch (draw(6)) {
-			case 0 ... 3: leaves(t); break;
+			case 0 ... 3: is_renamed(t); break;
 			case 4: is_gone(t); break;
 			case 5: calls_exec(t, &threads[draw(THREADS)]); break;
 			}

@@ -14,6 +14,12 @@ typedef int s32;
 typedef unsigned long long u64;
 typedef long long s64;
 
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
 struct rt_rq {
 	int rt_throttled;
 };
@@ -116,6 +122,7 @@ static int waits_of;
 static u32 target_pid;
 enum { COMM, CGROUP };
 static u32 targets = COMM;
+static u64 target_cgroup;
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags);
