@@ -4,9 +4,10 @@
 //! Names of functions, tasks and interrupts come from a kernel or from anybody's record: all of them
 //! are cleaned and cut, and no list is longer than a screen bears.
 
-use wakescope_core::explain::Explanation;
+use wakescope_core::explain::{Above, Explanation};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Episode, Run, TimeDomain};
+use wakescope_core::units::{counted, grouped};
 
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::findings::{self, Notes, wrapped};
@@ -187,6 +188,30 @@ fn threshold_of(above_ns: u64, above: &str, domain: TimeDomain) -> String {
         Ok(asked) => format!("{span} ({asked})"),
         Err(_) => span,
     }
+}
+
+/// How many wakeups are late: `12 above 212 µs (p99.9)`; or that all are, for want of a percentile.
+fn late(count: u64, (above_ns, above): (u64, &str), domain: TimeDomain) -> String {
+    match is_all(above) {
+        true => format!("all count as late {TOO_FEW}"),
+        false => format!("{} above {}", grouped(count), threshold_of(above_ns, above, domain)),
+    }
+}
+
+/// The same in the title of a table: `the 12 wakeups above 212 µs (p99.9)`.
+fn late_wakeups(count: u64, (above_ns, above): (u64, &str), domain: TimeDomain) -> String {
+    let wakeups = counted(count, "wakeup");
+    match is_all(above) {
+        true => format!("all {wakeups} {TOO_FEW}"),
+        false => format!("the {wakeups} above {}", threshold_of(above_ns, above, domain)),
+    }
+}
+
+const TOO_FEW: &str = "(too few for a percentile)";
+
+/// Whether a record says so of its threshold.
+fn is_all(above: &str) -> bool {
+    above == Above::All.to_string()
 }
 
 #[cfg(test)]

@@ -318,7 +318,7 @@ fn what_was_asked_and_seen_is_told() {
     // One sample carries no percentile, so that all are late.
     assert_eq!(
         (explanation.above_ns, explanation.above.as_str(), explanation.records),
-        (0, "p99", 1)
+        (0, "all", 1)
     );
     assert_eq!(explanation.sections.as_ref().map(|sections| sections.exact), Some(false));
     let table = run.components.as_ref().unwrap();

@@ -9,6 +9,9 @@ use crate::distribution::Distribution;
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
 
+/// What records say in place of a percentile where all wakeups are late.
+const ALL: &str = "all";
+
 /// Which wakeups are late.
 ///
 /// ```
@@ -23,6 +26,8 @@ pub enum Above {
     Time(SpanNs),
     /// Those from this percentile on.
     Percentile(Percentile),
+    /// All of them, since they are too few for any percentile. Nobody asks for that.
+    All,
 }
 
 impl Above {
@@ -31,6 +36,7 @@ impl Above {
         match self {
             Self::Time(_) => 0.0,
             Self::Percentile(percentile) => percentile.tail(),
+            Self::All => 1.0,
         }
     }
 
@@ -38,7 +44,7 @@ impl Above {
     pub fn time_ns(self) -> Option<u64> {
         match self {
             Self::Time(span) => Some(span.0),
-            Self::Percentile(_) => None,
+            Self::Percentile(_) | Self::All => None,
         }
     }
 
@@ -47,22 +53,24 @@ impl Above {
         match self {
             Self::Time(span) => span.as_argument(),
             Self::Percentile(percentile) => percentile.to_string(),
+            Self::All => ALL.into(),
         }
     }
 
     /// The least lateness of a late wakeup among `all`: an edge of their histogram where it follows
-    /// from them. A percentile that they do not carry gives way to the largest that they do, which
-    /// is told with it.
+    /// from them. A percentile that they do not carry gives way to the largest that they do, or to
+    /// [`Self::All`] if they carry none, which is told with it.
     pub fn least_of(self, all: &Distribution) -> (u64, Self) {
         let asked = match self {
             Self::Time(span) => return (span.0, self),
             Self::Percentile(percentile) => percentile,
+            Self::All => return (0, self),
         };
         let carried = |p: &Percentile| p.is_carried_by(all.count);
         let less = Percentile::SHOWN.into_iter().filter(|p| carried(p) && *p < asked).max();
         let used = if carried(&asked) { Some(asked) } else { less };
         let edge = used.and_then(|p| all.histogram.bucket_of_percentile(p)).map(|b| b.lower);
-        (edge.unwrap_or(0), used.map_or(self, Self::Percentile))
+        (edge.unwrap_or(0), used.map_or(Self::All, Self::Percentile))
     }
 }
 
@@ -91,6 +99,7 @@ impl fmt::Display for Above {
         match self {
             Self::Time(span) => span.fmt(f),
             Self::Percentile(percentile) => percentile.fmt(f),
+            Self::All => f.write_str(ALL),
         }
     }
 }
@@ -130,8 +139,11 @@ mod tests {
         assert_eq!(least("p99"), (9_888, "p99".into()));
         // Two of a thousand are needed beyond it.
         assert_eq!(least("p99.9"), (9_888, "p99".into()));
-        let none = Distribution::default();
-        assert_eq!("p99".parse::<Above>().unwrap().least_of(&none).0, 0);
+        for few in 0..=3 {
+            let histogram = Histogram::of(samples().take(few));
+            let all = Distribution { count: few as u64, histogram, ..Default::default() };
+            assert_eq!("p99".parse::<Above>().unwrap().least_of(&all), (0, Above::All), "{few}");
+        }
     }
 
     #[test]
@@ -144,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_neither_a_time_nor_a_percentile_is_refused() {
-        for bad in ["0us", "50", "p100", "late", ""] {
+        for bad in ["0us", "50", "p100", "late", ALL, ""] {
             assert!(bad.parse::<Above>().is_err(), "{bad}");
         }
     }

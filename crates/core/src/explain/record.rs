@@ -209,7 +209,7 @@ impl CauseRow {
 pub struct Explanation {
     /// Wakeups at least so late are late ones, nanoseconds.
     pub above_ns: u64,
-    /// How that was asked for: `p99.9`, `50us`.
+    /// How that was asked for: `p99.9`, `50us`; `all` where there are too few wakeups for a percentile.
     pub above: String,
     /// Wakeups that were followed from stimulus to response.
     pub wakeups: u64,

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-use super::{percent, phrases, threshold};
+use super::{late_wakeups, percent, phrases};
 use crate::style::clean;
 use crate::table::columns;
 
@@ -56,11 +56,8 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     if explanation.late == 0 && run.causes.is_empty() {
         return String::new();
     }
-    let title = format!(
-        "causes of the {} above {}",
-        counted(explanation.late, "wakeup"),
-        threshold(explanation, run.time_domain)
-    );
+    let above = (explanation.above_ns, &*explanation.above);
+    let title = format!("causes of {}", late_wakeups(explanation.late, above, run.time_domain));
     rows(&run.causes, title) + &of_unknown_lateness(run, explanation)
 }
 

@@ -4,11 +4,10 @@
 use wakescope_attribution::without_stolen;
 use wakescope_core::explain::{Cause, NetOfSteal};
 use wakescope_core::run::{Episode, Run, TimeDomain};
-use wakescope_core::units::{counted, grouped};
 
 use super::causes::rows;
 use super::verdict::because;
-use super::{Ranked, WIDTH, threshold_of};
+use super::{Ranked, WIDTH, is_all, late, late_wakeups};
 use crate::domain::span;
 use crate::findings::wrapped;
 
@@ -67,21 +66,18 @@ fn is_mostly_steal(rest: &Episode) -> bool {
     largest.is_some_and(|share| share.cause == Cause::Steal)
 }
 
-/// How many are late without stolen time; empty where nothing was stolen.
+/// How many are late without stolen time; `None` where nothing was stolen, or all are late in any case.
 pub(super) fn count(run: &Run) -> Option<String> {
-    let net = run.net_of_steal.as_ref()?;
-    let above = threshold_of(net.above_ns, &net.above, run.time_domain);
-    Some(format!("{} above {above} net of steal", grouped(net.late)))
+    let net = run.net_of_steal.as_ref().filter(|net| !is_all(&net.above))?;
+    let late = late(net.late, (net.above_ns, &net.above), run.time_domain);
+    Some(format!("{late} net of steal"))
 }
 
 /// The causes without stolen time; empty where nothing was stolen.
 pub(super) fn table(run: &Run) -> String {
     let Some(net) = &run.net_of_steal else { return String::new() };
-    let title = format!(
-        "causes of the {} above {} net of steal",
-        counted(net.late, "wakeup"),
-        threshold_of(net.above_ns, &net.above, run.time_domain)
-    );
+    let late = late_wakeups(net.late, (net.above_ns, &net.above), run.time_domain);
+    let title = format!("causes of {late} net of steal");
     let note = match rest_of_steal(net) {
         "" => String::new(),
         note => format!(" {}\n", wrapped(note, WIDTH - 1, "   ")),

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
-use super::{Ranked, WIDTH, causes, episode, net, phrases, threshold, waits};
+use super::{Ranked, WIDTH, causes, episode, late, net, phrases, threshold, waits};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -142,8 +142,8 @@ pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> Stri
     }
     // What is late is a percentile of them, or a time that none can have exceeded.
     if explanation.wakeups > 0 {
-        let above = threshold(explanation, run.time_domain);
-        parts.push(format!("{} above {above}", grouped(explanation.late)));
+        let above = (explanation.above_ns, &*explanation.above);
+        parts.push(late(explanation.late, above, run.time_domain));
         parts.extend(net::count(run));
     }
     let counted = wrapped(&parts.join(", "), WIDTH - " · degraded: see below".len(), "");

@@ -146,3 +146,23 @@ fn a_page_and_markdown_have_the_second_ranking_too() {
         }
     }
 }
+
+/// Of two or three wakeups no percentile tells anything, and none is 0 ns.
+#[test]
+fn too_few_wakeups_for_a_percentile_all_count_as_late() {
+    let mut run = guest();
+    let explanation = run.explanation.as_mut().unwrap();
+    (explanation.wakeups, explanation.late) = (3, 3);
+    (explanation.above_ns, explanation.above) = (0, "all".into());
+    let net = run.net_of_steal.as_mut().unwrap();
+    (net.late, net.above_ns, net.above) = (3, 0, "all".into());
+    let shown = text(&run, PLAIN, Extent::Worst(0));
+    for part in [
+        "3 wakeups followed, all count as late (too few for a percentile) · valid",
+        "causes of all 3 wakeups (too few for a percentile)  ",
+        "causes of all 3 wakeups (too few for a percentile) net of steal  ",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("above"), "{shown}");
+}
