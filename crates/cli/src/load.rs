@@ -94,7 +94,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let begin = clock::now();
     watch(&mut loads, &signals, begin, args.duration);
     let duration = clock::now().since(begin);
-    tell_results(args, &finish_all(loads), &left_out, duration)
+    let remedies: Vec<Option<String>> = loads.iter_mut().map(Load::remedy).collect();
+    tell_results(args, (&finish_all(loads), remedies), &left_out, duration)
 }
 
 /// Removes what loads of a killed wakescope left in `dir`, and says so.
@@ -241,7 +242,7 @@ fn minutes(span: SpanNs) -> String {
 
 fn tell_results(
     args: &LoadArgs,
-    results: &[LoadResult],
+    (results, remedies): (&[LoadResult], Vec<Option<String>>),
     left_out: &[LeftOut],
     duration: SpanNs,
 ) -> Result<Outcome, Failure> {
@@ -257,11 +258,11 @@ fn tell_results(
     } else {
         table(results)
     })?;
-    match results.iter().find(|result| !result.alive) {
+    match results.iter().zip(remedies).find(|(result, _)| !result.alive) {
         None => Ok(Outcome::Done),
-        Some(dead) => {
+        Some((dead, remedy)) => {
             let (load, fault) = (dead.name.clone(), dead.fault_with_last_words());
-            Err(failure_of(LoadError::Died { load, fault, remedy: None }))
+            Err(failure_of(LoadError::Died { load, fault, remedy }))
         }
     }
 }

@@ -330,7 +330,7 @@ fn what_is_left_when_all_are_killed_is_removed_at_the_next_start() {
 
 #[test]
 fn a_killed_keeper_is_a_dead_load() {
-    for (name, directories) in [("find", 1), ("exec:sleep 1000 & sleep 1000", 0)] {
+    for name in ["find", "exec:sleep 1000 & sleep 1000"] {
         let test = Test::new("keeper-killed");
         let mut load = test.start(name);
         load.wait_ready(PATIENCE).unwrap();
@@ -338,9 +338,23 @@ fn a_killed_keeper_is_a_dead_load() {
         eventually("its death is seen", || !load.status().alive);
         let result = load.finish();
         assert!(!result.alive && result.fault.contains("SIGKILL"), "{result:?}");
-        eventually("no process is left", || test.processes().is_empty());
-        assert_eq!(test.directories(), directories);
+        test.assert_nothing_is_left();
     }
+}
+
+#[test]
+fn files_of_a_killed_keeper_are_removed_and_memory_is_suspected() {
+    let test = Test::new("keeper-killed-at-work");
+    let mut running = test.run(&["file-move", "--duration", "60s"]);
+    running.await_line("running: ");
+    let is_keeper = |command: &String| command.contains("load-keeper");
+    let processes = test.processes();
+    let keeper = processes.iter().find(|(_, command)| is_keeper(command)).unwrap().0;
+    kill("KILL", &[*keeper]);
+    let out = running.output();
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(out.stderr.contains("memory.max") && !out.stderr.contains("--dir"), "{out:?}");
+    test.assert_nothing_is_left();
 }
 
 #[test]

@@ -18,6 +18,7 @@ use wakescope_sys::process::{
 use super::Spec;
 use super::keeper::{KEEPER_VERB, MARK};
 use super::report::LONGEST;
+use super::scratch::clean_up_leftovers;
 use super::seen::{Seen, Status};
 
 /// How long a keeper may take to answer. It may be one of many that want a slow CPU.
@@ -45,6 +46,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Load {
     spec: Spec,
+    /// Where its files are removed if its keeper is killed; `None` if they are to stay then.
+    dir: Option<PathBuf>,
     child: Child,
     /// Closed to end the load.
     requests: Option<File>,
@@ -104,6 +107,7 @@ impl Load {
         let child = child.map_or_else(|| start(Apart::Session), Ok)?;
         Ok(Self {
             spec: spec.clone(),
+            dir: Some(options.dir.clone()),
             child,
             requests: Some(requests),
             reports,
@@ -147,6 +151,16 @@ impl Load {
             of: self.spec.to_string(),
             reason: reason.clone(),
         })
+    }
+
+    /// What helps, once it has died.
+    pub fn remedy(&mut self) -> Option<String> {
+        if self.reports_ended {
+            // So that the cause of its end is known.
+            self.await_exit(KILL_PATIENCE);
+        }
+        self.status();
+        self.seen.remedy.clone()
     }
 
     /// What leaving it out means, if `error` is why it could not start and it was not asked for by
@@ -299,12 +313,16 @@ impl Load {
         }
     }
 
-    /// Waits until the keeper is gone; kills it if it does not go.
+    /// Waits until the keeper is gone; kills it if it does not go. One that was killed has left its files.
     fn end(&mut self) {
         self.requests = None;
-        if self.await_exit(END_PATIENCE).is_none() {
+        let mut exit = self.await_exit(END_PATIENCE);
+        if exit.is_none() {
             self.child.kill();
-            self.await_exit(KILL_PATIENCE);
+            exit = self.await_exit(KILL_PATIENCE);
+        }
+        if let (Some(Exit::Signal(_)), Some(dir)) = (exit, &self.dir) {
+            clean_up_leftovers(dir);
         }
     }
 }
@@ -328,7 +346,10 @@ pub fn finish_all(mut loads: Vec<Load>) -> Vec<LoadResult> {
 /// restarts next, where removing the 12,000 files of `find` would be a twentieth of all it does.
 pub fn abandon_all(mut loads: Vec<Load>) -> Vec<LoadResult> {
     let results = close_windows(&mut loads);
-    loads.iter().for_each(|load| load.child.kill());
+    for load in &mut loads {
+        load.child.kill();
+        load.dir = None;
+    }
     results
 }
 
