@@ -246,7 +246,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
             .try_this("add --out DIR or --replay DIR, or omit it"));
     }
     let signals = measure::prepare_process()?;
-    let open = |path: &PathBuf| Storage::open(path, args.keep, args.merge, args.redact);
+    let open =
+        |path: &PathBuf| Storage::open(path, args.keep, (args.merge, args.interval), args.redact);
     let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };

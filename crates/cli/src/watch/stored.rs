@@ -20,6 +20,8 @@ pub(super) struct Storage {
     folder: WindowFolder,
     path: PathBuf,
     merge: SpanNs,
+    /// Half an interval: so much a window may be shorter than `merge`, whose intervals are never exact.
+    tolerance: SpanNs,
     redacts: bool,
     /// What is not written yet.
     sum: Sum,
@@ -37,11 +39,12 @@ pub(super) struct Storage {
 const SMALLER: &str = "raise --keep, or shorten --merge";
 
 impl Storage {
-    /// Stores windows of the length `merge` in the folder at `path`, of at most `keep` bytes.
+    /// Stores windows of the length `merge`, made of intervals of the length `interval`, in the folder at `path`,
+    /// of at most `keep` bytes.
     pub(super) fn open(
         path: &Path,
         keep: u64,
-        merge: SpanNs,
+        (merge, interval): (SpanNs, SpanNs),
         redacts: bool,
     ) -> Result<Self, Failure> {
         let folder = WindowFolder::open(path, keep).map_err(|e| match e {
@@ -53,8 +56,19 @@ impl Storage {
         })?;
         let (path, next_ns) = (path.into(), merge.0);
         let (sum, failure, too_large) = (Sum::default(), None, SpanNs(0));
-        let has_removed = false;
-        Ok(Self { folder, path, merge, redacts, sum, next_ns, failure, too_large, has_removed })
+        let (has_removed, tolerance) = (false, SpanNs(interval.0 / 2));
+        Ok(Self {
+            folder,
+            path,
+            merge,
+            tolerance,
+            redacts,
+            sum,
+            next_ns,
+            failure,
+            too_large,
+            has_removed,
+        })
     }
 
     /// Takes a window. What the user should know now.
@@ -68,7 +82,8 @@ impl Storage {
             false => self.sum.add(window),
         }
         let is_large = self.sum.series() >= MOST_SERIES && self.failure.is_none();
-        if is_large || self.sum.window_ns() >= self.next_ns { self.store() } else { Vec::new() }
+        let is_whole = self.sum.window_ns().saturating_add(self.tolerance.0) >= self.next_ns;
+        if is_large || is_whole { self.store() } else { Vec::new() }
     }
 
     /// Stores what is left; fails if that cannot be written, or some before could not.
@@ -145,6 +160,8 @@ mod tests {
 
     use super::*;
 
+    const SECOND: SpanNs = SpanNs(1_000_000_000);
+
     /// A window of a second with so many series.
     fn window(second: u64, series: u64) -> Window {
         let one =
@@ -166,7 +183,7 @@ mod tests {
     fn what_is_larger_than_may_be_kept_is_told_and_the_next_window_is_stored() {
         let folder = Folder::new("stored");
         let path = folder.join("watch");
-        let mut storage = Storage::open(&path, 4_000, SpanNs(1_000_000_000), false).unwrap();
+        let mut storage = Storage::open(&path, 4_000, (SECOND, SECOND), false).unwrap();
         let [large] = &storage.add(&window(1, 100))[..] else { panic!("nothing is told") };
         assert!(
             large.starts_with("1.00 s are not stored in") && large.ends_with(SMALLER),
@@ -184,10 +201,33 @@ mod tests {
     fn the_first_file_that_goes_is_told() {
         let folder = Folder::new("stored");
         let path = folder.join("watch");
-        let mut storage = Storage::open(&path, 2_500, SpanNs(1_000_000_000), false).unwrap();
+        let mut storage = Storage::open(&path, 2_500, (SECOND, SECOND), false).unwrap();
         let notes: Vec<_> = (1..20).flat_map(|second| storage.add(&window(second, 1))).collect();
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].ends_with("from now on the oldest files go"), "{notes:?}");
         storage.finish().unwrap();
+    }
+
+    /// An interval lasts until its end is seen, and the next one is so much shorter.
+    #[test]
+    fn windows_have_the_length_that_was_asked_for_although_intervals_are_not_exact() {
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
+        let interval = SpanNs(SECOND.0 / 2);
+        let mut storage = Storage::open(&path, 1_000_000, (SECOND, interval), false).unwrap();
+        let off = [-9_000_i64, 4_000, -30_000, 7_000, 2_000, -3_000, 120_000, -110_000];
+        for (number, off) in (0..).zip(off) {
+            let window_ns = interval.0.saturating_add_signed(off);
+            storage.add(&Window { window_ns, ..window(number, 1) });
+        }
+        storage.finish().unwrap();
+        let mut lengths = Vec::new();
+        for file in wakescope_store::window_files(&path).unwrap() {
+            for line in std::fs::read_to_string(file).unwrap().lines() {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                lengths.push(line["window_ns"].as_u64().unwrap());
+            }
+        }
+        assert_eq!(lengths, [999_995_000, 999_977_000, 999_999_000, 1_000_010_000]);
     }
 }
