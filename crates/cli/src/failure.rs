@@ -1,9 +1,11 @@
 //! Why a command could not do what was asked: the thing, the cause, the next step.
 
 use std::fmt;
+use std::io;
 
 use wakescope_report::style::clean;
 use wakescope_sys::process::open_files_limit;
+use wakescope_sys::sched::{Schedule, schedule_of, this_thread};
 
 /// Printed as
 ///
@@ -29,7 +31,41 @@ const FILES_LIMIT: &str = "limit of open files";
 const MORE_FILES: &str =
     "raise the limit of open files: ulimit -n NUMBER (at most ulimit -Hn, unless you are root)";
 
+/// Whether the kernel refused to start a thread or a process, if `error` is what starting one met: EAGAIN.
+pub(crate) fn lacks_threads(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// Why the kernel starts none, under this schedule, and what to do.
+fn no_threads(schedule: Option<Schedule>) -> (&'static str, &'static str) {
+    match schedule {
+        // sched_fork() of the kernel.
+        Some(Schedule::Deadline { .. }) => (
+            "the kernel lets no task of SCHED_DEADLINE start threads or processes, and wakescope runs as one",
+            "start it without chrt -d; its probes can have that policy: wakescope measure --policy deadline",
+        ),
+        _ => (
+            "this user (ulimit -u), this cgroup (pids.max) or this machine (kernel.threads-max) has reached \
+             its limit of threads and processes",
+            "raise that limit",
+        ),
+    }
+}
+
 impl Failure {
+    /// Adds why no thread or process can be started here (see [`lacks_threads`]), and what to do; `fewer` is
+    /// what takes fewer of them, if anything does.
+    #[must_use]
+    pub fn lacking_threads(self, fewer: Option<&str>) -> Self {
+        let schedule = schedule_of(this_thread()).ok();
+        let is_deadline = matches!(schedule, Some(Schedule::Deadline { .. }));
+        let (cause, remedy) = no_threads(schedule);
+        self.because(cause).try_this(match fewer {
+            Some(fewer) if !is_deadline => format!("{remedy}, or {fewer}"),
+            _ => remedy.into(),
+        })
+    }
+
     /// What could not be done, with the direct cause: "cannot write x: no space left on device".
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), causes: Vec::new(), remedies: Vec::new() }
@@ -84,6 +120,26 @@ impl std::error::Error for Failure {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::units::SpanNs;
+
+    #[test]
+    fn who_starts_no_threads_is_told_by_its_policy() {
+        let period = SpanNs(50_000_000);
+        let deadline = Schedule::Deadline { runtime: SpanNs(5_000_000), period };
+        for (schedule, cause, remedy) in [
+            (Some(deadline), "no task of SCHED_DEADLINE", "start it without chrt -d"),
+            (Some(Schedule::Fifo { priority: 1 }), "pids.max", "raise that limit"),
+            (None, "ulimit -u", "raise that limit"),
+        ] {
+            let told = no_threads(schedule);
+            assert!(told.0.contains(cause) && told.1.starts_with(remedy), "{told:?}");
+        }
+        let told =
+            Failure::new("x").lacking_threads(Some("measure fewer CPUs: --cpus")).to_string();
+        assert!(told.ends_with("\n  → raise that limit, or measure fewer CPUs: --cpus"), "{told}");
+        assert!(lacks_threads(&io::Error::from_raw_os_error(11)));
+        assert!(!lacks_threads(&io::Error::from_raw_os_error(12)));
+    }
 
     #[test]
     fn too_few_open_files_have_one_remedy_wherever_they_are_told() {

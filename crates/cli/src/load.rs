@@ -17,6 +17,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
+use crate::failure::lacks_threads;
 use crate::offering::{load_names, offering};
 use crate::{Failure, Outcome, output};
 
@@ -272,6 +273,17 @@ fn json_of(left_out: &LeftOut) -> serde_json::Value {
     json!({ "part": part, "of": of, "reason": reason })
 }
 
+/// Whether a load could not start its process or its threads. Its process tells what it met in words only.
+pub(crate) fn load_lacks_threads(error: &LoadError) -> bool {
+    match error {
+        LoadError::Start { source, .. } => lacks_threads(source),
+        LoadError::Died { fault, .. } => {
+            fault.contains("cannot start ") && fault.contains("(os error 11)")
+        }
+        LoadError::NotReady { .. } => false,
+    }
+}
+
 fn failure_of(e: LoadError) -> Failure {
     let (LoadError::Start { load, .. }
     | LoadError::Died { load, .. }
@@ -279,6 +291,9 @@ fn failure_of(e: LoadError) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
     if let LoadError::Died { remedy: Some(remedy), .. } = &e {
         return failure.try_this(remedy);
+    }
+    if load_lacks_threads(&e) {
+        return failure.lacking_threads(None);
     }
     if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
         return failure.try_this("use another directory: --dir DIR");

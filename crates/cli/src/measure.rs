@@ -17,6 +17,7 @@ use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_pr
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
+use wakescope_probe::stimulus::availability::Unavailable;
 use wakescope_probe::{driver, host};
 use wakescope_report::style::clean;
 use wakescope_report::text;
@@ -25,9 +26,10 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
 use wakescope_sys::{memory, sched};
 
+use crate::failure::lacks_threads;
 use crate::folder::RunFolder;
 use crate::live::Live;
-use crate::load::clean_up;
+use crate::load::{clean_up, load_lacks_threads};
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
@@ -295,6 +297,10 @@ fn explain_card(error: &CardError) -> Failure {
 pub(crate) fn explain(error: MeasureError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
+        // A trial thread takes the policy first.
+        MeasureError::Cpu(_, e) | MeasureError::Schedule(_, e) if lacks_threads(&e) => {
+            failure.lacking_threads(Some("measure fewer CPUs: --cpus"))
+        }
         MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             let limit = sched::rt_priority_limit().unwrap_or(0);
             failure
@@ -314,12 +320,6 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let failure = cause.into_iter().fold(failure, Failure::because);
             remedies.into_iter().fold(failure, Failure::try_this)
         }
-        MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
-            .because(
-                "this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
-                 threads",
-            )
-            .try_this("raise that limit, or measure fewer CPUs: --cpus"),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::QuotaExceeded => failure
             .because("each timer that sends a signal takes one of these (RLIMIT_SIGPENDING)")
             .try_this("raise that limit: ulimit -i; or measure by another timer: --stimulus timer"),
@@ -334,6 +334,9 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
+        MeasureError::Stimulus(_, Unavailable::Channel(_, e)) if lacks_threads(&e) => {
+            failure.lacking_threads(None)
+        }
         MeasureError::Stimulus(_, e) => {
             let (cause, remedy) = e.cause_and_remedy();
             cause.into_iter().fold(failure, Failure::because).try_this(remedy)
@@ -345,6 +348,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => {
             failure.try_this(remedy)
         }
+        MeasureError::Load(e) if load_lacks_threads(&e) => failure.lacking_threads(None),
         MeasureError::Load(_) => failure.try_this(
             "list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR",

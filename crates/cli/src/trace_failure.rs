@@ -76,6 +76,10 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
             .because("BPF programs read the kernel's own clock, so their times would not fit those of \
                  this process")
             .try_this("run outside the container, in the kernel's first time namespace"),
+        TraceError::Refused(_, why) if why.contains("(os error 12)") => failure
+            .because("memory ran out, or the limit of this cgroup was reached: BPF maps count for it")
+            .try_this(format!("raise that limit (memory.max; cgroup v1: memory.limit_in_bytes){}",
+                 if instead.is_empty() { ", or keep fewer figures: --series N" } else { instead })),
         TraceError::Refused(..) => failure
             .try_this("report this error with the output of wakescope check"),
         TraceError::Target(TargetError::Namespace) => in_container(failure)
@@ -84,5 +88,26 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
         TraceError::Target(TargetError::Cgroup(..)) => failure
             .try_this("name a folder under the mount point of cgroup2: findmnt -t cgroup2"),
         TraceError::Target(_) => failure.try_this("name existing threads: ps -eL -o pid,tid,comm"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_without_room_are_a_matter_of_memory() {
+        let of = |code| {
+            let error = std::io::Error::from_raw_os_error(code);
+            TraceError::Refused("maps", format!("failed to create map `rows`: {error}"))
+        };
+        for (text, told) in [
+            (cannot_watch(&of(12)).to_string(), "or keep fewer figures: --series N"),
+            (cannot_trace(&of(12)).to_string(), "or measure without an explanation"),
+            (cannot_watch(&of(22)).to_string(), "→ report this error"),
+        ] {
+            assert!(text.contains(told), "{text}");
+            assert_eq!(text.contains("memory.max"), !told.starts_with('→'), "{text}");
+        }
     }
 }

@@ -81,6 +81,52 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
     }
 }
 
+/// The kernel says no more than "Resource temporarily unavailable".
+#[test]
+fn where_no_thread_can_be_started_the_limit_is_named() {
+    let test = unprivileged("no-threads");
+    for (limit, args) in [
+        (1, "measure --samples 10 --cpus 0 --policy other"),
+        (1, "measure --samples 10 --cpus 0 --policy other --stimulus futex"),
+        (1, "measure --samples 10 --cpus 0 --policy other --load cpu"),
+        (1, "load find --duration 1ms"),
+        // The load's process has room, and its thread has none.
+        (2, "load find --duration 1ms"),
+    ] {
+        let mut limited = test.program(Path::new("prlimit"));
+        limited.arg(format!("--nproc={limit}")).arg(&test.program).args(args.split(' '));
+        let ended = Running::start(&mut limited).output();
+        assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
+        for part in ["(os error 11)", "this user (ulimit -u)", "→ raise that limit"] {
+            assert!(ended.stderr.contains(part), "{args}: {part}: {}", ended.stderr);
+        }
+        for wrong in ["--dir", "--stimulus futex", "see whether CPU"] {
+            assert!(!ended.stderr.contains(wrong), "{args}: {wrong}: {}", ended.stderr);
+        }
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn who_is_started_under_sched_deadline_is_told_that_it_cannot_start_threads() {
+    let name = "who_is_started_under_sched_deadline_is_told_that_it_cannot_start_threads";
+    let test = Test::new("started-under-deadline");
+    let under = |args: &[&str]| {
+        let mut chrt = test.program(Path::new("chrt"));
+        let times = ["runtime=5000000", "deadline=50000000", "period=50000000"];
+        chrt.arg("-d").args(times.map(|time| format!("--sched-{time}"))).arg("0").args(args);
+        Running::start(&mut chrt).output()
+    };
+    if under(&["true"]).code != Some(0) {
+        return skip(name, "chrt cannot give SCHED_DEADLINE here");
+    }
+    let program = test.program.to_str().unwrap();
+    let ended = under(&[program, "measure", "--samples", "10"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("no task of SCHED_DEADLINE start threads"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("→ start it without chrt -d"), "{}", ended.stderr);
+}
+
 #[test]
 fn a_read_only_place_is_no_obstacle_to_out() {
     let test = unprivileged("read-only");

@@ -56,7 +56,13 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
         return Ok(());
     }
     let dir = scratch.as_ref().map_or_else(PathBuf::new, |s| s.path().into());
-    let worker = employ(spec.clone(), dir, seed, Arc::clone(&desk))?;
+    let worker = match employ(spec.clone(), dir, seed, Arc::clone(&desk)) {
+        Ok(worker) => worker,
+        Err(e) => {
+            desk.say(&Report::Fault(format!("cannot start a thread: {e}")));
+            return Ok(());
+        }
+    };
     serve(&requests, &desk, &worker)?;
     desk.stop();
     let deadline = clock::now().after(STOP_PATIENCE);

@@ -8,6 +8,7 @@ use wakescope_core::watch::counters::Counters;
 use wakescope_formats::metrics::watch::{families, scrapes};
 use wakescope_formats::metrics::{self, Family, Form};
 
+use crate::failure::lacks_threads;
 use crate::http::{self, Answer, Served};
 use crate::{Failure, output};
 
@@ -32,6 +33,9 @@ impl Page {
         };
         let (bound, served) = http::serve(address, PATH, answer).map_err(|e| {
             let failure = Failure::new(format!("cannot listen on {address}: {e}"));
+            if lacks_threads(&e) {
+                return failure.lacking_threads(None);
+            }
             failure.try_this(match e.kind() {
                 std::io::ErrorKind::AddrInUse => {
                     "another program, or another watch, listens there: name another port: --listen \
