@@ -74,8 +74,8 @@ pub(crate) struct WatchArgs {
     #[arg(long, conflicts_with = "duration")]
     once: bool,
 
-    /// Print a line of JSON for each interval: docs/reference/watch.schema.json
-    #[arg(long)]
+    /// Print a line of JSON for each interval, with all series: docs/reference/watch.schema.json
+    #[arg(long, conflicts_with_all = ["by", "sort", "rows"])]
     json: bool,
 
     /// What each row of a table is: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU

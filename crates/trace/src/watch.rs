@@ -159,6 +159,7 @@ impl Watcher {
                 runnable::tell(taken(&mut programs, "runnable_before")?)?;
             }
         }
+        costs.begin();
         let uncovered = clock::now().since(began);
         let mut series = Vec::new();
         series.resize_with(limits.series as usize + 1, Metered::default);

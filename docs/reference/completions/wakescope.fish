@@ -247,7 +247,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l once -d 'Watch for one interval, and print its table'
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l json -d 'Print a line of JSON for each interval: docs/reference/watch.schema.json'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l json -d 'Print a line of JSON for each interval, with all series: docs/reference/watch.schema.json'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l audit -d 'Compare what is counted of each task with the kernel\'s own counts, to the nanosecond'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l redact -d 'Leave out names of tasks and cgroups where windows are stored or replayed, not where they are exported'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -266,6 +266,9 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
         (&["--series", "0"], "0 is not in 1..="),
         (&["--rows", "0"], "0 is not in 1..="),
         (&["--by", "pid"], "invalid value 'pid'"),
+        (&["--json", "--by", "cgroup"], "'--json' cannot be used with '--by"),
+        (&["--json", "--sort", "max"], "'--json' cannot be used with '--sort"),
+        (&["--json", "--rows", "3"], "'--json' cannot be used with '--rows"),
     ] {
         let ended = test.ended(&[&["watch"], args].concat());
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");

@@ -37,6 +37,11 @@ impl Costs {
         self.stats = if measures { enable_stats(Stats::RunTime).ok() } else { None };
     }
 
+    /// From here on CPU time of this process counts: what starting took is before the first interval.
+    pub(super) fn begin(&mut self) {
+        self.agent_ns = clock::read(Clock::ProcessCpu);
+    }
+
     /// Whether the kernel measures runs just now.
     pub(super) fn is_measuring(&self) -> bool {
         self.stats.is_some()
@@ -110,6 +115,19 @@ fn measured(program: Option<&Program>) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_taken_before_the_begin_is_no_cost() {
+        let mut before = 0;
+        while before < 20_000_000 {
+            before = clock::read(Clock::ProcessCpu);
+        }
+        let mut costs = Costs::default();
+        costs.begin();
+        let cost = costs.since_last(None, None, 0, 1);
+        let since_begin = clock::read(Clock::ProcessCpu) - before;
+        assert!(cost.agent_ns <= since_begin, "{} of {since_begin}", cost.agent_ns);
+    }
 
     #[test]
     fn a_cost_is_measured_or_called_an_estimate() {
