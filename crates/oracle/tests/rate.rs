@@ -73,9 +73,11 @@ fn scenarios_that_were_answered_wrongly_have_no_wrong_answer() {
         (Mix::Budgets, 10_583),
         // The hypervisor stopped an NMI; an NMI came in another CPU's interrupt.
         (Mix::Bound, 10_819),
+        (Mix::Bound, 50_329),
         (Mix::Any, 10_661),
         // A waker is in a softirq; the CPU was switched to a waker at that nanosecond.
         (Mix::Threads, 10_643),
+        (Mix::Threads, 50_250),
         (Mix::Threads, 10_421),
         // Tasks lend priorities to ordinary and to real-time ones.
         (Mix::Threads, 10_030),

@@ -49,8 +49,12 @@ pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
             let (between, label) =
                 ((at.max(case.counted_from()), event.at.0), stolen(Rule::StealClock));
             let left_ns = pieces.take(between, taken_ns, &label, spared);
-            // The length of an NMI has what was stolen from it.
+            // The length of an NMI has what was stolen from it: as much as this, at most.
             pieces.take(between, left_ns, &label, |share| share.cause == Cause::Steal);
+            if taken_ns > 0 {
+                let has_length = |share: &Label| matches!(share.cause, Cause::Nmi | Cause::Tracer);
+                pieces.are_bounds_where(between, has_length);
+            }
         }
         before = Some((event.at.0, reading_ns));
     }

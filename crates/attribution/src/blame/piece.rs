@@ -134,9 +134,20 @@ impl Pieces {
 
     /// How long each took is a bound.
     pub(super) fn are_bounds(&mut self) {
-        for piece in &mut self.0 {
-            let rule = piece.label.rule;
-            piece.label = known_by(rule, &piece.label, Evidence::Bound);
+        self.are_bounds_where((0, u64::MAX), |_| true);
+    }
+
+    /// How long each of `which` took between two points is a bound.
+    pub(super) fn are_bounds_where(
+        &mut self,
+        (from, to): (u64, u64),
+        which: impl Fn(&Label) -> bool,
+    ) {
+        for i in self.between(from, to) {
+            let label = &mut self.0[i].label;
+            if which(label) {
+                *label = known_by(label.rule, label, Evidence::Bound);
+            }
         }
     }
 

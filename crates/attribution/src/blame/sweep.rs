@@ -145,11 +145,14 @@ fn place_of(case: &Case, at: u64, turn: Turn) -> usize {
         WokenBy::Waker { task, .. } if case.opening == Opening::Waker => Some(task.pid),
         _ => None,
     };
+    let wakers_softirq = case.context().filter(|_| waker.is_some()).and_then(|c| c.softirq);
     let is_before = |number: usize| match (turn, &events[number].what) {
         // It is within the interrupt that ends then.
         (_, What::TimerExit) => true,
         // Who wakes had the CPU already.
         (Turn::Due, What::Switch { to, .. }) => Some(to.pid) == waker,
+        // Who wakes in a softirq has come to it already.
+        (Turn::Due, What::SoftirqEntry(softirq)) => Some(*softirq) == wakers_softirq,
         // To whoever waits, a move is a switch: it has come to the CPU that it is switched to on.
         (Turn::Scheduler | Turn::Switched, What::Switch { .. }) => {
             number > 0 && matches!(events[number - 1].what, What::Moved { .. })

@@ -74,13 +74,13 @@ fn a_reading_of_the_clock_does_not_shorten_an_nmi() {
     check(
         timer(),
         nmi(40, 3),
-        &["nmi 40 watchdog edge", &held(17), switch, wait, timer_, "steal 3 hypervisor bound"],
+        &["nmi 40 watchdog bound", &held(17), switch, wait, timer_, "steal 3 hypervisor bound"],
     );
     // More was stolen than there was besides: the rest was in the NMI.
     check(
         timer(),
         nmi(40, 9),
-        &["nmi 36 watchdog edge", &held(15), switch, wait, timer_, "steal 9 hypervisor bound"],
+        &["nmi 36 watchdog bound", &held(15), switch, wait, timer_, "steal 9 hypervisor bound"],
     );
 }
 

@@ -295,16 +295,16 @@ fn a_wakers_softirq_ends_and_the_waker_goes_on() {
         context.stack = frames(&names);
         w.events = vec![event(30, What::SoftirqExit(9))];
     };
-    check(
-        woken(0, false),
-        in_softirq,
-        &[
-            "softirq 30 RCU (rm[412]) edge",
-            "scheduler 3 return from interrupt bound",
-            "no_preemption_point 47 poll (rm[412]) bound",
-            SWITCH,
-        ],
-    );
+    let [way, held] =
+        ["scheduler 3 return from interrupt bound", "no_preemption_point 47 poll (rm[412]) bound"];
+    check(woken(0, false), in_softirq, &["softirq 30 RCU (rm[412]) edge", way, held, SWITCH]);
+    // It began and ended at the nanosecond of the wakeup.
+    let at_once = |w: &mut Wakeup| {
+        in_softirq(w);
+        w.events = vec![event(0, What::SoftirqEntry(9)), event(0, What::SoftirqExit(9))];
+    };
+    let held = "no_preemption_point 77 poll (rm[412]) bound";
+    check(woken(0, false), at_once, &[way, held, SWITCH]);
 }
 
 /// A softirq that was interrupted goes on until the task leaves its CPU, if it was not seen to end.

@@ -247,7 +247,7 @@ fn stolen_time_leaves_nmis_alone() {
             ]
         },
         &[
-            "nmi 45 watchdog edge",
+            "nmi 45 watchdog bound",
             SWITCH,
             "steal 12 hypervisor bound",
             WAIT,
