@@ -115,18 +115,22 @@ fn task_left(at: MonoNs, ran: &SwitchedFrom, seen: &KernelWakeup) -> Task {
     if pid == 0 {
         return idle_task();
     }
-    let switched_to = seen.events.iter().filter_map(|event| match event.payload {
-        Payload::Switch(switch) => Some((event.at, switch.next)),
+    let switched_to = |event: &KernelEvent| match event.payload {
+        Payload::Switch(switch) => Some(switch.next),
         _ => None,
-    });
-    let before = switched_to.take_while(|&(came, _)| came < at).map(|(_, next)| next);
+    };
+    let earlier = seen.events.iter().take_while(|event| event.at < at).count();
+    let (before, after) = seen.events.split_at(earlier);
+    // The nearest of them comes last.
+    let switched = after.iter().rev().chain(before).filter_map(switched_to);
     let interrupted = seen.interrupted.iter().map(|interrupted| interrupted.task);
     let waker = match seen.stimulus {
         WakeupSource::Task(task) | WakeupSource::Interrupt(task) => Some(task),
         _ => None,
     };
-    let elsewhere = before.chain(interrupted).chain([seen.task]).chain(waker).chain(seen.ran_there);
-    let comm = elsewhere.filter(|task| task.pid == pid).last().map(|task| task.comm);
+    let mut elsewhere =
+        switched.chain(interrupted).chain([seen.task]).chain(waker).chain(seen.ran_there);
+    let comm = elsewhere.rfind(|task| task.pid == pid).map(|task| task.comm);
     KernelTask { pid, prio, policy, comm: comm.unwrap_or_default() }.decoded()
 }
 

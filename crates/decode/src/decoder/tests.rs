@@ -337,6 +337,9 @@ fn a_switch_is_from_whoever_ran() {
     // Switches are not seen while nobody waits: the last one before says nothing of who ran then.
     let unseen = switched(&[switch(900, 0, 5, "spin"), switch(1_010, 0, 9, "rm")]);
     assert_eq!(names(&unseen), ["swapper[0] rm[9]"]);
+    // It may be switched to again later.
+    let again = switched(&[switch(1_010, 77, 9, "rm"), switch(1_020, 9, 77, "sh")]);
+    assert_eq!(names(&again), ["sh[77] rm[9]", "rm[9] sh[77]"]);
     // Nor need there be a name anywhere.
     assert_eq!(names(&switched(&[switch(1_010, 77, 9, "rm")])), ["[77] rm[9]"]);
 }

@@ -437,7 +437,7 @@ impl Drawn {
         let begun = self.begun.iter().map(|kind| (DUE, kind));
         let mut named: Vec<usize> = Vec::new();
         let all = begun.chain(during);
-        let shown = all.filter_map(|(at, kind)| Some((at, self.shown(at, kind, &mut named)?)));
+        let shown = all.filter_map(|(at, kind)| Some((at, self.shown(kind, &mut named)?)));
         let with_those_left = shown.flat_map(|(at, what)| {
             let leaves = matches!(what, What::SoftirqExit(number) if leaves_others(number));
             [Some((at, what)), leaves.then_some((at, What::SoftirqsPending))].into_iter().flatten()
@@ -446,7 +446,7 @@ impl Drawn {
     }
 
     /// What an event means. `named`: interrupts whose entry was seen, which has their name.
-    fn shown(&self, at: u64, kind: &Kind, named: &mut Vec<usize>) -> Option<What> {
+    fn shown(&self, kind: &Kind, named: &mut Vec<usize>) -> Option<What> {
         let function = |place: usize| FUNCTIONS[place].1.to_owned();
         Some(match *kind {
             Kind::Irq { line, begins: true } => {
@@ -463,33 +463,29 @@ impl Drawn {
             Kind::Softirq { number, begins: true } => What::SoftirqEntry(number),
             Kind::Softirq { number, begins: false } => What::SoftirqExit(number),
             Kind::Nmi { handler, length } => What::Nmi(function(handler), length),
-            Kind::Switch { from, to, .. } => {
-                What::Switch { from: self.left(from, at), to: task(to) }
-            }
+            Kind::Switch { from, to, .. } => What::Switch { from: self.left(from), to: task(to) },
             Kind::SchedEntry => What::SchedEntry,
             Kind::Contention { begins: true } => What::ContentionBegin,
             Kind::Contention { begins: false } => What::ContentionEnd,
             Kind::Tracer { length } => What::Tracer(length),
-            Kind::Deboost { thread } => What::Deboost(self.left(thread, at)),
+            Kind::Deboost { thread } => What::Deboost(self.left(thread)),
             Kind::Unknown => return None,
         })
     }
 
     /// A task that is left: a switch gives its number alone, so its name is known only from elsewhere.
-    fn left(&self, place: usize, now: u64) -> Task {
+    fn left(&self, place: usize) -> Task {
         let task = task(place);
         if task.pid == 0 {
             return Task { comm: "swapper".into(), ..task };
         }
-        let came = |event: &Timed| {
-            let to = matches!(event.kind, Kind::Switch { to, .. } if to == place);
-            to && event.at < now
-        };
+        // Before it is left, or again later.
+        let comes = |event: &Timed| matches!(event.kind, Kind::Switch { to, .. } if to == place);
         let head = &self.head;
         let is_named = place == OWN
             || place == head.interrupted
             || (matches!(head.stimulus, 2 | 3) && place == head.waker)
-            || self.events.iter().any(came);
+            || self.events.iter().any(comes);
         Task { comm: if is_named { task.comm } else { String::new() }, ..task }
     }
 
