@@ -159,7 +159,7 @@ fn place_of(case: &Case, at: u64, turn: Turn) -> usize {
         }
         _ => false,
     };
-    let after = || then().filter(|&number| is_before(number)).last().map(|number| number + 1);
+    let after = || then().rfind(|&number| is_before(number)).map(|number| number + 1);
     let shown = then().find(|&number| shows(&events[number].what));
     shown.or_else(after).or_else(|| then().next()).unwrap_or(events.len())
 }
