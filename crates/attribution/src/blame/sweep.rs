@@ -114,13 +114,13 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
         (marks.sched_entry, Turn::Scheduler),
         (marks.switch_in, Turn::Switched),
     ];
-    let mut after: Option<(u64, usize)> = None;
+    let mut last = (0, 0);
     let turns = turns.into_iter().filter_map(|(at, turn)| {
         let at = at?.0;
-        let place = (at, place_of(case, at, turn)).max(after.unwrap_or_default());
-        after = Some(place);
+        // Marks at one time keep their order.
+        last = last.max((at, place_of(case, at, turn)));
         // Events have odd places.
-        Some((at, 2 * place.1, Moment::Turn(turn)))
+        Some((at, 2 * last.1, Moment::Turn(turn)))
     });
     let events = case.wakeup.events.iter().enumerate();
     let events = events.filter(|(_, event)| event.at <= marks.response);
@@ -135,7 +135,7 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
 /// for what was before it in any case.
 fn place_of(case: &Case, at: u64, turn: Turn) -> usize {
     let events = &case.wakeup.events;
-    let then = || (0..events.len()).filter(|&number| events[number].at.0 == at);
+    let then: Vec<usize> = (0..events.len()).filter(|&number| events[number].at.0 == at).collect();
     let shows = |what: &What| match (turn, what) {
         (Turn::Scheduler, What::SchedEntry) => true,
         (Turn::Switched, What::Switch { to, .. }) => case.is_own(to),
@@ -159,9 +159,9 @@ fn place_of(case: &Case, at: u64, turn: Turn) -> usize {
         }
         _ => false,
     };
-    let after = || then().rfind(|&number| is_before(number)).map(|number| number + 1);
-    let shown = then().find(|&number| shows(&events[number].what));
-    shown.or_else(after).or_else(|| then().next()).unwrap_or(events.len())
+    let shown = then.iter().copied().find(|&number| shows(&events[number].what));
+    let after = then.iter().copied().rfind(|&number| is_before(number)).map(|number| number + 1);
+    shown.or(after).or(then.first().copied()).unwrap_or(events.len())
 }
 
 struct Sweep<'c, 'a> {
