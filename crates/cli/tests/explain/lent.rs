@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use wakescope_core::explain::What;
+use wakescope_core::explain::{Cause, Evidence, Wakeup, What};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::condition::{lock, unlock};
@@ -14,7 +14,7 @@ use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::Test;
 use crate::common::episodes::stored;
-use crate::common::following::{can_follow, explained};
+use crate::common::following::{can_follow, explained, other_cpu};
 use crate::common::measured::allowed_cpus;
 
 const LENDER: u8 = 60;
@@ -54,8 +54,7 @@ impl Inversion {
                     // The one that is woken is ahead of this thread, which goes on once that one waits for the lock.
                     lend.send(()).unwrap();
                     wake.send(()).unwrap();
-                    let end = clock::now().after(HELD);
-                    while clock::now() < end {}
+                    spin_for(HELD);
                     unlock(&mutex, Scope::Private).unwrap();
                     clock::sleep_until(clock::now().after(PAUSE)).unwrap();
                 }
@@ -118,4 +117,84 @@ fn a_priority_that_is_given_back_is_seen() {
     let mut given_back = events.flat_map(|episode| &episode.wakeup.events);
     let want = (owner, i32::from(LENDER));
     assert!(given_back.any(|event| lent_to(&event.what) == Some(want)), "{want:?}: {ended:?}");
+}
+
+const OWNER: u8 = 10;
+const HOG: u8 = 50;
+
+/// An owner of a lock waits for its CPU behind a hog, which is more urgent. After a while a thread on another CPU waits
+/// for the lock, and lends its priority to the owner, which comes before the hog then.
+fn lent_while_it_waits(cpu: u32, lenders: u32) -> Inversion {
+    let ends = Arc::new(AtomicBool::new(false));
+    let mutex = Arc::new(AtomicU32::new(0));
+    let has_run = Arc::new(AtomicBool::new(false));
+    let (lend, lends) = woken(lenders, LENDER, {
+        let mutex = Arc::clone(&mutex);
+        move || {
+            spin_for(HELD);
+            lock(&mutex, Scope::Private).unwrap();
+            unlock(&mutex, Scope::Private).unwrap();
+        }
+    });
+    let (wake, sleeps) = channel();
+    let (begin, begins) = channel();
+    let (owns, owner) = started(cpu, {
+        let (has_run, ends) = (Arc::clone(&has_run), Arc::clone(&ends));
+        move || {
+            set_schedule(Schedule::Fifo { priority: OWNER }).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                lock(&mutex, Scope::Private).unwrap();
+                begin.send(()).unwrap();
+                sleeps.recv().unwrap();
+                has_run.store(true, Ordering::Relaxed);
+                unlock(&mutex, Scope::Private).unwrap();
+                clock::sleep_until(clock::now().after(PAUSE)).unwrap();
+            }
+        }
+    });
+    let (hogs, _) = started(cpu, move || {
+        set_schedule(Schedule::Fifo { priority: HOG }).unwrap();
+        for () in begins {
+            // By then the owner sleeps. A round in which it does not has no wakeup.
+            clock::sleep_until(clock::now().after(PAUSE)).unwrap();
+            has_run.store(false, Ordering::Relaxed);
+            wake.send(()).unwrap();
+            lend.send(()).unwrap();
+            while !has_run.load(Ordering::Relaxed) {}
+        }
+    });
+    Inversion { ends, threads: vec![owns, lends.0, hogs], owner, followed: owner }
+}
+
+fn spin_for(span: SpanNs) {
+    let end = clock::now().after(span);
+    while clock::now() < end {}
+}
+
+/// By the end of its wait a real-time task has the priority that it was lent. Who had the CPU before that is more
+/// urgent than it was, and less than it is.
+#[test]
+fn a_real_time_task_is_known_without_the_priority_that_it_was_lent() {
+    const NAME: &str = "a_real_time_task_is_known_without_the_priority_that_it_was_lent";
+    let Some(cpu) = other_cpu(NAME) else { return };
+    let lenders = allowed_cpus().into_iter().find(|&other| other != cpu).unwrap();
+    let test = Test::new("lent-while-waiting");
+    let inversion = lent_while_it_waits(cpu, lenders);
+    let tid = inversion.followed.to_string();
+    let args = ["--pid", &tid, "--duration", "3s", "--above", "500us", "--out", "run"];
+    let ended = explained(&test, &args);
+    inversion.end();
+    let episodes = stored(&test.dir.join("run"));
+    let is_lent = |wakeup: &Wakeup| {
+        let prio = |priority: u8| 99 - i32::from(priority);
+        (wakeup.task.prio, wakeup.normal_prio) == (prio(LENDER), Some(prio(OWNER)))
+    };
+    let lent: Vec<_> = episodes
+        .iter()
+        .filter_map(|(_, episode)| episode.as_ref().ok())
+        .filter(|episode| is_lent(&episode.wakeup))
+        .map(|episode| (episode.blame[0].cause, episode.blame[0].evidence))
+        .collect();
+    let of_hog = (Cause::HigherPriorityTask, Evidence::Bound);
+    assert!(lent.contains(&of_hog), "{lent:?}: {}", ended.1);
 }

@@ -290,6 +290,13 @@ fn payloads_are_those_of_their_kinds() {
 }
 
 #[test]
+fn a_task_has_its_own_priority_and_the_one_it_was_lent() {
+    let task = RawTask { pid: 7, prio: 29, normal_prio: 89, policy: 1, ..RawTask::default() };
+    let KernelWakeup { task, normal_prio, .. } = read(Wakeup { task, ..raw() }, &[]);
+    assert_eq!((task.prio, normal_prio), (29, Some(89)));
+}
+
+#[test]
 fn what_was_not_seen_is_none() {
     let whole = read(raw(), &[]).marks;
     let seen = |at| Some(MonoNs(at));

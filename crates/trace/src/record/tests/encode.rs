@@ -179,7 +179,7 @@ impl Writer {
         self.u32(task.pid);
         self.s32(task.prio);
         self.u32(task.policy);
-        self.garbage(4);
+        self.s32(task.normal_prio);
         self.0.extend(task.comm);
     }
 
