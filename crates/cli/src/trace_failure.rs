@@ -76,7 +76,7 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
             .because("BPF programs read the kernel's own clock, so their times would not fit those of \
                  this process")
             .try_this("run outside the container, in the kernel's first time namespace"),
-        TraceError::Refused(_, why) if why.contains("(os error 12)") => failure
+        TraceError::NoMemory(_) => failure
             .because("memory ran out, or the limit of this cgroup was reached: BPF maps count for it")
             .try_this(format!("raise that limit (memory.max; cgroup v1: memory.limit_in_bytes){}",
                  if instead.is_empty() { ", or keep fewer figures: --series N" } else { instead })),
@@ -97,14 +97,12 @@ mod tests {
 
     #[test]
     fn maps_without_room_are_a_matter_of_memory() {
-        let of = |code| {
-            let error = std::io::Error::from_raw_os_error(code);
-            TraceError::Refused("maps", format!("failed to create map `rows`: {error}"))
-        };
+        let no_memory = TraceError::NoMemory("Cannot allocate memory (os error 12)".into());
+        let refused = TraceError::Refused("maps", "Invalid argument (os error 22)".into());
         for (text, told) in [
-            (cannot_watch(&of(12)).to_string(), "or keep fewer figures: --series N"),
-            (cannot_trace(&of(12)).to_string(), "or measure without an explanation"),
-            (cannot_watch(&of(22)).to_string(), "→ report this error"),
+            (cannot_watch(&no_memory).to_string(), "or keep fewer figures: --series N"),
+            (cannot_trace(&no_memory).to_string(), "or measure without an explanation"),
+            (cannot_watch(&refused).to_string(), "→ report this error"),
         ] {
             assert!(text.contains(told), "{text}");
             assert_eq!(text.contains("memory.max"), !told.starts_with('→'), "{text}");

@@ -37,6 +37,9 @@ pub enum TraceError {
     /// The kernel lets no program read its memory.
     #[error("the kernel does not allow BPF programs to read its memory")]
     LockedDown,
+    /// There is no memory for the maps.
+    #[error("the kernel has no memory for the maps of the BPF programs: {0}")]
+    NoMemory(String),
     /// The kernel refuses a program, or a map: which, and why.
     #[error("the kernel refuses the BPF program {0}: {1}")]
     Refused(&'static str, String),
@@ -52,6 +55,15 @@ impl TraceError {
                 Self::of_verifier(name, io_error, &verifier_log.to_string())
             }
             _ => Self::Refused(name, innermost(error)),
+        }
+    }
+
+    /// That the kernel does not take the maps.
+    pub(crate) fn of_maps(error: &(dyn std::error::Error + 'static)) -> Self {
+        match os_error(error) {
+            Some(EPERM) => Self::NotAllowed,
+            Some(ENOMEM) => Self::NoMemory(innermost(error)),
+            _ => Self::Refused("maps", innermost(error)),
         }
     }
 
@@ -86,17 +98,21 @@ fn is_statistics(line: &str) -> bool {
     ["processed ", "verification time ", "stack depth "].iter().any(|s| line.starts_with(s))
 }
 
+/// Operation not permitted. EACCES is what the verifier says of a program that it does not like.
+const EPERM: i32 = 1;
+
+/// Cannot allocate memory.
+const ENOMEM: i32 = 12;
+
 /// Whether what lies behind `error` is that this process may not.
 pub(crate) fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut at = Some(error);
-    while let Some(e) = at {
-        // EPERM: EACCES is what the verifier says of a program that it does not like.
-        if e.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(1) {
-            return true;
-        }
-        at = e.source();
-    }
-    false
+    os_error(error) == Some(EPERM)
+}
+
+/// The number of the system's error that lies behind `error`, if one does.
+fn os_error(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut behind = std::iter::successors(Some(error), |error| error.source());
+    behind.find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error())
 }
 
 /// The error and all that lies behind it, on one line. Some tell what lies behind them, too, which is
@@ -117,6 +133,7 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aya::maps::MapError;
     use aya::sys::SyscallError;
 
     #[track_caller]
@@ -161,5 +178,16 @@ mod tests {
         let text = innermost(&error(22));
         assert!(text.contains("Invalid argument") && !text.contains('\n'), "{text}");
         assert_eq!(text.matches("Invalid argument").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn maps_without_room_are_a_matter_of_memory() {
+        let of = |code| {
+            let io_error = io::Error::from_raw_os_error(code);
+            TraceError::of_maps(&MapError::CreateError { name: "rows".into(), code: -1, io_error })
+        };
+        assert!(matches!(of(1), TraceError::NotAllowed));
+        assert!(matches!(of(12), TraceError::NoMemory(_)));
+        assert!(matches!(of(22), TraceError::Refused("maps", _)));
     }
 }

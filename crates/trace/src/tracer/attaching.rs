@@ -6,7 +6,7 @@ use wakescope_core::plan::Target;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
-use crate::error::{TraceError, denied, innermost};
+use crate::error::{TraceError, denied};
 use crate::interference::Watch;
 use crate::kernel::Kernel;
 use crate::object;
@@ -95,10 +95,7 @@ pub(super) fn load(
         // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
         if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
     });
-    loaded.map_err(|e| match denied(&e) {
-        true => TraceError::NotAllowed,
-        false => TraceError::Refused("maps", innermost(&e)),
-    })
+    loaded.map_err(|e| TraceError::of_maps(&e))
 }
 
 /// Whether a program is worth telling of: of a pair one is, and none that only completes others.
@@ -178,6 +175,7 @@ mod tests {
 
     use super::*;
     use crate::cpus::cpu_numbers;
+    use crate::error::innermost;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
     use wakescope_core::plan::Stimulus;

@@ -14,7 +14,7 @@ use super::layout::{
     LACKS_THROTTLED_TIME,
 };
 use super::{Limits, runnable};
-use crate::error::{TraceError, denied, innermost};
+use crate::error::{TraceError, denied};
 use crate::object;
 
 /// The program that counts a wait when it ends.
@@ -64,10 +64,7 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
         if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
     });
-    let mut programs = loaded.map_err(|e| match denied(&e) {
-        true => TraceError::NotAllowed,
-        false => TraceError::Refused("maps", innermost(&e)),
-    })?;
+    let mut programs = loaded.map_err(|e| TraceError::of_maps(&e))?;
     let lacks = lacks(&mut programs)?;
     if let Some(lacking) = lacking(lacks) {
         return Err(lacking);
