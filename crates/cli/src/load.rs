@@ -273,15 +273,9 @@ fn json_of(left_out: &LeftOut) -> serde_json::Value {
     json!({ "part": part, "of": of, "reason": reason })
 }
 
-/// Whether a load could not start its process or its threads. Its process tells what it met in words only.
+/// Whether no process could be started for a load. One that could start no threads tells the remedy itself.
 pub(crate) fn load_lacks_threads(error: &LoadError) -> bool {
-    match error {
-        LoadError::Start { source, .. } => lacks_threads(source),
-        LoadError::Died { fault, .. } => {
-            fault.contains("cannot start ") && fault.contains("(os error 11)")
-        }
-        LoadError::NotReady { .. } => false,
-    }
+    matches!(error, LoadError::Start { source, .. } if lacks_threads(source))
 }
 
 fn failure_of(e: LoadError) -> Failure {

@@ -85,19 +85,21 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
 #[test]
 fn where_no_thread_can_be_started_the_limit_is_named() {
     let test = unprivileged("no-threads");
-    for (limit, args) in [
-        (1, "measure --samples 10 --cpus 0 --policy other"),
-        (1, "measure --samples 10 --cpus 0 --policy other --stimulus futex"),
-        (1, "measure --samples 10 --cpus 0 --policy other --load cpu"),
-        (1, "load find --duration 1ms"),
+    let own = ["this user (ulimit -u)", "→ raise that limit"];
+    let of_load = ["of this user (ulimit -u)", "→ raise the limit of processes and threads"];
+    for (limit, args, told) in [
+        (1, "measure --samples 10 --cpus 0 --policy other", own),
+        (1, "measure --samples 10 --cpus 0 --policy other --stimulus futex", own),
+        (1, "measure --samples 10 --cpus 0 --policy other --load cpu", own),
+        (1, "load find --duration 1ms", own),
         // The load's process has room, and its thread has none.
-        (2, "load find --duration 1ms"),
+        (2, "load find --duration 1ms", of_load),
     ] {
         let mut limited = test.program(Path::new("prlimit"));
         limited.arg(format!("--nproc={limit}")).arg(&test.program).args(args.split(' '));
         let ended = Running::start(&mut limited).output();
         assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
-        for part in ["(os error 11)", "this user (ulimit -u)", "→ raise that limit"] {
+        for part in told.into_iter().chain(["(os error 11)"]) {
             assert!(ended.stderr.contains(part), "{args}: {part}: {}", ended.stderr);
         }
         for wrong in ["--dir", "--stimulus futex", "see whether CPU"] {

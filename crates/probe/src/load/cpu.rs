@@ -26,7 +26,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
             let busy = thread::Builder::new().name("load-cpu".into());
             busy.spawn_scoped(scope, || spin(desk, &too_few)).map_err(|e| {
                 too_few.store(true, Ordering::Relaxed);
-                format!("cannot start {}: {e}", counted(cpus.len() as u64, "thread"))
+                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
+                desk.not_started(&what, &e)
             })?;
         }
         desk.ready();

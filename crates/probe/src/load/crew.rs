@@ -60,7 +60,8 @@ pub(super) fn work_together<T: Send>(
             let builder = thread::Builder::new().name(name.into()).stack_size(STACK);
             threads.push(builder.spawn_scoped(scope, toil).map_err(|e| {
                 crew.failed.store(true, Ordering::Relaxed);
-                format!("cannot start {}: {e}", counted(count as u64, "thread"))
+                let what = format!("cannot start {}", counted(count as u64, "thread"));
+                desk.not_started(&what, &e)
             })?);
         }
         let ends = threads.into_iter().map(|thread| {

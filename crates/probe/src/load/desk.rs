@@ -127,7 +127,7 @@ impl Desk {
         self.say(&Report::Remedy(remedy.into()));
     }
 
-    /// The reason why a process could not be started: `what` and the error. Its remedy, if there is one, is
+    /// The reason why a process or a thread could not be started: `what` and the error. Its remedy, if there is one, is
     /// reported.
     pub(super) fn not_started(&self, what: &str, e: &io::Error) -> String {
         if e.kind() == io::ErrorKind::WouldBlock {

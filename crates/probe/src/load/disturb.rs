@@ -84,7 +84,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
             let started = thread.spawn_scoped(scope, work);
             threads.push(started.map_err(|e| {
                 failed.store(true, Ordering::Relaxed);
-                format!("cannot start {}: {e}", counted(cpus.len() as u64, "thread"))
+                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
+                desk.not_started(&what, &e)
             })?);
         }
         drop(ready);

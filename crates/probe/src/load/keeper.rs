@@ -59,7 +59,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
     let worker = match employ(spec.clone(), dir, seed, Arc::clone(&desk)) {
         Ok(worker) => worker,
         Err(e) => {
-            desk.say(&Report::Fault(format!("cannot start a thread: {e}")));
+            desk.say(&Report::Fault(desk.not_started("cannot start a thread", &e)));
             return Ok(());
         }
     };

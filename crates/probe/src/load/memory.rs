@@ -79,7 +79,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
             let thread = thread::Builder::new().name("load-memory".into());
             threads.push(thread.spawn_scoped(scope, work).map_err(|e| {
                 failed.store(true, Ordering::Relaxed);
-                format!("cannot start {}: {e}", counted(cpus.len() as u64, "thread"))
+                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
+                desk.not_started(&what, &e)
             })?);
         }
         desk.ready();
