@@ -57,9 +57,9 @@ impl Above {
         }
     }
 
-    /// The least lateness of a late wakeup among `all`: an edge of their histogram where it follows
-    /// from them. A percentile that they do not carry gives way to the largest that they do, or to
-    /// [`Self::All`] if they carry none, which is told with it.
+    /// The least lateness of a late wakeup among `all`, and how that was found. If they are too few for the
+    /// percentile, the largest that they carry takes its place, or [`Self::All`] if they carry none. A
+    /// percentile's lateness is an edge of their histogram.
     pub fn least_of(self, all: &Distribution) -> (u64, Self) {
         let asked = match self {
             Self::Time(span) => return (span.0, self),

@@ -11,7 +11,8 @@ use crate::run::Episode;
 pub struct NetOfSteal {
     /// Wakeups at least so late without stolen time are late ones, nanoseconds.
     pub above_ns: u64,
-    /// How that was asked for: `p99.9`, `50us`; `all` where there are too few wakeups for a percentile. A percentile is one of the lateness without stolen time.
+    /// How that was asked for: `p99.9`, `50us`; `all` where there are too few wakeups for a percentile. A
+    /// percentile is one of the lateness without stolen time.
     pub above: String,
     /// Late wakeups, followed or not. Of those that were not followed it is not known how much was
     /// stolen: all of their lateness counts.
