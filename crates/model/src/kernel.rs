@@ -340,7 +340,8 @@ impl Kernel {
     pub fn irqs_off(&self, cpu: CpuId) -> bool {
         let Some(top) = self.top(cpu) else { return false };
         match top.kind {
-            FrameKind::Interrupt(_) | FrameKind::Scheduler { .. } => true,
+            FrameKind::Scheduler { .. } => top.stage != Stage::Code,
+            FrameKind::Interrupt(_) => true,
             FrameKind::Softirq { .. } | FrameKind::Task => top.irq_depth > 0,
         }
     }

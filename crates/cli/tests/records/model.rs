@@ -369,7 +369,7 @@ fn a_check_shows_the_shortest_way_to_a_broken_rule() {
         1,
         &expect![[r#"
         stdout:
-         none: every rule holds in all 135 states and 196 steps, with loops of 3 iterations at most
+         none: every rule holds in all 217 states and 314 steps, with loops of 3 iterations at most
          full: a variable of the CPU was seen half-changed (catface)
            the shortest schedule that breaks it:
            swapper, in the scheduler: high follows swapper

@@ -78,7 +78,7 @@ pub enum Stage {
     LeavingIdle,
     /// On the way to the handler; the scheduler chooses.
     Entry,
-    /// Its code.
+    /// Its code; the scheduler has switched, and looks whether it is needed again.
     Code,
     /// On the way back; the scheduler switches.
     Exit,

@@ -15,11 +15,17 @@ impl Kernel {
         cpu: CpuId,
         env: &mut impl Environment,
     ) {
+        if image.rules.preempt_enable_schedules {
+            self.schedule_if_needed(cpu, env);
+        }
+    }
+
+    /// Calls the scheduler where a task may be preempted and is to be.
+    fn schedule_if_needed(&mut self, cpu: CpuId, env: &mut impl Environment) {
         let state = &self.cpus[cpu.index()];
         let in_task = state.frames.is_empty() && state.current.is_some();
         let is_enabled = state.count == 0 && in_task && !self.irqs_off(cpu);
-        let is_needed = state.need_resched == NeedResched::Now;
-        if image.rules.preempt_enable_schedules && is_enabled && is_needed {
+        if is_enabled && state.need_resched == NeedResched::Now {
             self.enter_scheduler(cpu, true, env);
         }
     }
@@ -74,7 +80,7 @@ impl Kernel {
         let next = self.take_first(image, cpu, env).or_else(|| self.pull(image, cpu, env));
         if next == current {
             self.cpu(cpu).preempts = false;
-            return self.leave_scheduler(image, cpu, env);
+            return self.enable_interrupts(cpu);
         }
         self.cpu(cpu).next = next;
         if let Some(top) = self.top_mut(cpu) {
@@ -174,14 +180,23 @@ impl Kernel {
             env.place(cpu, at);
         }
         env.observe(cpu, Transition::Switch { from, preempted, to });
-        self.leave_scheduler(image, cpu, env);
+        self.enable_interrupts(cpu);
     }
 
-    fn leave_scheduler(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+    /// Interrupts are on again; what waited for that comes first.
+    fn enable_interrupts(&mut self, cpu: CpuId) {
+        if let Some(top) = self.top_mut(cpu) {
+            top.stage = Stage::Code;
+        }
+    }
+
+    /// The scheduler looks again before it returns, under all models, since interrupts were off and other CPUs
+    /// may have woken somebody meanwhile (`while (need_resched())` of `schedule` and `preempt_schedule`,
+    /// kernel/sched/core.c, 6.18).
+    pub(super) fn leave_scheduler(&mut self, cpu: CpuId, env: &mut impl Environment) {
         self.cpu(cpu).frames.pop();
         env.observe(cpu, Transition::SchedExit);
-        // `preempt_schedule` asks again, since interrupts were off meanwhile.
-        self.preempt_if_enabled(image, cpu, env);
+        self.schedule_if_needed(cpu, env);
     }
 
     /// `try_to_wake_up`

@@ -44,6 +44,10 @@ impl Kernel {
                 }
             }
             (FrameKind::Scheduler { .. }, Stage::Entry) => Progress::Takes(image.costs.schedule),
+            (FrameKind::Scheduler { .. }, Stage::Code) => {
+                self.leave_scheduler(cpu, env);
+                Progress::Instant
+            }
             (FrameKind::Scheduler { .. }, _) => Progress::Takes(image.costs.switch),
             _ => {
                 let op = image.codes[top.code.index()].ops[top.pc as usize];

@@ -244,7 +244,7 @@ fn drawn(random: &mut Random) -> Scenario {
 #[test]
 fn reductions_hide_no_broken_rule() {
     let (mut compared, mut with_failure) = ([0, 0], BTreeSet::new());
-    for seed in 0..150 {
+    for seed in 0..320 {
         let mut random = Random::new(seed);
         let scenario = drawn(&mut random);
         let mut rules = Rules::ALL[random.below(Rules::ALL.len())];

@@ -1,7 +1,7 @@
 //! What each model does in which order, from the expiry of a probe's timer to its response.
 
 use super::*;
-use crate::kernel::FrameKind;
+use crate::kernel::{FrameKind, NeedResched};
 
 /// From the raised timer interrupt on, a line each: when, after the expiry, and what.
 struct Story {
@@ -182,5 +182,48 @@ fn the_scheduler_is_never_entered_from_an_interrupt() {
         let mut simulation = Simulation::new(&image, 1, Seen(0));
         simulation.run_until(Until { samples: 100, ns: u64::MAX }).unwrap();
         assert!(simulation.watch().0 > 100);
+    }
+}
+
+/// Fails where a task goes on although the scheduler had to look again, and counts how often it did.
+struct LooksAgain {
+    has_left: bool,
+    times: u64,
+}
+
+impl Watch for LooksAgain {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, _: Sample) {}
+
+    fn happened(&mut self, _: CpuId, _: u64, what: Transition) {
+        if what == Transition::SchedEntry && self.has_left {
+            self.times += 1;
+        }
+        self.has_left = what == Transition::SchedExit;
+    }
+
+    fn ran(&mut self, _: CpuId, _: u64, _: u64, at: crate::kernel::Running) {
+        if at.kind == FrameKind::Task {
+            assert!(!self.has_left || at.need_resched != NeedResched::Now, "{at:?}");
+            self.has_left = false;
+        }
+    }
+}
+
+#[test]
+fn the_scheduler_looks_again_before_it_returns() {
+    // Two tasks that go to sleep again and again: now and then the probe's timer expires meanwhile.
+    let mut busy = scenario(vec![
+        Step::Compute(Length::Uniform(1_000, 3_000)),
+        Step::Block { length: us(2), interrupt: None },
+    ]);
+    busy.tasks.push(ScenarioTask { name: "other".into(), ..busy.tasks[1].clone() });
+    for rules in Rules::ALL {
+        let image = Image::new(&busy, rules).unwrap();
+        let watch = LooksAgain { has_left: false, times: 0 };
+        let mut simulation = Simulation::new(&image, 1, watch);
+        simulation.run_until(Until { samples: 1_000, ns: u64::MAX }).unwrap();
+        assert!(simulation.watch().times > 10, "{}: {}", rules.name, simulation.watch().times);
     }
 }
