@@ -148,10 +148,12 @@ fn verdict(episode: &Episode) -> String {
             if rest > 0 {
                 parts.push(format!("others ran {}", SpanNs(rest)));
             }
-            // A narrow line is cut at its end: the largest part is not what goes.
-            let first = occupants.first().map_or(0, |occupant| occupant.ns);
-            let at = if episode.unexplained_ns > first { 0 } else { parts.len() };
-            parts.insert(at, not_explained(episode));
+            if episode.unexplained_ns > 0 {
+                // A narrow line is cut at its end: the largest part is not what goes.
+                let first = occupants.first().map_or(0, |occupant| occupant.ns);
+                let at = if episode.unexplained_ns > first { 0 } else { parts.len() };
+                parts.insert(at, not_explained(episode));
+            }
             format!("no single cause: {}", parts.join("; "))
         }
     }

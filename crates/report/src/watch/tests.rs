@@ -296,6 +296,35 @@ fn long_waits_are_listed_with_who_took_them() {
     );
 }
 
+/// Several tasks of one name have no number, and nothing is said of time that is all known.
+#[test]
+fn a_wait_in_which_many_ran_is_all_known() {
+    let ran = |comm: &str, pid, ns| Occupant {
+        task: NamedTask { comm: comm.into(), pid, ..NamedTask::default() },
+        ns,
+        ..Occupant::default()
+    };
+    let one = Episode {
+        ns: 324_000_000,
+        task: NamedTask { comm: "cc1".into(), pid: Some(7), ..NamedTask::default() },
+        occupants: vec![
+            ran("load-fork", None, 131_000_000),
+            ran("sh", None, 60_000_000),
+            ran("ld", Some(81), 50_000_000),
+        ],
+        irq_ns: 3_000_000,
+        ..Episode::default()
+    };
+    let episodes =
+        Episodes { least_ns: 1_000_000, long_waits: 1, longest: vec![one], ..Episodes::default() };
+    let window = Window { episodes: Some(episodes), ..window() };
+    let lines = super::episodes::list(&window, 8, Times::Elapsed);
+    expect![[r#"
+        waits of 1.00 ms and longer:
+         324 ms  cc1[7], CPU 0 at 0:00: no single cause: load-fork ran 131 ms; sh ran 60.0 ms; interrupts took 3.00 ms; others ran 130 ms"#]]
+    .assert_eq(&unindented(lines[lines.len() - 2..].iter().map(String::as_str)));
+}
+
 /// What the table says is the longest wait is on the list, or the list says why not.
 #[test]
 fn a_longest_wait_that_nobody_saw_is_told() {
