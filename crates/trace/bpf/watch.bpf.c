@@ -77,10 +77,12 @@ INLINE u32 bucket_of(u64 ns)
 	return 1 + ((octave - LEAST_OCTAVE) << OCTAVE_BITS) + within;
 }
 
-/* The index of the row for `key`: that of all others if there is none, and none is free. */
-APART u32 row_of(struct series *key)
+/* The index of the row for this task: that of all others if there is none, and none is free. */
+APART u32 row_of(struct task_struct *task)
 {
-	u32 *known = bpf_map_lookup_elem(&series_rows, key);
+	struct series key;
+	describe_series(&key, task);
+	u32 *known = bpf_map_lookup_elem(&series_rows, &key);
 	if (known)
 		return *known;
 	u32 free = OTHERS;
@@ -89,24 +91,53 @@ APART u32 row_of(struct series *key)
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &free);
 	if (!row)
 		return OTHERS;
-	row->cgroup = key->cgroup;
-	row->comm[0] = key->comm[0];
-	row->comm[1] = key->comm[1];
-	if (!bpf_map_update_elem(&series_rows, key, &free, IF_ABSENT)) {
-		WRITE_ONCE(row->used, 1);
+	row->cgroup = key.cgroup;
+	row->comm[0] = key.comm[0];
+	row->comm[1] = key.comm[1];
+	if (!bpf_map_update_elem(&series_rows, &key, &free, IF_ABSENT)) {
+		WRITE_ONCE(row->generation, row->generation + 1);
 		return free;
 	}
 	/* Another CPU has met the same series just now. */
 	bpf_map_push_elem(&free_rows, &free, 0);
-	known = bpf_map_lookup_elem(&series_rows, key);
+	known = bpf_map_lookup_elem(&series_rows, &key);
 	return known ? *known : OTHERS;
 }
 
-/* Whether a row counts the waits of these tasks. */
-INLINE int counts_waits_of(struct waits_row *row, struct series *key)
+/*
+ * The generation of a row in which it counts the waits of this task; 0 if it does not. It is read before the series:
+ * that of a row which another gets meanwhile does not fit any more.
+ */
+INLINE u32 generation_for(struct waits_row *row, struct task_struct *task)
 {
-	return READ_ONCE(row->used) && row->cgroup == key->cgroup && row->comm[0] == key->comm[0] &&
-	       row->comm[1] == key->comm[1];
+	u64 generation = READ_ONCE(row->generation);
+	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
+	int counts = generation & 1 && READ_ONCE(row->cgroup) == cgroup_of(task) &&
+		     READ_ONCE(row->comm[0]) == comm[0] && READ_ONCE(row->comm[1]) == comm[1];
+	return counts ? generation : 0;
+}
+
+/* A row and its generation, in the upper half. */
+#define TENURE(row, generation) ((u64)(generation) << 32 | (row))
+
+/* The same of the row that counts a task from now on. */
+APART u64 tenure_of(struct task_struct *task, struct task_books *books)
+{
+	u32 index = row_of(task);
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	/* The series of others is not kept: a row may become free. */
+	if (books)
+		books->row = index == OTHERS ? NO_ROW : index;
+	return TENURE(index, row ? generation_for(row, task) : 0);
+}
+
+/* Notes whose `turn` it is: that is known if the task still has the row in which it was counted last. */
+APART int note_runner(struct turn *turn, struct task_books *books, struct task_struct *task)
+{
+	u32 index = books ? books->row : NO_ROW;
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	turn->tenure = row ? TENURE(index, generation_for(row, task)) : 0;
+	return 0;
 }
 
 /* Only this CPU counts in these, but whoever reads them puts them back to 0. */
@@ -119,20 +150,23 @@ INLINE void note_extremes(struct extremes *of, u64 ns)
 }
 
 /*
- * Counts a wait of a task with that `key`, whose row is looked up only when the one that the task was counted in
- * last is not its own any more.
+ * Counts a wait of a task, whose row is looked up only when the one that it was counted in last is not its own any
+ * more, and notes whose `turn` begins, if one does.
  */
-INLINE void count_wait(struct task_books *books, struct series *key, u32 number, struct cpu_row *cpu, u64 ns)
+INLINE void count_wait(struct task_books *books, struct task_struct *task, struct turn *turn, u32 number,
+		       struct cpu_row *cpu, u64 ns)
 {
 	u32 index = books ? books->row : NO_ROW;
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
-	if (COLD(!row || !counts_waits_of(row, key))) {
-		index = row_of(key);
+	u32 generation = row ? generation_for(row, task) : 0;
+	if (COLD(!generation)) {
+		u64 tenure = tenure_of(task, books);
+		index = tenure;
+		generation = tenure >> 32;
 		row = bpf_map_lookup_elem(&rows, &index);
-		/* The series of others is not kept: a row may become free. */
-		if (books)
-			books->row = index == OTHERS ? NO_ROW : index;
 	}
+	if (turn)
+		turn->tenure = TENURE(index, generation);
 	u32 at = index * cpu_count + number;
 	struct extremes *extremes = bpf_map_lookup_elem(&row_extremes, &at);
 	u32 bucket = bucket_of(ns);
@@ -169,14 +203,14 @@ INLINE u64 unseen(struct task_books *books, u64 arrivals)
 }
 
 /* Counts a wait that ended on this CPU. From here on the books are those of the kernel. */
-INLINE void wait_ended(struct series *whose, struct task_books *books, u32 number, struct cpu_row *cpu,
-		       u64 ns)
+INLINE void wait_ended(struct task_struct *task, struct task_books *books, struct turn *turn, u32 number,
+		       struct cpu_row *cpu, u64 ns)
 {
 	if (books) {
 		books->count++;
 		books->sum += ns;
 	}
-	count_wait(books, whose, number, cpu, ns);
+	count_wait(books, task, turn, number, cpu, ns);
 }
 
 /* The longest wait that cannot have sleep in it. From now on the books know of all moves. */
@@ -234,9 +268,8 @@ APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	if (ns > longest)
 		return leave_out_sleep(books, ns);
 	COUNT(caught_up, 1);
-	struct series whose;
-	describe_series(&whose, task);
-	wait_ended(&whose, books, number, cpu, ns);
+	/* From when on it runs is not known: its turn is nobody's. */
+	wait_ended(task, books, 0, number, cpu, ns);
 	return 0;
 }
 
@@ -282,21 +315,21 @@ APART int has_missed(struct task_books *books, u64 arrivals, u64 earlier)
  * Whether the task may have slept since it was stamped. It was moved before the watch began, perhaps, if the stamp
  * is from before the first switch of this CPU that was seen.
  */
-INLINE int may_have_slept(struct task_struct *task, struct cpu_turns *turns)
+INLINE int may_have_slept(struct task_struct *task, struct cpu_row *cpu)
 {
 	u32 pid = task->pid;
-	return FIELD_EXISTS(task->se.sched_delayed) && task->sched_info.last_queued < turns->first_clock &&
+	return FIELD_EXISTS(task->se.sched_delayed) && task->sched_info.last_queued < cpu->first_clock &&
 	       !bpf_map_lookup_elem(&runnable_before, &pid);
 }
 
 /* Books for a task whose first wait that was seen has just ended. */
-APART struct task_books *first_books(struct task_struct *task, struct cpu_turns *turns)
+APART struct task_books *first_books(struct task_struct *task, struct cpu_row *cpu)
 {
 	u64 arrivals = task->sched_info.pcount, queued = task->sched_info.last_queued;
 	struct task_books *books = renewed_books(task, task->sched_info.run_delay, arrivals);
 	if (!books || !arrivals || !queued)
 		return books;
-	if (may_have_slept(task, turns))
+	if (may_have_slept(task, cpu))
 		books->moves = MOVED_ASLEEP;
 	else
 		COUNT(first, 1);
@@ -304,8 +337,7 @@ APART struct task_books *first_books(struct task_struct *task, struct cpu_turns 
 }
 
 /* The task is switched to, and its `turn` begins. */
-INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, struct cpu_row *cpu,
-		      struct cpu_turns *turns)
+INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, struct cpu_row *cpu)
 {
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
@@ -313,9 +345,10 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 	struct task_books *books = known_books(pid);
 	/* The kernel's own sums only grow. */
 	if (COLD(!books || arrivals < books->arrivals || counted < books->run_delay))
-		books = first_books(task, turns);
+		books = first_books(task, cpu);
 	u64 queued = task->sched_info.last_queued;
 	if (COLD(!queued)) {
+		note_runner(turn, books, task);
 		runs_without_stamp(books, task);
 		return;
 	}
@@ -330,21 +363,26 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 		books->arrivals = arrivals + 1;
 	}
 	u64 ns = earlier + last;
-	if (COLD(ns > longest && clock >= queued))
+	if (COLD(ns > longest && clock >= queued)) {
+		note_runner(turn, books, task);
 		leave_out_sleep(books, ns);
-	else if (HOT(!earlier && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
-		wait_ended(&turn->whose, books, number, cpu, ns);
+	} else if (HOT(!earlier && clock >= queued) || !is_odd(books, earlier, last, clock, queued)) {
+		wait_ended(task, books, turn, number, cpu, ns);
 		if (COLD(ns >= LEAST_LONG))
-			keep_long_wait(task, books, turns, ns, last);
+			keep_long_wait(task, books, cpu, ns, last);
+	} else {
+		note_runner(turn, books, task);
 	}
 	if (HOT(books))
 		note_queue(books, task, task->nvcsw);
 }
 
 /* Another task runs here than was switched to last. Nothing is known of who ran before the first switch. */
-APART int runs_unseen(struct task_struct *task, u32 number, struct cpu_row *cpu, struct cpu_turns *turns)
+APART int runs_unseen(struct task_struct *task, u32 number, struct cpu_row *cpu)
 {
-	turns->turns[(turns->seen - 1) & (TURNS - 1)].pid = NOBODY;
+	struct turn *last = turn_at(number, cpu->switches - 1);
+	if (last)
+		last->tenure = 0;
 	if (cpu->switches && task->pid)
 		catch_up(task, number, cpu);
 	return 0;
@@ -357,28 +395,28 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	struct task_struct___state *older = (void *)prev;
 	u32 number = switching_cpu(prev);
 	struct cpu_row *cpu = bpf_map_lookup_elem(&cpu_rows, &number);
-	struct cpu_turns *turns = bpf_map_lookup_elem(&cpu_turns, &number);
+	struct turn *turn = cpu ? turn_at(number, cpu->switches) : 0;
 	/* A CPU that was not among those that there may be when the watch began. */
-	if (COLD(!cpu || !turns))
+	if (COLD(!turn))
 		return COUNT(missed, next->pid != 0);
 	if (COLD(cpu->runs != (u32)prev->pid))
-		runs_unseen(prev, number, cpu, turns);
-	u32 runs = next->pid;
-	cpu->switches++;
-	cpu->runs = runs;
+		runs_unseen(prev, number, cpu);
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
 		forget_task(prev->pid);
-	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
-	describe_turn(turn, next);
-	if (COLD(!turns->seen)) {
-		turns->first_irq = turn->irq;
-		turns->first_clock = turn->clock;
+	begin_turn(turn, next, cpu);
+	if (COLD(!cpu->switches)) {
+		cpu->first_irq = cpu->irq;
+		cpu->first_clock = turn->clock;
 	}
-	/* Idle never waits. */
+	u32 runs = next->pid;
+	cpu->switches++;
+	cpu->runs = runs;
+	/* Idle never waits, and belongs to no series. */
 	if (runs)
-		switch_in(next, turn, number, cpu, turns);
-	turns->seen++;
+		switch_in(next, turn, number, cpu);
+	else
+		turn->tenure = 0;
 	return 0;
 }
 

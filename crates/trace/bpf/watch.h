@@ -34,24 +34,15 @@ struct extremes {
 };
 
 /*
- * The waits of a series, on all CPUs. Their count is that of all buckets. The loader clears `used` before it
- * gives the row to another series.
+ * The waits of a series, on all CPUs. Their count is that of all buckets. `generation` is odd while it
+ * counts those of a series: the program adds 1 when it gives the row to one. The loader takes that back, so that
+ * nobody finds the row, and later adds 2 before another may have it. So a row and a generation are of one series.
  */
 struct waits_row {
 	u64 sum;
-	u64 used;
+	u64 generation;
 	u64 cgroup;
 	u64 comm[2];
-	u64 buckets[BUCKETS];
-};
-
-/* The waits that ended on a CPU, its switches, and the number of the task that runs there. */
-struct cpu_row {
-	u64 switches;
-	u64 runs;
-	u64 count;
-	u64 sum;
-	struct extremes extremes;
 	u64 buckets[BUCKETS];
 };
 
@@ -80,15 +71,12 @@ struct task_books {
 	u32 unused;
 };
 
-/* Turns that are remembered of each CPU: a power of 2. */
-#define TURNS 64
+/* The turns that are kept with a long wait: the loader may find those before them in the ring of the CPU. */
+#define KEPT_TURNS 64
 /* The longest waits that are kept of each CPU until they are read. */
 #define LONGEST 2
 /* They are read from one bank while the program writes to the other. */
 #define BANKS 2
-
-/* Somebody whose turn it is not known to be. */
-#define NOBODY (~0U)
 
 /* Whose waits are counted together. */
 struct series {
@@ -96,19 +84,18 @@ struct series {
 	u64 comm[2];
 };
 
-/* From when on a task has run, until the turn behind begins. Task 0 is the idle task, which belongs to no series. */
+/* From when on a task has run, until the turn behind begins. */
 struct turn {
 	/* By the clock of the run queue. */
 	u64 clock;
 	/* What of that clock interrupts and the hypervisor took so far, and what the latter. */
 	u64 lost;
 	u64 steal;
-	struct series whose;
+	/* The row of the task's series, and in the upper half the generation of that: 0 if it is not known who runs. */
+	u64 tenure;
 	u32 pid;
-	s32 prio;
-	u32 policy;
-	/* What interrupts took so far, modulo 2^32 ns: if it never changes, the kernel does not count it. */
-	u32 irq;
+	s16 prio;
+	u16 policy;
 };
 
 /* A long wait, and whose turns there were on its CPU. */
@@ -123,14 +110,25 @@ struct long_wait {
 	/* What of it a quota took: at least, and at most. */
 	u64 throttled_least;
 	u64 throttled_most;
-	/* How many turns there were before: the last ones are below, each at its number modulo TURNS. The waiter's
-	 * is in the place of the oldest. */
-	u64 seen;
-	struct turn turns[TURNS];
+	struct series whose;
+	/* The number of the turn that ended it, which is the first one below. Those before it come behind. */
+	u64 turn;
+	struct turn turns[KEPT_TURNS];
 };
 
-/* The last turns on a CPU, and its longest waits since they were read. */
-struct cpu_turns {
+/* What was counted on a CPU: the waits that ended there, and its switches. */
+struct cpu_row {
+	/* A turn begins at each, whose number is that of the switches before. */
+	u64 switches;
+	/* The number of the task that runs there. */
+	u64 runs;
+	u64 sum;
+	struct extremes extremes;
+	/* What interrupts took so far, ns: if it never changes, the kernel does not count it. */
+	u64 irq;
+	/* The same at the first turn, and when that began. */
+	u64 first_irq;
+	u64 first_clock;
 	/* The loader counts this up when it reads; the program follows, and begins anew in the other bank. */
 	u64 asked;
 	u64 bank;
@@ -138,11 +136,7 @@ struct cpu_turns {
 	u64 long_waits;
 	/* Only longer ones find a place in the bank. */
 	u64 floor;
-	u64 seen;
-	/* What interrupts had taken before the first turn, as in `turn`, and when that began. */
-	u64 first_irq;
-	u64 first_clock;
-	struct turn turns[TURNS];
+	u64 buckets[BUCKETS];
 	struct long_wait longest[BANKS * LONGEST];
 };
 

@@ -2,15 +2,20 @@
 /*
  * Whose turns there were on a CPU while a task waited for it, for the longest waits.
  *
- * At each switch a line of memory is written, and no clock is read: the run queue has all of them. Only a wait
- * that is longer than those that are kept already is kept, with a copy of the last turns.
+ * At each switch 40 bytes are written to a ring of that CPU, and no clock is read: the run queue has all of them.
+ * The row of a task stands for its name and cgroup. Only a wait that is longer than those that are kept already is
+ * kept, with a copy of the last turns. The loader reads those before them from the ring.
  */
 #pragma once
 
 #include "bpf.h"
 #include "watch.h"
 
-MAP(MAP_ARRAY, u32, struct cpu_turns, 1, MAP_MMAPABLE) cpu_turns SEC(".maps");
+/* Turns that the ring of each CPU has room for, less one: they are a power of 2, and more than KEPT_TURNS. */
+const volatile u32 turn_mask = 0;
+
+/* The rings of all CPUs, one after the other. */
+MAP(MAP_ARRAY, u32, struct turn, 1, MAP_MMAPABLE) turns SEC(".maps");
 
 #define barrier() asm volatile("" ::: "memory")
 
@@ -68,21 +73,25 @@ INLINE void describe_series(struct series *series, struct task_struct *task)
 	series->comm[1] = comm[1];
 }
 
-INLINE void describe_turn(struct turn *turn, struct task_struct *task)
+/* Where the turn with this number is, of the last ones of that CPU. */
+INLINE struct turn *turn_at(u32 cpu, u64 number)
+{
+	u32 mask = turn_mask, at = cpu * (mask + 1) + ((u32)number & mask);
+	return bpf_map_lookup_elem(&turns, &at);
+}
+
+/* All but whose it is. */
+INLINE void begin_turn(struct turn *turn, struct task_struct *task, struct cpu_row *cpu)
 {
 	struct rq *rq = task->se.cfs_rq->rq;
 	u64 clock = rq->clock;
 	turn->clock = clock;
 	turn->lost = clock - rq->clock_task;
 	turn->steal = FIELD_EXISTS(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
-	turn->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
 	turn->pid = task->pid;
-	/* The idle task belongs to no series. */
-	if (!turn->pid)
-		return;
 	turn->prio = task->prio;
 	turn->policy = task->policy;
-	describe_series(&turn->whose, task);
+	cpu->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
 }
 
 /*
@@ -110,45 +119,57 @@ INLINE void stopped_by_quota(struct long_wait *wait, struct task_struct *task, s
 	wait->throttled_most = sum < wait->ns ? sum : wait->ns;
 }
 
-/* Keeps the wait that has just ended, of which `here` was in this CPU's queue, if it is among the longest. */
-APART int keep_long_wait(struct task_struct *task, struct task_books *books, struct cpu_turns *turns, u64 ns,
-			 u64 here)
+/* Begins anew in the bank that is asked for. */
+INLINE void change_bank(struct cpu_row *cpu, u64 asked, u32 first)
 {
-	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
-	turns->long_waits++;
-	u64 asked = READ_ONCE(turns->asked);
-	u32 first = (asked & (BANKS - 1)) * LONGEST, place = 0;
-	if (turns->bank != asked) {
-		turns->bank = asked;
-		turns->floor = 0;
-		for (u32 at = 0; at < LONGEST; at++)
-			turns->longest[first + at].ns = 0;
+	cpu->bank = asked;
+	cpu->floor = 0;
+	for (u32 at = 0; at < LONGEST; at++)
+		cpu->longest[first + at].ns = 0;
+}
+
+INLINE void keep_turns(struct long_wait *wait, u32 cpu)
+{
+#pragma nounroll
+	for (u32 at = 0; at < KEPT_TURNS; at++) {
+		struct turn *turn = turn_at(cpu, wait->turn - at);
+		if (!turn)
+			return;
+		wait->turns[at] = *turn;
+		/* Of a loop without this the compiler makes a call of memcpy(), which programs do not have. */
+		barrier();
 	}
-	if (ns <= turns->floor)
+}
+
+/* Keeps the wait that has just ended, of which `here` was in this CPU's queue, if it is among the longest. */
+APART int keep_long_wait(struct task_struct *task, struct task_books *books, struct cpu_row *cpu, u64 ns, u64 here)
+{
+	cpu->long_waits++;
+	u64 asked = READ_ONCE(cpu->asked);
+	u32 first = (asked & (BANKS - 1)) * LONGEST, place = 0;
+	if (cpu->bank != asked)
+		change_bank(cpu, asked, first);
+	if (ns <= cpu->floor)
 		return 0;
 	for (u32 at = 1; at < LONGEST; at++)
-		if (turns->longest[first + at].ns < turns->longest[first + place].ns)
+		if (cpu->longest[first + at].ns < cpu->longest[first + place].ns)
 			place = at;
-	struct long_wait *wait = &turns->longest[first + place];
+	struct long_wait *wait = &cpu->longest[first + place];
 	WRITE_ONCE(wait->version, wait->version + 1);
 	barrier();
 	wait->ns = ns;
 	wait->here = here;
 	wait->at = bpf_ktime_get_ns();
-	stopped_by_quota(wait, task, books, turn->clock - ns);
-	wait->seen = turns->seen;
-#pragma nounroll
-	for (u32 at = 0; at < TURNS; at++) {
-		wait->turns[at] = turns->turns[at];
-		/* Of a loop without this the compiler makes a call of memcpy(), which programs do not have. */
-		barrier();
-	}
+	stopped_by_quota(wait, task, books, task->se.cfs_rq->rq->clock - ns);
+	describe_series(&wait->whose, task);
+	wait->turn = cpu->switches - 1;
+	keep_turns(wait, switching_cpu(task));
 	barrier();
 	WRITE_ONCE(wait->version, wait->version + 1);
-	u64 floor = turns->longest[first].ns;
+	u64 floor = cpu->longest[first].ns;
 	for (u32 at = 1; at < LONGEST; at++)
-		if (turns->longest[first + at].ns < floor)
-			floor = turns->longest[first + at].ns;
-	turns->floor = floor;
+		if (cpu->longest[first + at].ns < floor)
+			floor = cpu->longest[first + at].ns;
+	cpu->floor = floor;
 	return 0;
 }

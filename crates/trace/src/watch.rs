@@ -21,7 +21,7 @@ use crate::target::has_kernels_clock;
 use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
-use layout::{count, cpu, cpu_turns, row};
+use layout::{count, cpu, row, turn};
 use loading::Loaded;
 use reuse::Reuse;
 use rows::Rows;
@@ -147,7 +147,9 @@ impl Watcher {
         memory::give_back_freed();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
-        let turns = mapped(&mut programs, "cpu_turns", cpus as usize * cpu_turns::WORDS)?;
+        let ring = turns::per_cpu(cpus) as usize;
+        let turns = mapped(&mut programs, "turns", cpus as usize * ring * turn::WORDS)?;
+        let long_waits = LongWaits::of(&rows, turns, ring, TakenTime::of(not_measured, is_guest));
         let [known, free] = ["series_rows", "free_rows"].map(|name| taken(&mut programs, name));
         let reuse = Reuse::of(known?, free?, limits.series)?;
         let mut costs = Costs::default();
@@ -170,7 +172,7 @@ impl Watcher {
             links,
             rows,
             counts,
-            long_waits: LongWaits::of(turns, cpus, TakenTime::of(not_measured, is_guest)),
+            long_waits,
             episodes: Episodes::default(),
             reuse,
             readings: 0,
@@ -224,6 +226,8 @@ impl Watcher {
             }
         }
         let now = clock::now();
+        // While rows still have the owners that they had in these turns.
+        counted.episodes = self.long_waits.read(&self.rows, &mut self.cgroups, now);
         for row in self.reuse.rested(&self.rows.runs(), now) {
             self.give_back(row, &mut counted.series);
         }
@@ -245,7 +249,6 @@ impl Watcher {
             before_ns: moved.before_ns.saturating_sub(self.moved.before_ns),
         };
         (self.left_out, self.moved) = (left_out, moved);
-        counted.episodes = self.long_waits.read(&mut self.cgroups, now);
         self.episodes = std::mem::take(&mut self.episodes).plus(counted.episodes.clone());
         // Once some is seen: before, there was none.
         self.episodes.not_measured.steal = counted.episodes.not_measured.steal;
@@ -358,14 +361,14 @@ impl Watcher {
         let is_others = index == layout::OTHERS as usize;
         let metered = &mut self.series[index];
         if metered.whose.is_none() && !is_others {
-            if self.rows.rows.load(at + row::USED) == 0 {
+            if !self.rows.is_used(index) {
                 return None;
             }
-            let cgroup_id = self.rows.rows.load(at + row::CGROUP);
+            let [cgroup_id, name @ ..] = self.rows.key(index);
             metered.whose = Some(Series {
                 cgroup_id,
                 cgroup: self.cgroups.path(cgroup_id),
-                comm: comm([0, 1].map(|half| self.rows.rows.load(at + row::COMM + half))),
+                comm: comm(name),
                 waits: Waits::default(),
             });
         }
@@ -434,6 +437,14 @@ fn mapped(programs: &mut Ebpf, name: &'static str, words: usize) -> Result<Words
             .map_err(|e| TraceError::Refused(name, e.to_string())),
         _ => Err(TraceError::Refused(name, "it is no array".into())),
     }
+}
+
+/// So many words, as a program's map has them.
+#[cfg(test)]
+fn words(count: usize) -> Words {
+    let file = wakescope_sys::record_lock::nameless_file().unwrap();
+    file.set_len((count * size_of::<u64>()) as u64).unwrap();
+    Words::map(file.as_fd(), count).unwrap()
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! The program that counts all waits, in the running kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 
+use wakescope_core::explain::Policy;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::Waits;
+use wakescope_core::watch::episode::Episode;
 use wakescope_sys::clock;
-use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
 use wakescope_testing::skip;
 use wakescope_trace::TraceError;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
@@ -208,6 +211,153 @@ fn rows_of_series_that_ended_are_given_to_others() {
     let exact = with_extremes_of(&series, windows);
     assert_eq!((&series, &exact), (&cpus, &series));
     assert!(total.series.len() > 2_048, "{}", total.series.len());
+}
+
+/// Real-time threads of these names that keep a CPU by turns of 50 µs, each for so long. Their numbers.
+fn take_turns(cpu: u32, planted: &[(&'static str, SpanNs)]) -> Vec<(&'static str, u32)> {
+    let all_are_there = Arc::new(Barrier::new(planted.len()));
+    let start = |&(name, span): &(&'static str, SpanNs)| {
+        let all_are_there = Arc::clone(&all_are_there);
+        let take_turns = move || {
+            set_affinity(&[cpu]).unwrap();
+            set_schedule(Schedule::Fifo { priority: 3 }).unwrap();
+            all_are_there.wait();
+            let end = clock::now().after(span);
+            while clock::now() < end {
+                let turn = clock::now().after(SpanNs(50_000));
+                while clock::now() < turn {
+                    std::hint::spin_loop();
+                }
+                std::thread::yield_now();
+            }
+            (name, this_thread().number())
+        };
+        std::thread::Builder::new().name(name.into()).spawn(take_turns).unwrap()
+    };
+    let threads: Vec<_> = planted.iter().map(start).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// The longest wait of a task of the lowest weight that could run all the time on a CPU on which such threads
+/// are [planted](take_turns), with their numbers. Until they have ended, `meanwhile` has the watch.
+fn wait_behind(
+    watcher: &mut Watcher,
+    planted: &[(&'static str, SpanNs)],
+    meanwhile: impl FnOnce(&mut Watcher, &dyn Fn() -> bool),
+) -> Option<(Episode, Vec<(&'static str, u32)>)> {
+    let cpu = *affinity().unwrap().last().unwrap();
+    let [ends, is_over] = [AtomicBool::new(false), AtomicBool::new(false)];
+    let threads = std::thread::scope(|scope| {
+        let waiter = std::thread::Builder::new().name("waits-long".into());
+        let waiter = waiter.spawn_scoped(scope, || {
+            set_affinity(&[cpu]).unwrap();
+            set_schedule(Schedule::Other { nice: 19 }).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let threads = scope.spawn(|| {
+            let threads = take_turns(cpu, planted);
+            is_over.store(true, Ordering::Relaxed);
+            threads
+        });
+        meanwhile(watcher, &|| is_over.load(Ordering::Relaxed));
+        let threads = threads.join().unwrap();
+        sleep_often(100);
+        ends.store(true, Ordering::Relaxed);
+        waiter.unwrap().join().unwrap();
+        threads
+    });
+    watcher.read();
+    // One that was read before is in the sum.
+    let longest = watcher.total().episodes.longest;
+    let found = longest.into_iter().find(|episode| episode.task.comm == "waits-long");
+    found.map(|episode| (episode, threads))
+}
+
+/// Whether threads may have a real-time priority; otherwise that is said for `test`.
+fn can_take_turns(test: &str) -> bool {
+    let fifo = Schedule::Fifo { priority: 1 };
+    let can = std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap();
+    if !can {
+        skip(test, "no thread may have a real-time priority");
+    }
+    can
+}
+
+/// Hundreds of turns, far more than are kept with a wait.
+#[test]
+fn all_turns_of_a_long_wait_are_known() {
+    let name = "all_turns_of_a_long_wait_are_known";
+    if !can_take_turns(name) {
+        return;
+    }
+    let planted = ["alone", "one-of-two", "one-of-two"].map(|name| (name, SpanNs(100_000_000)));
+    let mut best = None;
+    // A guest of 6.18 omits up to one switch in a hundred, and others may have to run there, too.
+    for _ in 0..10 {
+        let Some(mut watcher) = watch(name, Limits::default()) else { return };
+        let found = wait_behind(&mut watcher, &planted, |_, _| ());
+        let Some((episode, threads)) = found else { continue };
+        if episode.ns >= 50_000_000 && episode.unexplained_ns <= episode.ns / 10 {
+            return check_all_is_known(&episode, &threads);
+        }
+        best = Some(episode);
+    }
+    panic!("no wait is explained: {best:?}");
+}
+
+fn check_all_is_known(episode: &Episode, threads: &[(&str, u32)]) {
+    let ran = |name: &str| episode.occupants.iter().find(|occupant| occupant.task.comm == name);
+    let (alone, two) = (ran("alone").unwrap(), ran("one-of-two").unwrap());
+    let of_alone = threads.iter().find(|thread| thread.0 == "alone").unwrap().1;
+    assert_eq!((alone.task.pid, two.task.pid), (Some(of_alone), None), "{episode:?}");
+    for occupant in [alone, two] {
+        assert_eq!(occupant.task.policy, Policy::Fifo, "{episode:?}");
+        assert_eq!(occupant.task.priority, Some(3), "{episode:?}");
+        assert!(occupant.ns > 64 * 50_000, "{episode:?}");
+    }
+    let occupants = episode.occupants.iter().map(|occupant| occupant.ns);
+    let known: u64 = occupants.chain([episode.irq_ns, episode.steal_ns]).sum();
+    // Only a third occupant stands for others, too.
+    let all = known + episode.unexplained_ns;
+    assert!(all == episode.ns || (episode.occupants.len() == 3 && all < episode.ns), "{episode:?}");
+}
+
+/// The row of a thread that ran in the beginning of a wait is another's when that ends.
+#[test]
+fn a_row_that_was_given_to_another_names_nobody() {
+    let name = "a_row_that_was_given_to_another_names_nobody";
+    let [own, .., _] = affinity().unwrap()[..] else { return skip(name, "it takes two CPUs") };
+    if !can_take_turns(name) {
+        return;
+    }
+    let limits = Limits { series: 32, ..Limits::default() };
+    let Some(mut watcher) = watch(name, limits) else { return };
+    // Two go on: a row is free only after each CPU has switched.
+    let planted = [("was-first", 50), ("goes-on", 400), ("goes-on", 400)];
+    let planted = planted.map(|(name, ms)| (name, SpanNs(ms * 1_000_000)));
+    let found = wait_behind(&mut watcher, &planted, |watcher, is_over| {
+        let mut round = 0;
+        while !is_over() {
+            let start = |number| {
+                let thread = std::thread::Builder::new().name(format!("later-{round}-{number}"));
+                let sleep = move || {
+                    set_affinity(&[own]).unwrap();
+                    sleep_often(2);
+                };
+                thread.spawn(sleep).unwrap()
+            };
+            let threads: Vec<_> = (0..8).map(start).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            watcher.read();
+            round += 1;
+        }
+    });
+    let Some((episode, _)) = found else { return };
+    for occupant in &episode.occupants {
+        assert!(!occupant.task.comm.starts_with("later-"), "{episode:?}");
+    }
 }
 
 /// What the kernel keeps of a task says since when it waits, so nothing has to be read of tasks that were there

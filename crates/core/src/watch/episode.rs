@@ -74,7 +74,7 @@ pub struct Episode {
 /// Who ran on a CPU while another waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupant {
-    /// The task; of several of one name, policy, priority and cgroup the one that ran first.
+    /// The task; of several of one name, policy, priority and cgroup without a number.
     pub task: NamedTask,
     /// Its cgroup.
     pub cgroup_id: u64,

@@ -2,25 +2,49 @@
 
 use std::cmp::Reverse;
 
-use crate::explain::{Cause, Culprit, Task};
+use crate::explain::{Cause, Culprit, NamedTask, Task};
 use crate::watch::episode::{Episode, Occupant};
 
 /// The most occupants of an episode.
 pub const MOST_OCCUPANTS: usize = 3;
 
-/// From when on a task ran.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    /// When it began, by the clock of the CPU's run queue, ns.
+/// The clock of a CPU's run queue, and what was taken of it so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueClock {
+    /// The clock, ns.
     pub clock_ns: u64,
-    /// What interrupts and the hypervisor had taken of that clock by then, ns.
+    /// What interrupts and the hypervisor had taken of it by then, ns.
     pub lost_ns: u64,
     /// What of this the hypervisor had taken, ns.
     pub steal_ns: u64,
-    /// Who ran; `None` where that is not known.
-    pub task: Option<Task>,
-    /// The task's cgroup.
+}
+
+/// From when on a task ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// When it began.
+    pub began: QueueClock,
+    /// Which of [`LongWait::runners`] ran; `None` where that is not known, and of the idle task.
+    pub runner: Option<usize>,
+    /// The task's number.
+    pub pid: u32,
+}
+
+/// Tasks of one name, policy, priority and cgroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runner {
+    /// One of these tasks.
+    pub task: Task,
+    /// Their cgroup.
     pub cgroup_id: u64,
+}
+
+impl Runner {
+    /// Whether these are tasks of one name, policy, priority and cgroup.
+    pub fn is_one_with(&self, other: &Self) -> bool {
+        let of = |runner: &Self| (runner.cgroup_id, runner.task.policy, runner.task.prio);
+        of(self) == of(other) && self.task.comm == other.task.comm
+    }
 }
 
 /// A long wait as it was seen.
@@ -28,6 +52,8 @@ pub struct Turn {
 pub struct LongWait {
     /// When it ended, ns.
     pub end_ns: u64,
+    /// The same by the run queue.
+    pub ended: QueueClock,
     /// The CPU on which it ended.
     pub cpu: u32,
     /// How long it was, ns.
@@ -36,35 +62,37 @@ pub struct LongWait {
     pub here_ns: u64,
     /// What a quota took of it, ns: at least and at most.
     pub throttled_ns: (u64, u64),
-    /// Who waited: its turn begins when the wait ends.
-    pub waiter: Turn,
-    /// The last turns on this CPU, the oldest first.
+    /// Who waited.
+    pub waiter: Runner,
+    /// The turns on this CPU that are known of the time before it ended, one behind the other, the oldest first.
     pub turns: Vec<Turn>,
+    /// The tasks that had these turns, each once.
+    pub runners: Vec<Runner>,
 }
 
 impl LongWait {
     /// Who took it, as far as that is certain. Paths of cgroups are still to be found.
     pub fn explained(self) -> Episode {
-        let mut shares = Shares::default();
-        let begin = self.waiter.clock_ns.saturating_sub(self.here_ns);
-        let ends = self.turns.iter().skip(1).chain([&self.waiter]);
+        let begin = self.ended.clock_ns.saturating_sub(self.here_ns);
+        let mut shares = Shares::of(&self.runners);
+        let ends = self.turns.iter().skip(1).map(|turn| turn.began).chain([self.ended]);
         for (turn, end) in self.turns.iter().zip(ends) {
-            shares.add(turn, end, begin);
+            shares.add(*turn, end, begin);
         }
-        shares.occupants.sort_by_key(|occupant| Reverse(occupant.ns));
-        let waiter = self.waiter.task.unwrap_or_default();
+        shares.runners.retain(|share| share.ns > 0);
+        shares.runners.sort_by_key(|share| Reverse(share.ns));
         let (throttled_ns, most_throttled) = self.throttled_ns;
-        let (cause, culprit) = shares.verdict(&waiter, self.ns, self.throttled_ns);
-        let taken = shares.occupants.iter().map(|occupant| occupant.ns).sum::<u64>();
+        let (cause, culprit) = shares.verdict(&self.waiter.task, self.ns, self.throttled_ns);
+        let taken = shares.runners.iter().map(|share| share.ns).sum::<u64>();
         // Whoever ran while a quota stopped the task took nothing from it.
         let taken = taken.saturating_add(shares.irq).saturating_add(shares.steal);
         let known = taken.min(self.ns.saturating_sub(most_throttled)).saturating_add(throttled_ns);
-        shares.occupants.truncate(MOST_OCCUPANTS);
+        let shown = shares.runners.iter().take(MOST_OCCUPANTS);
         Episode {
             end_ns: self.end_ns,
             cpu: self.cpu,
             ns: self.ns,
-            task: waiter.named(),
+            task: self.waiter.task.named(),
             cgroup_id: self.waiter.cgroup_id,
             cgroup: None,
             cause,
@@ -73,52 +101,65 @@ impl LongWait {
             irq_ns: shares.irq,
             steal_ns: shares.steal,
             moved_ns: self.ns.saturating_sub(self.here_ns),
-            occupants: shares.occupants,
+            occupants: shown.map(Share::occupant).collect(),
             unexplained_ns: self.ns.saturating_sub(known),
         }
     }
 }
 
 /// What each took at least.
-#[derive(Default)]
-struct Shares {
-    occupants: Vec<Occupant>,
-    /// Of each occupant, how it is scheduled.
-    tasks: Vec<Task>,
+struct Shares<'a> {
+    runners: Vec<Share<'a>>,
     irq: u64,
     steal: u64,
 }
 
-impl Shares {
-    /// Adds a turn, which ended when another began, to a wait that began then.
-    fn add(&mut self, turn: &Turn, end: &Turn, begin: u64) {
-        let whole = end.clock_ns.saturating_sub(turn.clock_ns);
-        let within = end.clock_ns.saturating_sub(begin.max(turn.clock_ns)).min(whole);
+/// The share of tasks that are one occupant.
+struct Share<'a> {
+    whose: &'a Runner,
+    ns: u64,
+    /// The number of the task, if it was one alone.
+    pid: Option<u32>,
+}
+
+impl Share<'_> {
+    fn task(&self) -> NamedTask {
+        NamedTask { pid: self.pid, ..self.whose.task.named() }
+    }
+
+    fn occupant(&self) -> Occupant {
+        let cgroup_id = self.whose.cgroup_id;
+        Occupant { task: self.task(), cgroup_id, cgroup: None, ns: self.ns }
+    }
+}
+
+impl<'a> Shares<'a> {
+    /// Shares of these tasks, which took nothing so far.
+    fn of(runners: &'a [Runner]) -> Self {
+        let none = |whose| Share { whose, ns: 0, pid: None };
+        Self { runners: runners.iter().map(none).collect(), irq: 0, steal: 0 }
+    }
+
+    /// Adds a turn, which ended then, to a wait that began at `begin`.
+    fn add(&mut self, turn: Turn, end: QueueClock, begin: u64) {
+        let Turn { began, runner, pid } = turn;
+        let whole = end.clock_ns.saturating_sub(began.clock_ns);
+        let within = end.clock_ns.saturating_sub(begin.max(began.clock_ns)).min(whole);
         let before = whole - within;
         // What was lost may have been before the wait began.
-        let lost = end.lost_ns.saturating_sub(turn.lost_ns).min(whole);
-        let steal = end.steal_ns.saturating_sub(turn.steal_ns).min(lost);
+        let lost = end.lost_ns.saturating_sub(began.lost_ns).min(whole);
+        let steal = end.steal_ns.saturating_sub(began.steal_ns).min(lost);
         self.steal += steal.saturating_sub(before).min(within);
         self.irq += (lost - steal).saturating_sub(before).min(within);
         let ns = within.saturating_sub(lost);
-        let Some(task) = turn.task.as_ref().filter(|task| !task.is_idle() && ns > 0) else {
-            return;
-        };
-        let is_same = |other: &Task| {
-            (&other.comm, other.policy, other.prio) == (&task.comm, task.policy, task.prio)
-        };
-        let mut known = self.occupants.iter_mut().zip(&self.tasks);
-        let known = known.find(|known| known.0.cgroup_id == turn.cgroup_id && is_same(known.1));
-        if let Some((occupant, _)) = known {
-            occupant.ns += ns;
-            return;
-        }
-        let (cgroup_id, cgroup) = (turn.cgroup_id, None);
-        self.occupants.push(Occupant { task: task.named(), cgroup_id, cgroup, ns });
-        self.tasks.push(task.clone());
+        let share = runner.and_then(|runner| self.runners.get_mut(runner));
+        let Some(share) = share.filter(|_| ns > 0) else { return };
+        let is_first = share.ns == 0;
+        share.pid = Some(pid).filter(|_| is_first || share.pid == Some(pid));
+        share.ns += ns;
     }
 
-    /// What certainly took at least half of a wait of `ns`.
+    /// What certainly took at least half of a wait of `ns`; whoever ran longest is the first of the runners.
     fn verdict(&self, waiter: &Task, ns: u64, throttled: (u64, u64)) -> (Cause, Culprit) {
         let is_half = |part: u64| part > 0 && part >= ns - part.min(ns);
         let (least, most) = throttled;
@@ -133,19 +174,17 @@ impl Shares {
         if beside(self.irq) {
             return (Cause::Irq, Culprit::None);
         }
-        let longest = self.occupants.iter().max_by_key(|occupant| occupant.ns);
-        let Some(first) = longest.filter(|occupant| beside(occupant.ns)) else {
+        let Some(first) = self.runners.first().filter(|share| beside(share.ns)) else {
             return (Cause::Unexplained, Culprit::None);
         };
-        let at = self.tasks.iter().position(|task| task.named() == first.task);
-        let task = at.map(|at| &self.tasks[at]).cloned().unwrap_or_default();
+        let task = &first.whose.task;
         let cause = match () {
             () if task.comes_before(waiter) => Cause::HigherPriorityTask,
             // The scheduler would have run the one that waited: something kept it from that.
-            () if waiter.comes_before(&task) => Cause::Unexplained,
+            () if waiter.comes_before(task) => Cause::Unexplained,
             () => Cause::EqualOrLowerTask,
         };
-        (cause, Culprit::Task(first.task.clone()))
+        (cause, Culprit::Task(first.task()))
     }
 }
 
@@ -158,14 +197,35 @@ mod tests {
         Some(Task { pid, comm: comm.into(), policy, prio })
     }
 
-    fn turn(clock_ns: u64, lost_ns: u64, steal_ns: u64, task: Option<Task>) -> Turn {
-        Turn { clock_ns, lost_ns, steal_ns, task, cgroup_id: 7 }
+    /// When a turn began, and whose it is.
+    type Began = (QueueClock, Option<Task>);
+
+    fn turn(clock_ns: u64, lost_ns: u64, steal_ns: u64, task: Option<Task>) -> Began {
+        (QueueClock { clock_ns, lost_ns, steal_ns }, task)
     }
 
     /// A wait of 100 ns that ends at 1,000, during these turns.
-    fn wait(turns: Vec<Turn>, lost_ns: u64, steal_ns: u64) -> LongWait {
-        let waiter = turn(1_000, lost_ns, steal_ns, task(1, "waiter", Policy::Other, 120));
-        LongWait { ns: 100, here_ns: 100, waiter, turns, ..LongWait::default() }
+    fn wait(turns: Vec<Began>, lost_ns: u64, steal_ns: u64) -> LongWait {
+        let mut wait = LongWait {
+            ns: 100,
+            here_ns: 100,
+            ended: QueueClock { clock_ns: 1_000, lost_ns, steal_ns },
+            waiter: Runner { task: other(1, "waiter").unwrap(), cgroup_id: 7 },
+            ..LongWait::default()
+        };
+        for (began, task) in turns {
+            let pid = task.as_ref().map_or(0, |task| task.pid);
+            let runner = task.map(|task| {
+                let found = Runner { task, cgroup_id: 7 };
+                let same = wait.runners.iter().position(|other| other.is_one_with(&found));
+                same.unwrap_or_else(|| {
+                    wait.runners.push(found);
+                    wait.runners.len() - 1
+                })
+            });
+            wait.turns.push(Turn { began, runner, pid });
+        }
+        wait
     }
 
     fn other(pid: u32, comm: &str) -> Option<Task> {
@@ -202,26 +262,44 @@ mod tests {
         check(wait(hogged.clone(), 0, 0), Cause::HigherPriorityTask, "hog", &[90, 10], 0);
         // One that comes before what ran was kept from running by something else.
         let mut urgent = wait(turns(), 0, 0);
-        urgent.waiter.task = task(1, "waiter", Policy::Fifo, 10);
+        urgent.waiter.task = task(1, "waiter", Policy::Fifo, 10).unwrap();
         check(urgent, Cause::Unexplained, "b", &[70, 30], 0);
     }
 
     #[test]
     fn turns_of_one_name_are_one_occupant() {
         let (a, b, c) = (other(2, "a"), other(3, "b"), other(4, "a"));
-        let turns = vec![turn(890, 0, 0, a.clone()), turn(930, 0, 0, b), turn(970, 0, 0, c)];
-        let found = check(wait(turns, 0, 0), Cause::EqualOrLowerTask, "a", &[60, 40], 0);
-        assert_eq!(found.occupants[0].task.pid, Some(2));
+        let all = vec![turn(900, 0, 0, a.clone()), turn(930, 0, 0, b), turn(970, 0, 0, c)];
+        let found = check(wait(all.clone(), 0, 0), Cause::EqualOrLowerTask, "a", &[60, 40], 0);
+        // Several tasks ran under the one name, and one alone under the other.
+        let pids = found.occupants.iter().map(|occupant| occupant.task.pid);
+        assert_eq!(pids.collect::<Vec<_>>(), [None, Some(3)]);
+        assert_eq!(found.culprit, Culprit::Task(found.occupants[0].task.clone()));
+        // A turn that was over before the wait began is none of it.
+        let shorter = LongWait { ns: 60, here_ns: 60, ..wait(all, 0, 0) };
+        let found = check(shorter, Cause::EqualOrLowerTask, "a", &[30, 30], 0);
+        assert_eq!(found.occupants[0].task.pid, Some(4));
+    }
+
+    #[test]
+    fn each_of_thousands_of_turns_is_known() {
+        let names = ["a", "b", "c", "d", "e"];
+        let turns = (0..10_000)
+            .map(|n: u32| turn(100 * u64::from(n), 0, 0, other(2 + n % 5, names[n as usize % 5])));
+        let whole = LongWait { ns: 1_000_000, here_ns: 1_000_000, ..wait(turns.collect(), 0, 0) };
+        let whole = LongWait {
+            ended: QueueClock { clock_ns: 1_000_000, ..QueueClock::default() },
+            ..whole
+        };
+        let found = check(whole, Cause::Unexplained, "", &[200_000; MOST_OCCUPANTS], 0);
+        assert!(found.occupants.iter().all(|occupant| occupant.task.pid.is_some()), "{found:?}");
     }
 
     #[test]
     fn time_without_a_known_turn_is_unexplained() {
-        // Nobody, idle, and time before the first turn that is remembered.
-        let turns = vec![
-            turn(920, 0, 0, None),
-            turn(940, 0, 0, other(0, "")),
-            turn(980, 0, 0, other(2, "a")),
-        ];
+        // Nobody, and time before the first turn that is remembered.
+        let turns =
+            vec![turn(920, 0, 0, None), turn(940, 0, 0, None), turn(980, 0, 0, other(2, "a"))];
         check(wait(turns, 0, 0), Cause::Unexplained, "", &[20], 80);
         check(wait(Vec::new(), 0, 0), Cause::Unexplained, "", &[], 100);
         // What was waited elsewhere.
@@ -260,14 +338,14 @@ mod tests {
         for _ in 0..2_000 {
             let mut number = |below: u64| random.below(usize::try_from(below).unwrap()) as u64;
             let mut clock = 1_000_u64;
-            let turns: Vec<Turn> = (0..number(6))
+            let turns: Vec<Began> = (0..number(6))
                 .map(|_| {
                     clock += number(300);
                     turn(clock, number(1_000), number(1_000), other(2, "a"))
                 })
                 .collect();
             let mut wait = wait(turns, number(1_000), number(1_000));
-            wait.waiter.clock_ns = clock + number(300);
+            wait.ended.clock_ns = clock + number(300);
             wait.ns = number(2_000);
             wait.here_ns = number(wait.ns + 1);
             let least = number(wait.ns + 1);

@@ -22,15 +22,9 @@ pub(super) mod turn {
     pub(crate) const CLOCK: usize = 0;
     pub(crate) const LOST: usize = 1;
     pub(crate) const STEAL: usize = 2;
-    pub(crate) const CGROUP: usize = 3;
-    pub(crate) const COMM: usize = 4;
-    pub(crate) const PID_AND_PRIO: usize = 6;
-    pub(crate) const POLICY_AND_IRQ: usize = 7;
-    pub(crate) const WORDS: usize = 8;
-    /// `TURNS`
-    pub(crate) const COUNT: usize = 64;
-    /// The number of a task that is not known.
-    pub(crate) const NOBODY: u32 = u32::MAX;
+    pub(crate) const TENURE: usize = 3;
+    pub(crate) const PID_AND_SCHEDULE: usize = 4;
+    pub(crate) const WORDS: usize = 5;
 }
 
 /// `struct long_wait`, in words.
@@ -43,31 +37,19 @@ pub(super) mod long_wait {
     pub(crate) const AT: usize = 3;
     pub(crate) const THROTTLED_LEAST: usize = 4;
     pub(crate) const THROTTLED_MOST: usize = 5;
-    pub(crate) const SEEN: usize = 6;
-    pub(crate) const TURNS: usize = 7;
-    pub(crate) const WORDS: usize = TURNS + turn::COUNT * turn::WORDS;
-}
-
-/// `struct cpu_turns`, in words.
-pub(super) mod cpu_turns {
-    use super::{long_wait, turn};
-
-    pub(crate) const ASKED: usize = 0;
-    pub(crate) const LONG_WAITS: usize = 2;
-    pub(crate) const SEEN: usize = 4;
-    pub(crate) const FIRST_IRQ: usize = 5;
-    pub(crate) const TURNS: usize = 7;
-    pub(crate) const LONGEST: usize = TURNS + turn::COUNT * turn::WORDS;
-    /// Places in a bank, and banks.
-    pub(crate) const PLACES: usize = 2;
-    pub(crate) const BANKS: usize = 2;
-    pub(crate) const WORDS: usize = LONGEST + BANKS * PLACES * long_wait::WORDS;
+    pub(crate) const CGROUP: usize = 6;
+    pub(crate) const COMM: usize = 7;
+    pub(crate) const TURN: usize = 9;
+    pub(crate) const TURNS: usize = 10;
+    /// `KEPT_TURNS`
+    pub(crate) const KEPT: usize = 64;
+    pub(crate) const WORDS: usize = TURNS + KEPT * turn::WORDS;
 }
 
 /// `struct waits_row`, in words.
 pub(super) mod row {
     pub(crate) const SUM: usize = 0;
-    pub(crate) const USED: usize = 1;
+    pub(crate) const GENERATION: usize = 1;
     pub(crate) const CGROUP: usize = 2;
     pub(crate) const COMM: usize = 3;
     pub(crate) const BUCKETS: usize = 5;
@@ -83,11 +65,21 @@ pub(super) mod extremes {
 
 /// `struct cpu_row`, in words.
 pub(super) mod cpu {
+    use super::{extremes, long_wait};
+
     pub(crate) const SWITCHES: usize = 0;
-    pub(crate) const SUM: usize = 3;
-    pub(crate) const EXTREMES: usize = 4;
-    pub(crate) const BUCKETS: usize = EXTREMES + super::extremes::WORDS;
-    pub(crate) const WORDS: usize = BUCKETS + super::BUCKETS;
+    pub(crate) const SUM: usize = 2;
+    pub(crate) const EXTREMES: usize = 3;
+    pub(crate) const IRQ: usize = EXTREMES + extremes::WORDS;
+    pub(crate) const FIRST_IRQ: usize = IRQ + 1;
+    pub(crate) const ASKED: usize = IRQ + 3;
+    pub(crate) const LONG_WAITS: usize = IRQ + 5;
+    pub(crate) const BUCKETS: usize = IRQ + 7;
+    pub(crate) const LONGEST: usize = BUCKETS + super::BUCKETS;
+    /// Places in a bank, and banks.
+    pub(crate) const PLACES: usize = 2;
+    pub(crate) const BANKS: usize = 2;
+    pub(crate) const WORDS: usize = LONGEST + BANKS * PLACES * long_wait::WORDS;
 }
 
 /// `struct watch_counts`, in words.

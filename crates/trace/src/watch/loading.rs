@@ -13,7 +13,7 @@ use super::layout::{
     LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_SLEEP_IN_QUEUES, LACKS_STEAL_TIME,
     LACKS_THROTTLED_TIME,
 };
-use super::{Limits, runnable};
+use super::{Limits, runnable, turns};
 use crate::error::{TraceError, denied};
 use crate::object;
 
@@ -44,14 +44,15 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let rows = limits.series.saturating_add(1);
     let places = limits.tasks.clamp(1, MOST_PLACES).next_power_of_two();
-    let place_mask = places - 1;
+    let turns = turns::per_cpu(cpus);
+    let (place_mask, turn_mask) = (places - 1, turns - 1);
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
         .set_max_entries("rows", rows)
         .set_max_entries("row_extremes", rows.saturating_mul(cpus))
         .set_max_entries("cpu_rows", cpus)
-        .set_max_entries("cpu_turns", cpus)
+        .set_max_entries("turns", turns.saturating_mul(cpus))
         .set_max_entries("series_rows", limits.series)
         .set_max_entries("free_rows", limits.series)
         .set_max_entries("places", places)
@@ -59,6 +60,7 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         .set_max_entries("displaced", places.div_ceil(2))
         .set_max_entries("runnable_before", runnable::MOST)
         .set_global("place_mask", &place_mask, true)
+        .set_global("turn_mask", &turn_mask, true)
         .set_global("cpu_count", &cpus, true);
     let loaded = loader.load(&object).or_else(|e| {
         // Before 5.11, what BPF takes counted as locked memory, of which even root has little.

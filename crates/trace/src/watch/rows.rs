@@ -51,17 +51,44 @@ impl Rows {
         )
     }
 
-    /// Whose waits the row at `index` counted, as the program knows it. Tasks that were counted there before
-    /// have to look for another.
-    pub(super) fn retire(&self, index: usize) -> [u64; 3] {
+    /// Whether the row at `index` counts waits of a series.
+    pub(super) fn is_used(&self, index: usize) -> bool {
+        self.generation(index) % 2 == 1
+    }
+
+    /// The series whose waits the row at `index` counts, as the program knows it: cgroup and name.
+    pub(super) fn key(&self, index: usize) -> [u64; 3] {
         let at = index * row::WORDS;
-        self.rows.store(at + row::USED, 0);
         [row::CGROUP, row::COMM, row::COMM + 1].map(|word| self.rows.load(at + word))
     }
 
-    /// Empties a row, in which the program counts no more.
+    /// The same by `tenure`: a row in the lower half, and its generation in the upper. `None` once the row is empty.
+    pub(super) fn key_in(&self, tenure: u64) -> Option<[u64; 3]> {
+        let index = usize::try_from(tenure & u64::from(u32::MAX)).ok()?;
+        // A row that rests has its generation without the lowest bit.
+        let last = (self.generation(index) | 1) << 32;
+        (last == tenure & !u64::from(u32::MAX)).then(|| self.key(index))
+    }
+
+    /// Has the program count no more in the row at `index`. Tasks that were counted there before have to look for
+    /// another.
+    pub(super) fn retire(&self, index: usize) -> [u64; 3] {
+        self.set_generation(index, self.generation(index) & !1);
+        self.key(index)
+    }
+
+    fn generation(&self, index: usize) -> u64 {
+        self.rows.load(index * row::WORDS + row::GENERATION)
+    }
+
+    fn set_generation(&self, index: usize, generation: u64) {
+        self.rows.store(index * row::WORDS + row::GENERATION, generation);
+    }
+
+    /// Empties a row, in which the program counts no more. From now on it counts in another generation.
     pub(super) fn clear(&self, index: usize) {
         let at = index * row::WORDS;
+        self.set_generation(index, self.generation(index).wrapping_add(2));
         for word in std::iter::once(row::SUM).chain(row::BUCKETS..row::WORDS) {
             self.rows.store(at + word, 0);
         }
@@ -145,6 +172,28 @@ fn buckets(words: &Words, at: usize) -> Vec<(usize, u64)> {
 }
 
 #[cfg(test)]
+impl Rows {
+    /// Empty rows of so many series, on one CPU.
+    pub(super) fn of(series: usize) -> Self {
+        Self {
+            rows: super::words(series * row::WORDS),
+            extremes: super::words(series * extremes::WORDS),
+            cpus: super::words(cpu::WORDS),
+            cpu_count: 1,
+        }
+    }
+
+    /// Gives a row to a series, as the program does. Its tenure.
+    pub(super) fn give(&self, index: usize, key: [u64; 3]) -> u64 {
+        for (word, value) in (row::CGROUP..).zip(key) {
+            self.rows.store(index * row::WORDS + word, value);
+        }
+        self.set_generation(index, self.generation(index) + 1);
+        self.generation(index) << 32 | index as u64
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
@@ -207,5 +256,27 @@ mod tests {
         let read = reading(|| (7, 7), || 7, buckets);
         assert_eq!(read, Reading { sum_ns: 7, max_ns: 7, min_ns: 7, buckets: vec![(0, 1)] });
         assert_eq!(readings.get(), 1);
+    }
+
+    /// A row names its series until another may have it.
+    #[test]
+    fn a_row_names_nobody_of_an_earlier_generation() {
+        let rows = Rows::of(4);
+        let [first, second] = [[7, 8, 9], [10, 11, 12]];
+        let names =
+            |tenures: &[u64]| tenures.iter().map(|&tenure| rows.key_in(tenure)).collect::<Vec<_>>();
+        let was = rows.give(3, first);
+        assert_eq!(names(&[0, 3, was]), [None, None, Some(first)]);
+        assert!(rows.is_used(3));
+        // It rests.
+        assert_eq!(rows.retire(3), first);
+        assert!(!rows.is_used(3));
+        assert_eq!(names(&[0, 3, was]), [None, None, Some(first)]);
+        // It is free.
+        rows.clear(3);
+        assert!(!rows.is_used(3));
+        assert_eq!(names(&[0, 3, was]), [None; 3]);
+        let is = rows.give(3, second);
+        assert_eq!(names(&[0, 3, was, is]), [None, None, None, Some(second)]);
     }
 }

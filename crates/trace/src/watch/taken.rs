@@ -10,8 +10,8 @@ const SOME_INTERRUPT: SpanNs = SpanNs(1_000_000_000);
 /// What a CPU showed last of the time that it lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// What interrupts took, at the first switch and at the last: ns, modulo 2^32.
-    pub(super) irq: (u32, u32),
+    /// What interrupts took, at the first switch and at the last: ns.
+    pub(super) irq: (u64, u64),
     /// What the hypervisor took since the boot, ns.
     pub(super) steal: u64,
 }
@@ -21,7 +21,7 @@ pub(super) struct TakenTime {
     lacks: NotMeasured,
     is_guest: bool,
     /// What interrupts had taken on each CPU, at this time.
-    irq: Vec<Option<u32>>,
+    irq: Vec<Option<u64>>,
     since: MonoNs,
     has_irq: bool,
     has_steal: bool,
@@ -65,7 +65,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn taken(irq: (u32, u32), steal: u64) -> Option<Taken> {
+    fn taken(irq: (u64, u64), steal: u64) -> Option<Taken> {
         Some(Taken { irq, steal })
     }
 

@@ -1,59 +1,90 @@
-//! The longest waits that the program kept of each CPU, with whose turns there were meanwhile.
+//! The longest waits that the program kept of each CPU, with who had the CPU meanwhile.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use wakescope_core::units::MonoNs;
-use wakescope_core::watch::episode::Episodes;
-use wakescope_core::watch::turns::{LongWait, Turn};
+use wakescope_core::watch::episode::{Episodes, MOST_EPISODES};
+use wakescope_core::watch::turns::{LongWait, QueueClock, Runner, Turn};
 use wakescope_decode::KernelTask;
 use wakescope_sys::shared::Words;
 
 use super::cgroups::Cgroups;
-use super::layout::{LEAST_LONG, cpu_turns, long_wait, turn};
+use super::layout::{LEAST_LONG, cpu, long_wait, turn};
+use super::rows::Rows;
 use super::taken::{Taken, TakenTime};
 
 /// How often a wait is read that is written meanwhile.
 const TRIES: u32 = 3;
 
+/// The memory for the turns of all CPUs, bytes. It is more where these are so many that each has the fewest.
+const RINGS: usize = 8 << 20;
+
+/// Turns of a CPU that there is room for, at least and at most: a switch every 61 µs takes 2 s to fill the latter.
+const FEWEST: usize = 1_024;
+const MOST: usize = 32_768;
+
+/// How many turns of each of so many CPUs there is room for: a power of 2.
+pub(super) fn per_cpu(cpus: u32) -> u32 {
+    let all = RINGS / (turn::WORDS * size_of::<u64>());
+    let share = all / usize::try_from(cpus).unwrap_or(all).max(1);
+    1 << share.clamp(FEWEST, MOST).ilog2()
+}
+
+/// A turn as the program wrote it.
+type TurnWords = [u64; turn::WORDS];
+
 /// The program's long waits.
 pub(super) struct LongWaits {
-    words: Words,
+    /// Of each CPU: [`cpu`].
+    cpus: Words,
+    ring: Ring,
     /// Of each CPU, the version of each place that was read last, and how many long waits there were.
-    cpus: Vec<([u64; cpu_turns::BANKS * cpu_turns::PLACES], u64)>,
+    before: Vec<([u64; cpu::BANKS * cpu::PLACES], u64)>,
     taken: TakenTime,
 }
 
 impl LongWaits {
-    /// Those in the memory of so many CPUs.
-    pub(super) fn of(words: Words, cpus: u32, taken: TakenTime) -> Self {
-        Self { words, cpus: vec![Default::default(); cpus as usize], taken }
+    /// Those of the CPUs in `rows`, of which `turns` has so many each.
+    pub(super) fn of(rows: &Rows, turns: Words, each: usize, taken: TakenTime) -> Self {
+        let cpus = rows.cpus.clone();
+        let before = vec![Default::default(); rows.runs().len()];
+        Self { ring: Ring { cpus: cpus.clone(), turns, each }, cpus, before, taken }
     }
 
-    /// The longest since the last reading. They end by the monotonic clock.
-    pub(super) fn read(&mut self, cgroups: &mut Cgroups, now: MonoNs) -> Episodes {
-        let taken = (0..self.cpus.len()).map(|cpu| taken(&self.words, cpu * cpu_turns::WORDS));
+    /// The longest since the last reading. They end by the monotonic clock. A turn of a series whose row has been
+    /// given to another is nobody's.
+    pub(super) fn read(&mut self, rows: &Rows, cgroups: &mut Cgroups, now: MonoNs) -> Episodes {
+        let taken = (0..self.before.len()).map(|cpu| self.ring.taken(cpu));
         let mut found = Episodes {
             least_ns: LEAST_LONG,
             not_measured: self.taken.judge(&taken.collect::<Vec<_>>(), now),
             ..Episodes::default()
         };
-        for (number, (versions, before)) in (0..).zip(&mut self.cpus) {
-            let cpu = number as usize * cpu_turns::WORDS;
+        let mut kept = Vec::new();
+        for (number, (versions, before)) in self.before.iter_mut().enumerate() {
+            let at = number * cpu::WORDS;
             // From here on the program writes to the other bank.
-            let asked = self.words.load(cpu + cpu_turns::ASKED);
-            self.words.store(cpu + cpu_turns::ASKED, asked.wrapping_add(1));
-            let long_waits = self.words.load(cpu + cpu_turns::LONG_WAITS);
+            let asked = self.cpus.load(at + cpu::ASKED);
+            self.cpus.store(at + cpu::ASKED, asked.wrapping_add(1));
+            let long_waits = self.cpus.load(at + cpu::LONG_WAITS);
             found.long_waits += long_waits.saturating_sub(*before);
             *before = long_waits;
-            let bank = usize::from(asked & 1 == 1) * cpu_turns::PLACES;
-            let places = versions.iter_mut().enumerate().skip(bank).take(cpu_turns::PLACES);
+            let bank = usize::from(asked & 1 == 1) * cpu::PLACES;
+            let places = versions.iter_mut().enumerate().skip(bank).take(cpu::PLACES);
             for (place, before) in places {
-                let at = cpu + cpu_turns::LONGEST + place * long_wait::WORDS;
-                if let Some((version, wait)) = read_one(&self.words, at, *before, number) {
-                    *before = version;
-                    found.longest.push(wait.explained());
+                let at = at + cpu::LONGEST + place * long_wait::WORDS;
+                if let Some(words) = read_one(&self.cpus, at, *before) {
+                    *before = words[long_wait::VERSION];
+                    kept.push(Kept { cpu: number, words });
                 }
             }
         }
-        found.keep_longest();
+        // A wait may have many turns: they are read of these only.
+        kept.sort_by_key(|kept| (Reverse(kept.words[long_wait::NS]), kept.words[long_wait::AT]));
+        kept.truncate(MOST_EPISODES);
+        found.longest =
+            kept.iter().map(|kept| kept.long_wait(&self.ring, rows).explained()).collect();
         for episode in &mut found.longest {
             episode.cgroup = cgroups.path(episode.cgroup_id);
             for occupant in &mut episode.occupants {
@@ -64,18 +95,164 @@ impl LongWaits {
     }
 }
 
-/// What the CPU whose words begin at `at` showed at its last turn.
-fn taken(words: &Words, at: usize) -> Option<Taken> {
-    let last = words.load(at + cpu_turns::SEEN).checked_sub(1)?;
-    let turn = at + cpu_turns::TURNS + place(last) * turn::WORDS;
-    let [_, irq] = halves(words.load(turn + turn::POLICY_AND_IRQ));
-    let first_irq = u32::try_from(words.load(at + cpu_turns::FIRST_IRQ)).unwrap_or(0);
-    Some(Taken { irq: (first_irq, irq), steal: words.load(turn + turn::STEAL) })
+/// The wait at `at`, if its version is not the one `before`.
+fn read_one(words: &Words, at: usize, before: u64) -> Option<Vec<u64>> {
+    let version = || words.load(at + long_wait::VERSION);
+    for _ in 0..TRIES {
+        if version() == before {
+            return None;
+        }
+        let mut copy = vec![0; long_wait::WORDS];
+        words.copy(at, &mut copy);
+        let of = copy[long_wait::VERSION];
+        if of % 2 == 0 && version() == of {
+            return Some(copy);
+        }
+    }
+    None
 }
 
-/// Where the turn with this number is.
-fn place(number: u64) -> usize {
-    usize::try_from(number % turn::COUNT as u64).unwrap_or(0)
+/// The last turns of each CPU, which the program goes on to write.
+struct Ring {
+    cpus: Words,
+    turns: Words,
+    /// How many of each CPU: a power of 2.
+    each: usize,
+}
+
+impl Ring {
+    /// How many turns of the CPU began so far.
+    fn begun(&self, cpu: usize) -> u64 {
+        self.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)
+    }
+
+    /// The words at the place of the turn with this number.
+    fn at(&self, cpu: usize, number: u64) -> TurnWords {
+        let place = usize::try_from(number % self.each as u64).unwrap_or(0);
+        let mut words = TurnWords::default();
+        self.turns.copy((cpu * self.each + place) * turn::WORDS, &mut words);
+        words
+    }
+
+    /// The turns before the one with this number, the last one first, up to one that began at `begin` or before,
+    /// or as far as the program has not written others in their places.
+    fn back_from(&self, cpu: usize, number: u64, begin: u64) -> Vec<TurnWords> {
+        // The program may be about to write the turn that is the next to begin.
+        let first = |begun: u64| (begun + 1).saturating_sub(self.each as u64);
+        let mut turns = Vec::new();
+        for number in (first(self.begun(cpu))..number).rev() {
+            let words = self.at(cpu, number);
+            turns.push(words);
+            if words[turn::CLOCK] <= begin {
+                break;
+            }
+        }
+        // It went on meanwhile.
+        let whole = number.saturating_sub(first(self.begun(cpu)));
+        turns.truncate(usize::try_from(whole).unwrap_or(usize::MAX));
+        turns
+    }
+
+    /// What the CPU showed at its last turn; `None` before the first one.
+    fn taken(&self, cpu: usize) -> Option<Taken> {
+        let last = self.begun(cpu).checked_sub(1)?;
+        let [irq, first_irq] =
+            [cpu::IRQ, cpu::FIRST_IRQ].map(|word| self.cpus.load(cpu * cpu::WORDS + word));
+        Some(Taken { irq: (first_irq, irq), steal: self.at(cpu, last)[turn::STEAL] })
+    }
+}
+
+/// A wait as the program kept it.
+struct Kept {
+    cpu: usize,
+    words: Vec<u64>,
+}
+
+impl Kept {
+    /// The turn that ended it, and those before that were kept with it, the last one first.
+    fn turns(&self) -> impl Iterator<Item = TurnWords> {
+        let count = self.words[long_wait::TURN].saturating_add(1).min(long_wait::KEPT as u64);
+        let turns = self.words[long_wait::TURNS..].chunks_exact(turn::WORDS);
+        let turns = turns.map(|words| words.try_into().unwrap_or_default());
+        turns.take(usize::try_from(count).unwrap_or(0))
+    }
+
+    fn long_wait(&self, ring: &Ring, rows: &Rows) -> LongWait {
+        let words = &self.words;
+        let mut turns: Vec<TurnWords> = self.turns().collect();
+        let last = turns[0];
+        let (ended, here_ns) = (clock_of(&last), words[long_wait::HERE]);
+        let begin = ended.clock_ns.saturating_sub(here_ns);
+        let is_whole = turns.last().is_none_or(|oldest| oldest[turn::CLOCK] <= begin);
+        if !is_whole {
+            let before = words[long_wait::TURN].saturating_sub(turns.len() as u64 - 1);
+            turns.extend(ring.back_from(self.cpu, before, begin));
+        }
+        let whose = [long_wait::CGROUP, long_wait::COMM, long_wait::COMM + 1];
+        let mut runners = Runners::of(rows);
+        let turns = turns.iter().skip(1).rev().map(|words| runners.turn(words)).collect();
+        LongWait {
+            end_ns: words[long_wait::AT],
+            ended,
+            cpu: u32::try_from(self.cpu).unwrap_or(u32::MAX),
+            ns: words[long_wait::NS],
+            here_ns,
+            throttled_ns: (words[long_wait::THROTTLED_LEAST], words[long_wait::THROTTLED_MOST]),
+            waiter: runner(whose.map(|word| words[word]), &last),
+            turns,
+            runners: runners.all,
+        }
+    }
+}
+
+/// The tasks that ran, collected as turns are read.
+struct Runners<'a> {
+    rows: &'a Rows,
+    all: Vec<Runner>,
+    /// By tenure and schedule, which of all.
+    known: BTreeMap<(u64, u32), Option<usize>>,
+}
+
+impl<'a> Runners<'a> {
+    fn of(rows: &'a Rows) -> Self {
+        Self { rows, all: Vec::new(), known: BTreeMap::new() }
+    }
+
+    fn turn(&mut self, words: &TurnWords) -> Turn {
+        let [pid, schedule] = halves(words[turn::PID_AND_SCHEDULE]);
+        let tenure = words[turn::TENURE];
+        let Self { rows, all, known } = self;
+        let runner = *known.entry((tenure, schedule)).or_insert_with(|| {
+            let found = runner(rows.key_in(tenure)?, words);
+            // A series may have had two rows, of which the first one rests.
+            let same = all.iter().position(|other| other.is_one_with(&found));
+            Some(same.unwrap_or_else(|| {
+                all.push(found);
+                all.len() - 1
+            }))
+        });
+        Turn { began: clock_of(words), runner, pid }
+    }
+}
+
+fn clock_of(words: &TurnWords) -> QueueClock {
+    QueueClock {
+        clock_ns: words[turn::CLOCK],
+        lost_ns: words[turn::LOST],
+        steal_ns: words[turn::STEAL],
+    }
+}
+
+/// The task that has this turn, of a series with this key.
+fn runner([cgroup_id, name @ ..]: [u64; 3], words: &TurnWords) -> Runner {
+    let [pid, schedule] = halves(words[turn::PID_AND_SCHEDULE]);
+    let [a, b, c, d] = schedule.to_ne_bytes();
+    let mut comm = [0; 16];
+    let bytes = name.iter().flat_map(|half| half.to_ne_bytes());
+    comm.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    let (prio, policy) = (i16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d]));
+    let task = KernelTask { pid, prio: prio.into(), policy: policy.into(), comm };
+    Runner { task: task.decoded(), cgroup_id }
 }
 
 /// The two numbers in a word, in the order of their addresses.
@@ -84,59 +261,159 @@ fn halves(word: u64) -> [u32; 2] {
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
 }
 
-/// The wait at `at`, with its version, if that is not the one `before`.
-fn read_one(words: &Words, at: usize, before: u64, cpu: u32) -> Option<(u64, LongWait)> {
-    for _ in 0..TRIES {
-        let version = words.load(at + long_wait::VERSION);
-        if version == before {
-            return None;
+#[cfg(test)]
+mod tests {
+    use wakescope_core::watch::episode::NotMeasured;
+
+    use super::*;
+    use crate::watch::words;
+
+    /// A CPU whose ring has room for so many turns, which began 10 ns after each other, by two tasks in turn.
+    struct Cpu {
+        rows: Rows,
+        turns: Words,
+        tenures: [u64; 2],
+        each: usize,
+    }
+
+    impl Cpu {
+        fn with(each: usize) -> Self {
+            let rows = Rows::of(8);
+            let name = |letter: u8| [3, u64::from_ne_bytes([letter, 0, 0, 0, 0, 0, 0, 0]), 0];
+            let tenures = [rows.give(4, name(b'a')), rows.give(5, name(b'b'))];
+            let turns = words(each * turn::WORDS);
+            Self { rows, turns, tenures, each }
         }
-        let copy: Vec<u64> = (0..long_wait::WORDS).map(|word| words.load(at + word)).collect();
-        let is_whole = version % 2 == 0 && words.load(at + long_wait::VERSION) == version;
-        if is_whole {
-            return Some((version, wait_of(&copy, cpu)));
+
+        fn turn(&self, number: u64) -> TurnWords {
+            let which = usize::try_from(number % 2).unwrap();
+            let pid = [100_u32, 101][which];
+            let [p, q, r, s] = pid.to_ne_bytes();
+            let ([a, b], [c, d]) = (120_i16.to_ne_bytes(), 0_u16.to_ne_bytes());
+            let task = u64::from_ne_bytes([p, q, r, s, a, b, c, d]);
+            [10 * number, 0, 0, self.tenures[which], task]
+        }
+
+        /// Switches until so many turns have begun.
+        fn switch(&self, begun: u64) {
+            for number in self.rows.cpus.load(cpu::SWITCHES)..begun {
+                let at = usize::try_from(number).unwrap() % self.each * turn::WORDS;
+                for (word, value) in self.turn(number).into_iter().enumerate() {
+                    self.turns.store(at + word, value);
+                }
+                self.rows.cpus.store(cpu::SWITCHES, number + 1);
+            }
+        }
+
+        /// Keeps a wait of `ns` that ended when the last turn began.
+        fn keep(&self, ns: u64) {
+            let last = self.rows.cpus.load(cpu::SWITCHES) - 1;
+            let to = |word, value| self.rows.cpus.store(cpu::LONGEST + word, value);
+            let version = self.rows.cpus.load(cpu::LONGEST + long_wait::VERSION);
+            for (word, value) in [
+                (long_wait::VERSION, version + 2),
+                (long_wait::NS, ns),
+                (long_wait::HERE, ns),
+                (long_wait::TURN, last),
+            ] {
+                to(word, value);
+            }
+            for (back, number) in (0..=last).rev().take(long_wait::KEPT).enumerate() {
+                let at = long_wait::TURNS + back * turn::WORDS;
+                (at..).zip(self.turn(number)).for_each(|(word, value)| to(word, value));
+            }
+        }
+
+        fn long_waits(&self) -> LongWaits {
+            let taken = TakenTime::of(NotMeasured::default(), false);
+            LongWaits::of(&self.rows, self.turns.clone(), self.each, taken)
+        }
+
+        /// The occupants of the one wait that is kept, with how long they ran, and the time that is not explained.
+        fn explained(&self) -> (Vec<(String, Option<u32>, u64)>, u64) {
+            // Whoever read before has asked for the other bank.
+            self.rows.cpus.store(cpu::ASKED, 0);
+            let mut cgroups = Cgroups::default();
+            let found = self.long_waits().read(&self.rows, &mut cgroups, MonoNs(0));
+            let [episode] = &found.longest[..] else { panic!("{found:?}") };
+            let ran = episode.occupants.iter();
+            let ran = ran.map(|it| (it.task.comm.clone(), it.task.pid, it.ns));
+            (ran.collect(), episode.unexplained_ns)
         }
     }
-    None
-}
 
-fn wait_of(words: &[u64], cpu: u32) -> LongWait {
-    let seen = words[long_wait::SEEN];
-    let at = |number: u64| {
-        let from = long_wait::TURNS + place(number) * turn::WORDS;
-        turn_of(&words[from..from + turn::WORDS])
-    };
-    // The waiter's own has taken the place of the oldest.
-    let first = seen.saturating_sub(turn::COUNT as u64 - 1);
-    LongWait {
-        end_ns: words[long_wait::AT],
-        cpu,
-        ns: words[long_wait::NS],
-        here_ns: words[long_wait::HERE],
-        throttled_ns: (words[long_wait::THROTTLED_LEAST], words[long_wait::THROTTLED_MOST]),
-        turns: (first..seen).map(at).collect(),
-        waiter: at(seen),
+    fn both(a: u64, b: u64) -> Vec<(String, Option<u32>, u64)> {
+        vec![("a".into(), Some(100), a), ("b".into(), Some(101), b)]
     }
-}
 
-fn turn_of(words: &[u64]) -> Turn {
-    let [pid, prio] = halves(words[turn::PID_AND_PRIO]);
-    let [policy, _] = halves(words[turn::POLICY_AND_IRQ]);
-    let mut comm = [0; 16];
-    let halves = words[turn::COMM..][..2].iter().flat_map(|half| half.to_ne_bytes());
-    comm.iter_mut().zip(halves).for_each(|(to, from)| *to = from);
-    let task = KernelTask {
-        pid,
-        prio: i32::from_ne_bytes(prio.to_ne_bytes()),
-        policy,
-        // What is left there of another task is not idle's.
-        comm: if pid == 0 { Default::default() } else { comm },
-    };
-    Turn {
-        clock_ns: words[turn::CLOCK],
-        lost_ns: words[turn::LOST],
-        steal_ns: words[turn::STEAL],
-        task: (pid != turn::NOBODY).then(|| task.decoded()),
-        cgroup_id: words[turn::CGROUP],
+    #[test]
+    fn all_turns_of_a_wait_are_known_that_the_ring_still_has() {
+        // The turns that began, how long the wait was, those that began since; what is known.
+        for (begun, ns, since, want) in [
+            // Those kept with it are enough: 40 turns, or 39 and half of another.
+            (1_001, 400, 0, (both(200, 200), 0)),
+            (1_001, 395, 0, (both(195, 200), 0)),
+            (1_001, 395, 5_000, (both(195, 200), 0)),
+            // From the ring, up to its oldest.
+            (1_001, 10_000, 0, (both(5_000, 5_000), 0)),
+            (5_001, 10_000, 0, (both(5_000, 5_000), 0)),
+            (5_001, 10_000, 22, (both(5_000, 5_000), 0)),
+            (5_001, 10_000, 23, (both(4_990, 5_000), 10)),
+            (5_001, 10_000, 123, (both(4_490, 4_500), 1_010)),
+            // All of the ring is overwritten: the 63 turns that were kept are known.
+            (5_001, 10_000, 1_023, (both(310, 320), 9_370)),
+            (5_001, 10_000, 5_000, (both(310, 320), 9_370)),
+            // It began before the first turn that was seen.
+            (11, 400, 0, (both(50, 50), 300)),
+            (1, 400, 0, (Vec::new(), 400)),
+        ] {
+            let cpu = Cpu::with(1_024);
+            cpu.switch(begun);
+            cpu.keep(ns);
+            cpu.switch(begun + since);
+            let mut found = cpu.explained();
+            found.0.sort();
+            assert_eq!(found, want, "{begun} {ns} {since}");
+        }
+    }
+
+    #[test]
+    fn turns_of_a_row_that_was_given_to_another_are_of_nobody() {
+        let mut cpu = Cpu::with(1_024);
+        cpu.switch(501);
+        cpu.keep(2_000);
+        cpu.rows.retire(5);
+        let mut found = cpu.explained();
+        found.0.sort();
+        assert_eq!(found, (both(1_000, 1_000), 0));
+        // The series has another row from now on, and still is one.
+        cpu.tenures[1] = cpu.rows.give(6, cpu.rows.key(5));
+        cpu.switch(601);
+        cpu.keep(2_000);
+        let mut found = cpu.explained();
+        found.0.sort();
+        assert_eq!(found, (both(1_000, 1_000), 0));
+        cpu.rows.clear(5);
+        let less_of_b = (both(1_000, 500), 500);
+        assert_eq!(cpu.explained(), less_of_b);
+        cpu.rows.give(5, [3, 9, 9]);
+        assert_eq!(cpu.explained(), less_of_b);
+    }
+
+    #[test]
+    fn rings_are_as_long_as_memory_allows() {
+        for (cpus, want) in [
+            (0, 32_768),
+            (1, 32_768),
+            (2, 32_768),
+            (6, 32_768),
+            (7, 16_384),
+            (16, 8_192),
+            (64, 2_048),
+            (256, 1_024),
+            (8_192, 1_024),
+        ] {
+            assert_eq!(per_cpu(cpus), want, "{cpus} CPUs");
+        }
     }
 }
