@@ -155,6 +155,7 @@ void at_user_clock(unsigned int cpu, void *data)
 {
 	const struct place *place = data;
 
+	note_first_reading(count_at(place));
 	put_edge(USER_CLOCK, place, count_at(place), 0, 0);
 }
 

@@ -245,8 +245,9 @@ void find_counters(unsigned int cpu);
 
 /* clock.c: the guest's time. */
 struct first_process {
-	bool has_begun;
-	/* When: instructions, and the guest's time. */
+	/* Whether it has begun, and whether a program has read the clock since. */
+	bool has_begun, has_read;
+	/* From when on plans count: instructions, and the guest's time. */
 	uint64_t count, ns;
 };
 extern struct first_process first_process;
@@ -259,6 +260,8 @@ bool is_in_window(uint64_t count);
 bool are_edges_written(uint64_t count);
 /* Whether it is too early for edges, as far as is known. */
 bool may_be_early(uint64_t count);
+/* A program reads the clock there. */
+void note_first_reading(uint64_t count);
 /* The CPU is halted, for as long as its clock says when it is next read. */
 void at_halt(void);
 /* Whether everything is written of a time between these two. */

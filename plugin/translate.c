@@ -151,7 +151,7 @@ void translate(plugin_id id, struct tb *tb)
 	} else if (was_in_kernel && !first_process.has_begun) {
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_process, READS_REGISTERS, NULL);
 	}
-	if (!(address >> 63) && plan.edges)
+	if (!(address >> 63) && (plan.edges || !first_process.has_read))
 		translate_user(tb, count);
 	if (goes_on_in(running_block(), address)) {
 		struct place *place = new_place(address, 0, NOTHING);

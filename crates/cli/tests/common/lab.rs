@@ -135,6 +135,11 @@ impl Stock {
         folder.join(names(&folder).into_iter().find(is_it).expect("it was fetched"))
     }
 
+    /// The program that guests run.
+    pub(crate) fn guest_program(&self) -> &Path {
+        &self.guest_program
+    }
+
     fn has(&self, arch: &str, name: &str) -> bool {
         if name == "qemu" {
             return names(&self.root.join("qemu")).iter().any(|name| name.starts_with("1"));

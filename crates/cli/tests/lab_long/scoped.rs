@@ -238,6 +238,30 @@ fn what_explain_says_of_sections_is_what_the_emulator_sees() {
     assert!(preempt.min > 0 && preempt.max < 3_000, "{preempt:?}");
 }
 
+/// A larger program of the guest, as `wakescope` itself, takes longer to be faulted in until it reads the clock. (More
+/// than 3 ms: nothing was compared then, and another reason was given.)
+#[test]
+fn explain_is_compared_with_the_sections_whatever_the_guests_program_is() {
+    let name = "explain_is_compared_with_the_sections_whatever_the_guests_program_is";
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
+    let whole = stock.guest_program().with_file_name("wakescope");
+    if !whole.is_file() {
+        return skip(name, &format!("there is no {} (make build)", whole.display()));
+    }
+    let bench = Bench::new(stock, "scoped-whole");
+    let what = ["--kernel", KERNEL, "--preempt", "full", "--load", "launch", "--seeds", "1"];
+    let how = ["--explain", "--above", "p98", "--samples", "300"];
+    let program = ["--guest-program", whole.to_str().unwrap()];
+    let ran = bench.run(&[&what[..], &how, &program].concat());
+    let cell = ran.lab.cells.iter().find(|cell| cell.load == "launch").unwrap();
+    assert_eq!(cell.status, Status::Ok, "{}", ran.json);
+    let ended = told(&bench, &["scope", cell.run.as_ref().unwrap(), "--json"]);
+    let scope = Scope::from_json(ended.stdout.as_bytes()).unwrap();
+    assert_eq!((scope.not_compared, scope.no_episodes), (None, None));
+    let explained = scope.explained.unwrap();
+    assert!(explained.late >= 6 && explained.compared == explained.late, "{explained:#?}");
+}
+
 /// Loops over page tables hold a lock and let go of it where somebody waits. The replay knows that, so it neither
 /// predicts wakeups as late as the whole loops take, nor proposes to break them up.
 #[test]

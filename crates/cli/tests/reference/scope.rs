@@ -130,7 +130,7 @@ fn full() -> Scope {
             blame: vec![Share { cause: Cause::IrqOff, ns: 900, ..Share::default() }],
             ..Episode::default()
         }],
-        no_episodes: Some("the clock of the guest is not the emulator's".into()),
+        no_episodes: Some("the clock of the guest fits the emulator's in no way".into()),
         sees_timer: true,
         first_blame: Some(FirstBlame {
             wakeups: 20,

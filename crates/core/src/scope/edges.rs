@@ -25,7 +25,8 @@ pub struct TaskId(pub u32);
 /// The edges of one run of a guest with one CPU. All times are virtual.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edges {
-    /// When the first process began, since the machine was turned on, ns.
+    /// When the first process first read the clock, since the machine was turned on, ns; if it never did without the
+    /// kernel, when it began.
     pub process_ns: u64,
     /// The time in which edges were written, since the machine was turned on, ns: while the guest measured, and
     /// 10 ms longer.

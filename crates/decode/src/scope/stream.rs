@@ -45,7 +45,8 @@ const PART: Entry = Entry { name: "sections", bytes: 512 };
 /// What was seen in the times that the plan looks at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Looked {
-    /// When the first process began, since the machine was turned on, ns.
+    /// When the first process first read the clock, since the machine was turned on, ns; if it never did without the
+    /// kernel, when it began.
     pub process_ns: u64,
     /// Each section that overlaps one of these times, in order of their ends.
     pub sections: Vec<Section>,

@@ -13,7 +13,7 @@ use wakescope_core::scope::first_blame::FirstBlame;
 use wakescope_core::scope::signals::Signals;
 use wakescope_core::units::grouped;
 
-use super::distance::{LATE_FIRST_READING_NS, distance};
+use super::distance::{distance, possible};
 use super::first_blame::{SeenBlame, first_blame};
 
 /// What was seen of the latest wakeups.
@@ -55,8 +55,7 @@ impl Latest {
         }
         times.sort_unstable();
         times.dedup();
-        let least = edges.process_ns.saturating_sub(began_ns);
-        let possible = known.map_or(least..=least.saturating_add(LATE_FIRST_READING_NS), |d| d..=d);
+        let possible = known.map_or_else(|| possible(edges.process_ns, began_ns), |d| d..=d);
         let distance_ns = Readings::of(&edges.edges).distance(&times, &possible)?;
         let mut latest: Vec<&Episode> = run.worst.iter().collect();
         latest.sort_by_key(|episode| std::cmp::Reverse(episode.wakeup_latency_ns));
@@ -195,6 +194,6 @@ mod tests {
         assert_eq!(found(&awake), Ok(3_000));
         // What no reading fits is refused.
         awake[1] += 1;
-        assert!(found(&awake).unwrap_err().contains("only 2 of its 3"));
+        assert!(found(&awake).unwrap_err().contains("at most 2 of its 3"));
     }
 }

@@ -18,7 +18,7 @@ use wakescope_core::scope::{Kind, Section};
 use wakescope_core::units::grouped;
 use wakescope_decode::scope::Looked;
 
-use super::distance::{BEHIND_NS, FIRST_READING_NS, distance};
+use super::distance::{BEHIND_NS, FIRST_READING_NS, distance, possible};
 
 /// Shares that are listed.
 const LISTED: usize = 1_000;
@@ -100,9 +100,7 @@ impl Late {
         if self.wakeups.is_empty() {
             return Err("no events of them are stored".into());
         }
-        // The clock stands at `began_ns` at most that long after the first instruction.
-        let least = looked.process_ns.saturating_sub(self.began_ns);
-        let possible = least..=least.saturating_add(FIRST_READING_NS);
+        let possible = possible(looked.process_ns, self.began_ns);
         let found = distance("the tracer", &times, &looked.readings, possible)?;
         Ok((found, times.len() as u64))
     }
