@@ -39,6 +39,10 @@ use crate::Failure;
 /// The program that is made for guests.
 const GUEST: &str = "wakescope-guest";
 
+/// Said where it is not there.
+const NO_GUEST: &str = "no wakescope-guest beside this program: guests run this one, which is larger, so their \
+                        figures differ from those of other installations";
+
 /// The kernel's NFS server, and its client.
 const NFS_MODULES: [&str; 2] = ["nfsd", "nfsv4"];
 
@@ -252,7 +256,7 @@ impl Equipping {
             let machine = Machine { arch, cpu, memory_mib, cpus, has_spare_ports };
             let (parameters, limit) = (self.append.clone(), self.timeout);
             workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
-            programs.insert(arch, self.program(arch)?);
+            programs.insert(arch, self.program(arch, waiting)?);
             if let Some(names) = &self.packages {
                 roots.insert(arch, image_of(names, arch, false, &cache, waiting)?.image);
             }
@@ -322,15 +326,18 @@ impl Equipping {
     }
 
     /// The guest's program: the one that is named, the one that was built or installed with this
-    /// one, or this one, which can do the same but is larger.
-    fn program(&self, arch: Arch) -> Result<PathBuf, Failure> {
+    /// one, or this one, which can do the same but is larger. That is said, for what a guest measures depends on it.
+    fn program(&self, arch: Arch, waiting: &mut Waiting) -> Result<PathBuf, Failure> {
         let variable = format!("WAKESCOPE_GUEST_{}", arch.to_string().to_uppercase());
         let named = std::env::var_os(&variable).filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(program) = self.guest_program.clone().or(named) {
             return Ok(program);
         }
         if Arch::of_this_program() == Some(arch) {
-            return Ok(beside(&this_program()).unwrap_or_else(this_program));
+            return Ok(beside(&this_program()).unwrap_or_else(|| {
+                waiting.tell(NO_GUEST);
+                this_program()
+            }));
         }
         Err(Failure::new(format!("there is no wakescope for guests of {arch}"))
             .because("a guest runs wakescope, and this program is for another architecture")

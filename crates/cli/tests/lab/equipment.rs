@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::bench::{Ended, Running, Test};
+use crate::common::bench::{Ended, Running, Test, skip};
 use crate::common::lab::{Bench, KERNEL, NOWHERE, Stock};
 use crate::common::made_up_kernel::{End, MadeUp};
 use wakescope_testing::write_program;
@@ -13,7 +13,7 @@ fn run(test: &Test, path: &str, args: &[&str]) -> Ended {
     let mut command =
         test.command(&[&["lab", "run", "--load", "idle", "--seeds", "1"], args].concat());
     command.env("WAKESCOPE_CACHE", test.dir.join("cache")).env("WAKESCOPE_MIRROR", NOWHERE);
-    command.env("PATH", path).env_remove("WAKESCOPE_QEMU");
+    command.env("PATH", path).env_remove("WAKESCOPE_QEMU").env_remove("WAKESCOPE_GUEST_AMD64");
     Running::start(&mut command).output()
 }
 
@@ -123,6 +123,31 @@ fn several_cpus_are_refused_with_the_reason() {
     let kernel = amd64(&test);
     let ended = run(&test, &path(), &["--kernel", &kernel, "--cpus", "2"]);
     assert_undone(&ended, &["guests with 2 CPUs", "one CPU at a time", "--experimental-smp"]);
+}
+
+/// What a guest measures depends on its program, so that it is said where it is not the usual one.
+#[test]
+fn a_lab_without_the_program_for_guests_says_so() {
+    if cfg!(not(target_arch = "x86_64")) {
+        let name = "a_lab_without_the_program_for_guests_says_so";
+        return skip(name, "the made-up kernel is for amd64");
+    }
+    let mut test = Test::new("no-guest");
+    let kernel = amd64(&test);
+    let qemu = fake(&test.dir.join("qemu"), "QEMU emulator version 10.0.13 (made up)");
+    let args = ["--kernel", kernel.as_str(), "--qemu", &qemu];
+    let [alone, beside] = ["alone", "beside"].map(|name| test.dir.join(name));
+    for folder in [&alone, &beside] {
+        fs::create_dir(folder).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_wakescope"), folder.join("wakescope")).unwrap();
+    }
+    fs::write(beside.join("wakescope-guest"), "no program").unwrap();
+    for (folder, is_said) in [(&alone, true), (&beside, false)] {
+        test.program = folder.join("wakescope");
+        let ended = run(&test, &path(), &args);
+        let said = ended.stderr.matches("no wakescope-guest beside this program").count();
+        assert_eq!(said, usize::from(is_said), "{ended:?}");
+    }
 }
 
 #[test]
