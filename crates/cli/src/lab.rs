@@ -136,7 +136,9 @@ fn failure_of_store(e: &StoreError) -> Failure {
 }
 
 fn make_room(failure: Failure) -> Failure {
-    let failure = failure.because("there is no space left for the lab's cache");
+    let failure = failure
+        .because("there is no space left for the lab's cache")
+        .try_this("remove what the lab can make again: wakescope lab prune --keep 0");
     let failure = match Cache::locate() {
         Ok(cache) => failure.try_this(format!(
             "remove kernels that you do not need from {}",
@@ -239,4 +241,16 @@ fn failure_of_qemu(e: &QemuError) -> Failure {
 /// What `--arch` takes.
 fn archs() -> impl TypedValueParser<Value = Arch> {
     offering(["amd64", "arm64"], |text: &str| text.parse::<Arch>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_says_what_makes_room() {
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let error = CacheError::Io { action: "write", path: "/c/states".into(), source };
+        assert!(failure_of_cache(&error).to_string().contains("wakescope lab prune --keep 0"));
+    }
 }

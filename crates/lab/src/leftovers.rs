@@ -22,7 +22,8 @@ use crate::store::{CellStore, Lookup, ROOT, StoreError};
 use crate::sum::Memo;
 use crate::watch::Unwatched;
 
-/// A lab that has just begun has no cell yet that names what it boots.
+/// A lab that has just begun has no cell yet that names what it boots: what is younger may be needed after all. Saved
+/// machines are not: a lab that finds none boots.
 const YOUNG_S: u64 = 3600;
 
 /// What an image of a guest begins with.
@@ -56,6 +57,8 @@ pub struct Leftover {
     pub path: PathBuf,
     /// The length of the file, or of all files in the folder.
     pub bytes: u64,
+    /// Whether it is younger than an hour.
+    pub is_young: bool,
 }
 
 impl Leftover {
@@ -79,9 +82,9 @@ impl Leftover {
     }
 }
 
-/// What is older than an hour, and which
+/// What
 /// - is a guest image, or a kernel that was built for a bisection, that no cell of `store` was run with;
-/// - are the symbols of a kernel that no cell was run with;
+/// - is the symbols of a kernel that no cell was run with;
 /// - is a saved machine that no cell was run on;
 /// - is a root image that no cell was run with;
 /// - is a module or a plugin of other sources than those of this build; of plugins, or another compiler's;
@@ -132,7 +135,7 @@ fn roots(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
         is_own && memo.sum(&file).is_ok_and(|sum| !needed.contains(&sum))
     };
     let unneeded = folders.filter(|(_, folder)| is_unneeded(folder));
-    unneeded.filter_map(|(_, folder)| old_folder(Kind::Root, folder)).collect()
+    unneeded.filter_map(|(_, folder)| a_folder(Kind::Root, folder)).collect()
 }
 
 /// Those that are named by a checksum that no cell needs: that of a kernel, or of the recipe of a boot.
@@ -152,7 +155,7 @@ fn modules(cache: &Cache) -> Vec<Leftover> {
         for (name, place) in folders_in(&folder) {
             if is_hex(&name, module::KEY_LENGTH) && place != current && holds(&place, module::FILE)
             {
-                found.extend(old_folder(Kind::Module, place));
+                found.extend(a_folder(Kind::Module, place));
             }
         }
     }
@@ -165,7 +168,7 @@ fn plugins(cache: &Cache) -> Vec<Leftover> {
     let mut own = all.into_iter().filter(|(name, place)| plugin::is_plugin(name, place)).peekable();
     let Some(current) = own.peek().and_then(|_| plugin::current(cache)) else { return Vec::new() };
     let others = own.filter(|(_, place)| *place != current);
-    others.filter_map(|(_, place)| old_folder(Kind::Plugin, place)).collect()
+    others.filter_map(|(_, place)| a_folder(Kind::Plugin, place)).collect()
 }
 
 fn headers(cache: &Cache) -> Vec<Leftover> {
@@ -176,7 +179,7 @@ fn headers(cache: &Cache) -> Vec<Leftover> {
             && is_built(release)
     };
     let all = folders_in(&cache.headers()).into_iter().filter(is_own);
-    all.filter_map(|(_, place)| old_folder(Kind::Headers, place)).collect()
+    all.filter_map(|(_, place)| a_folder(Kind::Headers, place)).collect()
 }
 
 /// The folders in `folder`, with their names. A link to one is none, and one that is reached over a link
@@ -199,9 +202,13 @@ fn holds(folder: &Path, name: &str) -> bool {
     entries.next().is_some_and(|e| e.file_name() == name) && entries.next().is_none()
 }
 
-fn old_folder(kind: Kind, path: PathBuf) -> Option<Leftover> {
-    let meta = fs::symlink_metadata(&path).ok()?;
-    (age_s(&meta) > YOUNG_S).then(|| Leftover { kind, bytes: bytes_below(&path), path })
+fn a_folder(kind: Kind, path: PathBuf) -> Option<Leftover> {
+    let is_young = is_young(&fs::symlink_metadata(&path).ok()?);
+    Some(Leftover { kind, bytes: bytes_below(&path), path, is_young })
+}
+
+fn is_young(meta: &fs::Metadata) -> bool {
+    age_s(meta) <= YOUNG_S
 }
 
 /// The length of all files below `folder`; links are not followed.
@@ -220,19 +227,19 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes
 }
 
-/// The old files in `folder` that are what the lab puts there. Of a link to a folder none is: nobody
+/// The files in `folder` that are what the lab puts there. Of a link to a folder none is: nobody
 /// knows what else is where that leads.
 fn files_in(folder: &Path, kind: Kind, is_own: fn(&Path, &str) -> bool) -> Vec<Leftover> {
     if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
         return Vec::new();
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let old = entries.filter_map(|entry| old_file(kind, &entry.path()));
+    let files = entries.filter_map(|entry| a_file(kind, &entry.path()));
     let own = |file: &Leftover| {
         let name = file.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| is_own(&file.path, name))
     };
-    old.filter(own).collect()
+    files.filter(own).collect()
 }
 
 /// Whether a file has the name that [`crate::matrix`] gives to guests, and their format.
@@ -266,10 +273,10 @@ fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The file at `path`, if it is one and old.
-fn old_file(kind: Kind, path: &Path) -> Option<Leftover> {
+/// The file at `path`, if it is one.
+fn a_file(kind: Kind, path: &Path) -> Option<Leftover> {
     let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    (age_s(&meta) > YOUNG_S).then(|| Leftover { kind, path: path.into(), bytes: meta.len() })
+    Some(Leftover { kind, path: path.into(), bytes: meta.len(), is_young: is_young(&meta) })
 }
 
 #[cfg(test)]
@@ -300,6 +307,13 @@ mod tests {
         found.iter().filter_map(|l| l.path.file_name()?.to_str()).collect()
     }
 
+    /// What may be removed whatever begins at this moment.
+    fn removable(cache: &Cache, store: &CellStore) -> Vec<Leftover> {
+        let mut found = leftovers(cache, store).unwrap();
+        found.retain(|leftover| !leftover.is_young);
+        found
+    }
+
     #[test]
     fn old_images_that_no_cell_names_are_left_over_and_nothing_else() {
         let folder = Folder::new("leftovers");
@@ -321,14 +335,14 @@ mod tests {
         put(&cache.built().join(built), &bzimage("6.1.0"), OLD);
         put(&cache.built().join("notes-0123456789ab"), b"a diary", OLD);
         put(&cache.built().join("bzImage"), &bzimage("6.1.0"), OLD);
-        let found = leftovers(&cache, &store).unwrap();
+        let found = removable(&cache, &store);
         assert_eq!(names(&found), [guest.as_str(), built]);
         assert_eq!(found[0].bytes, "0707010…".len() as u64);
         // Behind a link lies what is somebody else's.
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(cache.guests(), &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, cache.guests()).unwrap();
-        assert_eq!(names(&leftovers(&cache, &store).unwrap()), [built]);
+        assert_eq!(names(&removable(&cache, &store)), [built]);
     }
 
     #[test]
@@ -351,12 +365,15 @@ mod tests {
             ] {
                 put(&folder_of(&cache).join(name), bytes.as_bytes(), age_s);
             }
-            let found = leftovers(&cache, &store).unwrap();
+            let young_ones = leftovers(&cache, &store).unwrap();
+            let young_ones: Vec<_> = young_ones.into_iter().filter(|l| l.is_young).collect();
+            assert_eq!(names(&young_ones), [young.as_str()]);
+            let found = removable(&cache, &store);
             assert_eq!((names(&found), found[0].kind), (vec![old.as_str()], kind));
             let needed: BTreeSet<String> = [old.clone()].into();
             assert_eq!(unneeded(found.clone(), &needed), []);
             found[0].remove(&cache).unwrap();
-            assert_eq!(leftovers(&cache, &store).unwrap(), []);
+            assert_eq!(removable(&cache, &store), []);
         }
     }
 
@@ -375,12 +392,17 @@ mod tests {
         let old = put_image("gcc,libc6-dev", b"070701a", OLD);
         put_image("dbench", b"070701b", 0);
         put_image("photos", b"a diary", OLD);
-        let found = leftovers(&cache, &store).unwrap();
-        assert_eq!(found, [Leftover { kind: Kind::Root, path: old.clone(), bytes: 9 }]);
+        let found = removable(&cache, &store);
+        assert_eq!(
+            found,
+            [Leftover { kind: Kind::Root, path: old.clone(), bytes: 9, is_young: false }]
+        );
         let sum = crate::sum::of_bytes(b"070701a");
-        assert_eq!(roots(&cache, &[sum].into()), []);
+        let mut others = roots(&cache, &[sum].into());
+        others.retain(|leftover| !leftover.is_young);
+        assert_eq!(others, []);
         found[0].remove(&cache).unwrap();
-        assert_eq!((leftovers(&cache, &store).unwrap(), old.exists()), (Vec::new(), false));
+        assert_eq!((removable(&cache, &store), old.exists()), (Vec::new(), false));
     }
 
     #[test]
@@ -402,10 +424,13 @@ mod tests {
             }
             make_old(place, age_s);
         }
-        let found = leftovers(&cache, &store).unwrap();
-        assert_eq!(found, [Leftover { kind: Kind::Plugin, path: old.clone(), bytes: 12 }]);
+        let found = removable(&cache, &store);
+        assert_eq!(
+            found,
+            [Leftover { kind: Kind::Plugin, path: old.clone(), bytes: 12, is_young: false }]
+        );
         found[0].remove(&cache).unwrap();
-        assert_eq!(leftovers(&cache, &store).unwrap(), []);
+        assert_eq!(removable(&cache, &store), []);
         assert!(!old.exists() && current.exists() && young.exists() && more.exists());
     }
 
@@ -439,18 +464,18 @@ mod tests {
             Cache::write(&tree.join("Makefile"), b"all:").unwrap();
             make_old(&cache.headers().join(release), OLD);
         }
-        let found = leftovers(&cache, &store).unwrap();
+        let found = removable(&cache, &store);
         let other = other("6.1.0-9-cloud-amd64");
         let headers = cache.headers().join("6.1.0-9-cloud-amd64");
         let want = [
-            Leftover { kind: Kind::Module, path: other.clone(), bytes: 6 },
-            Leftover { kind: Kind::Headers, path: headers.clone(), bytes: 4 },
+            Leftover { kind: Kind::Module, path: other.clone(), bytes: 6, is_young: false },
+            Leftover { kind: Kind::Headers, path: headers.clone(), bytes: 4, is_young: false },
         ];
         assert_eq!(found, want);
         for leftover in &found {
             leftover.remove(&cache).unwrap();
         }
-        assert_eq!(leftovers(&cache, &store).unwrap(), []);
+        assert_eq!(removable(&cache, &store), []);
         assert!(!other.exists() && !headers.exists());
         let left = fs::read_dir(cache.headers()).unwrap().flatten();
         let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();

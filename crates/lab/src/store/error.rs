@@ -44,8 +44,8 @@ impl StoreError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Full { .. } => {
-                "free space there, or use another cache (WAKESCOPE_CACHE=DIR), and run the same \
-             command again to resume: finished cells are kept"
+                "free space there (wakescope lab prune --keep 100MB), or use another cache \
+             (WAKESCOPE_CACHE=DIR), and run the same command again to resume: finished cells are kept"
             }
             Self::Io { .. } => "use a cache in a folder that you can write to",
         }

@@ -280,4 +280,5 @@ fn errors_name_the_thing_and_the_cause() {
     let want = "no space left for cells in /c: 0 bytes are free, 4,194,304 are needed";
     assert_eq!(error.to_string(), want);
     assert!(error.remedy().starts_with("free space there"));
+    assert!(error.remedy().contains("wakescope lab prune --keep "));
 }
