@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use wakescope_core::predict::{
-    Cell, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
+    Cell, Figure, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
 };
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -25,7 +25,9 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
     for warning in prediction.cells.iter().filter_map(|cell| not_repeated(prediction, cell)) {
         let _ = writeln!(out, " {}", style.strong(&wrapped(&warning, WIDTH - 3, "   ")));
     }
-    for note in notes(prediction) {
+    let outside = prediction.cells.iter();
+    let outside = outside.filter_map(|cell| outside_of_its_range(prediction, cell));
+    for note in outside.chain(notes(prediction)) {
         let _ = writeln!(out, " {}", wrapped(&note, WIDTH - 3, "   "));
     }
     if let Some(ranking) = &prediction.next {
@@ -187,6 +189,37 @@ fn not_repeated(prediction: &Prediction, cell: &Cell) -> Option<String> {
     })
 }
 
+/// `Measured outside of the range of full, which ran: p99 4.41 µs, max 4.41 µs. Of ten cells one is meant to be.` What
+/// [`not_repeated`] says is left out.
+fn outside_of_its_range(prediction: &Prediction, cell: &Cell) -> Option<String> {
+    let is_recorded = |of: &&Predicted| of.model == prediction.recorded;
+    let range = prediction.models.iter().find(is_recorded)?.as_recorded?;
+    let Measured { p99_ns, p999_ns, max_ns, .. } = cell.measured;
+    let figures = [
+        (Figure::P99, p99_ns, range.p99),
+        (Figure::P999, p999_ns, range.p999),
+        (Figure::Max, max_ns, range.max),
+    ];
+    let part = |(figure, measured_ns, range): (Figure, Option<u64>, Option<Range>)| {
+        let (measured_ns, Range { low_ns, high_ns, .. }) = (measured_ns?, range?);
+        let is_said = cell.not_repeated.iter().any(|one| one.figure == figure);
+        let [low, high, measured] = [low_ns, high_ns, measured_ns].map(|ns| SpanNs(ns).to_string());
+        // What reads as an end of the range is not shown to be outside.
+        let is_outside = (measured_ns < low_ns && measured != low)
+            || (measured_ns > high_ns && measured != high);
+        (is_outside && !is_said).then(|| format!("{figure} {measured}"))
+    };
+    let parts: Vec<String> = figures.into_iter().filter_map(part).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "Measured outside of the range of {}, which ran{}: {}. Of ten cells one is meant to be.",
+            prediction.recorded,
+            which(prediction, cell),
+            parts.join(", ")
+        )
+    })
+}
+
 /// Why a model has no figures, or only a bound.
 fn notes(prediction: &Prediction) -> Vec<String> {
     let note = |predicted: &Predicted| {
@@ -294,7 +327,7 @@ fn basis(prediction: &Prediction) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wakescope_core::predict::{Break, Figure, Path, Step};
+    use wakescope_core::predict::{Break, Path, Step};
     use wakescope_core::preemption::Model;
 
     use super::*;
@@ -418,6 +451,44 @@ mod tests {
         let text = text(&prediction, Style::default());
         assert!(text.replace("\n   ", " ").contains("66.1 µs, but 12.7 µs"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn what_was_measured_outside_of_its_range_is_said() {
+        // As an idle cell of 6.1 (full, 300 wakeups each 500 us).
+        let range = Range { median_ns: 4_340, low_ns: 4_300, high_ns: 4_380 };
+        let told = |measured: Measured, repeated: bool| {
+            let mut prediction = prediction();
+            let full = &mut prediction.models[1].as_recorded;
+            *full = full.map(|of| Latencies { p99: Some(range), max: Some(range), ..of });
+            prediction.cells[0].measured = measured;
+            if !repeated {
+                prediction.cells[0].not_repeated = vec![NotRepeated::default()];
+            }
+            assert_says(&text(&prediction, Style::default()), &[]);
+            outside_of_its_range(&prediction, &prediction.cells[0])
+        };
+        let max = |ns| Measured { max_ns: Some(ns), ..Measured::default() };
+        let only = |figures: &str| {
+            Some(format!(
+                "Measured outside of the range of full, which ran: {figures}. Of ten cells one is meant to be."
+            ))
+        };
+        for (measured, want) in [
+            (max(4_409), only("max 4.41 µs")),
+            (max(4_201), only("max 4.20 µs")),
+            (Measured { p99_ns: Some(4_409), ..max(4_300) }, only("p99 4.41 µs")),
+            (Measured { p99_ns: Some(4_409), ..max(4_412) }, only("p99 4.41 µs, max 4.41 µs")),
+            (max(4_340), None),
+            // These read as the ends do.
+            (max(4_383), None),
+            (max(4_298), None),
+            (Measured::default(), None),
+        ] {
+            assert_eq!(told(measured, true), want, "{measured:?}");
+        }
+        // The warning that the replay does not repeat it has it already.
+        assert_eq!(told(max(4_409), false), None);
     }
 
     #[test]
