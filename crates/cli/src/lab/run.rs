@@ -25,7 +25,8 @@ use crate::{Failure, Outcome, output};
 /// Run kernels × preemption models × loads × seeds in virtual time, and compare them
 ///
 /// Finished cells are cached and not run again. After Ctrl-C the same command resumes. Exit codes:
-/// 0 success; 1 B is worse than A, or a limit was exceeded; 2 a guest failed; 3 inconclusive.
+/// 0 success; 1 B is worse than A, or a limit was exceeded; 2 a guest failed, or no cell has a result; 3 inconclusive.
+/// A model that a kernel does not run is no failure: its cells have no result.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

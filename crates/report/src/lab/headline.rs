@@ -14,9 +14,20 @@ const ORDER: [Verdict; 4] =
 /// More loads than that are counted, not named.
 const MOST_NAMED: usize = 4;
 
-/// What was asked, answered; empty where the table is the answer.
+/// What was asked, answered, and which models have no result; empty where the table is the answer.
 pub(super) fn headline(lab: &Lab) -> String {
+    with_ignored(lab, answer(lab))
+}
+
+/// What was asked, answered; empty where the table is the answer.
+pub(super) fn answer(lab: &Lab) -> String {
     let parts = [compared(&lab.comparisons), limited(lab), missing(lab)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// An answer, and which models have no result.
+pub(super) fn with_ignored(lab: &Lab, answer: String) -> String {
+    let parts = [Some(answer).filter(|answer| !answer.is_empty()), ignored(lab)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -148,6 +159,35 @@ fn missing(lab: &Lab) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}.", parts.join(", ")))
 }
 
+/// `4 of 12 cells have no result: 6.1-cloud was not seen to run RT.`
+fn ignored(lab: &Lab) -> Option<String> {
+    let ignored = || lab.cells.iter().filter(|cell| cell.status == Status::Ignored);
+    // Of each kernel, the models.
+    let mut kernels: Vec<(&str, Vec<String>)> = Vec::new();
+    for cell in ignored() {
+        let model = names::model(&cell.asked);
+        match kernels.iter_mut().find(|(kernel, _)| *kernel == cell.kernel) {
+            Some((_, models)) if models.contains(&model) => {}
+            Some((_, models)) => models.push(model),
+            None => kernels.push((&cell.kernel, vec![model])),
+        }
+    }
+    let why = match kernels.len() {
+        0 => return None,
+        1..=MOST_NAMED => {
+            let of = |(kernel, models): &(&str, Vec<String>)| {
+                format!("{} was not seen to run {}", names::kernel(kernel, 60), models.join(" or "))
+            };
+            kernels.iter().map(of).collect::<Vec<_>>().join(", ")
+        }
+        many => format!("{many} kernels were not seen to run models that they were asked for"),
+    };
+    let (count, all) = (ignored().count(), lab.cells.len());
+    let have = if count == 1 { "has" } else { "have" };
+    let all = counted(all as u64, "cell");
+    Some(format!("{} of {all} {have} no result: {why}.", grouped(count as u64)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +282,38 @@ mod tests {
         check(
             |lab| lab.cells = vec![Cell { status: Status::NotRun, ..Cell::default() }],
             "1 of 1 cell was not run.",
+        );
+    }
+
+    #[test]
+    fn cells_of_models_that_a_kernel_does_not_run_are_counted_and_named() {
+        let cells = |of: &[(&str, &str, Status)]| {
+            let cell = |&(kernel, asked, status): &(&str, &str, Status)| Cell {
+                kernel: kernel.into(),
+                asked: asked.into(),
+                status,
+                ..Cell::default()
+            };
+            let cells: Vec<Cell> = of.iter().map(cell).collect();
+            move |lab: &mut Lab| lab.cells = cells
+        };
+        let (ok, ignored) = (Status::Ok, Status::Ignored);
+        check(cells(&[("k", "full", ok)]), "");
+        check(
+            cells(&[("k", "full", ok), ("k", "rt", ignored), ("k", "rt", ignored)]),
+            "2 of 3 cells have no result: k was not seen to run RT.",
+        );
+        check(
+            cells(&[("k", "lazy", ignored), ("k", "rt", ignored), ("l", "rt", ignored)]),
+            "3 of 3 cells have no result: k was not seen to run lazy or RT, l was not seen to run RT.",
+        );
+        check(
+            cells(&["a", "b", "c", "d", "e"].map(|kernel| (kernel, "rt", ignored))),
+            "5 of 5 cells have no result: 5 kernels were not seen to run models that they were asked for.",
+        );
+        check(
+            cells(&[("k", "rt", ignored), ("k", "full", Status::NotRun)]),
+            "1 of 2 cells was not run. 1 of 2 cells has no result: k was not seen to run RT.",
         );
     }
 }

@@ -30,12 +30,13 @@ pub(crate) fn answer(lab: &Lab, run_set: &RunSet) -> String {
         "" => "lab".into(),
         plan => format!("lab: {}", name(plan, 80)),
     };
-    let heading = match headline::headline(lab).as_str() {
+    let heading = match headline::answer(lab) {
+        answer if !answer.is_empty() => answer,
         // A page without curves has no runs.
-        "" if run_set.entries.is_empty() => headline::span_of_cells(lab),
-        "" => span_of_maxima(run_set),
-        answer => answer.to_owned(),
+        _ if run_set.entries.is_empty() => headline::span_of_cells(lab),
+        _ => span_of_maxima(run_set),
     };
+    let heading = headline::with_ignored(lab, heading);
     [
         paragraph("above", &above),
         element::headline(&unglued(&heading)),

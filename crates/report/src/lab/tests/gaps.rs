@@ -24,7 +24,8 @@ fn a_model_that_is_ignored() {
     check(
         &lab,
         expect![[r#"
-            | full against default is inconclusive under both loads.
+            | full against default is inconclusive under both loads. 20 of 30 cells have no result: 6.1-arm was
+            | not seen to run full.
             |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |          full              default
