@@ -26,6 +26,9 @@ pub use limits::{limits, parse_limit};
 ///
 /// B is worse if one figure is and none is better; better accordingly; no different if neither
 /// figure differs.
+///
+/// Two names can stand for one cell, as where a kernel has two names, or two images are the same to the byte. Such
+/// sides are no different, have no figures, and count in no correction.
 pub fn compare(cells: &[Cell], pairs: &[(Arm, Arm)], margin: f64, alpha: f64) -> Vec<Comparison> {
     let sides = Sides::of(cells);
     let mut comparisons = Vec::new();
@@ -40,7 +43,7 @@ pub fn compare(cells: &[Cell], pairs: &[(Arm, Arm)], margin: f64, alpha: f64) ->
     }
     correct(&mut comparisons);
     let figures = comparisons.iter().map(|c| effects(c).count()).sum();
-    for comparison in &mut comparisons {
+    for comparison in comparisons.iter_mut().filter(|c| c.verdict == Verdict::Inconclusive) {
         decide(comparison, alpha);
         comparison.reasons.extend(reasons::of_the_verdict(comparison, figures, alpha));
     }
@@ -83,27 +86,41 @@ struct Draft<'a> {
 impl Draft<'_> {
     fn comparison(&self, a: &Arm, b: &Arm, load: &str, margin: f64) -> Comparison {
         let seeds = self.pairs(|_| Some(1.0)).len();
-        let mut reasons = reasons::of_missing_seeds(a, &self.a, b, &self.b);
+        let mut comparison = Comparison {
+            a: a.clone(),
+            b: b.clone(),
+            load: load.into(),
+            margin,
+            seeds: u32::try_from(seeds).unwrap_or(u32::MAX),
+            verdict: Verdict::Inconclusive,
+            reasons: reasons::of_missing_seeds(a, &self.a, b, &self.b),
+            ..Comparison::default()
+        };
+        if self.are_the_same() {
+            comparison.verdict = Verdict::NoDifference;
+            comparison.reasons.push(reasons::SAME_CELLS.into());
+            return comparison;
+        }
         let late = |figure: fn(&Cell) -> Option<u64>| {
             // A wakeup is never on time to the nanosecond; where a record says so, what it means
             // is that it was not later than the clock can tell.
             self.pairs(|cell| figure(cell).map(|ns| ns.max(1) as f64))
         };
         let p999 = late(|cell| cell.p999_ns);
-        reasons.extend(reasons::of_few_samples(seeds - p999.len(), seeds));
-        Comparison {
-            a: a.clone(),
-            b: b.clone(),
-            load: load.into(),
-            margin,
-            seeds: u32::try_from(seeds).unwrap_or(u32::MAX),
-            max: effect(&late(|cell| cell.max_ns)),
-            p999: effect(&p999),
-            throughput_ratio: Paired::of(&self.pairs(|c| c.throughput.filter(|&t| t > 0.0)))
-                .map(|paired| paired.median),
-            verdict: Verdict::Inconclusive,
-            reasons,
-        }
+        comparison.reasons.extend(reasons::of_few_samples(seeds - p999.len(), seeds));
+        comparison.max = effect(&late(|cell| cell.max_ns));
+        comparison.p999 = effect(&p999);
+        comparison.throughput_ratio =
+            Paired::of(&self.pairs(|c| c.throughput.filter(|&t| t > 0.0)))
+                .map(|paired| paired.median);
+        comparison
+    }
+
+    /// Whether both sides are the same cells under two names. A cell's folder has the name of its recipe.
+    fn are_the_same(&self) -> bool {
+        let mut pairs =
+            self.a.iter().filter_map(|(seed, a)| Some((a, self.b.get(seed)?))).peekable();
+        pairs.peek().is_some() && pairs.all(|(a, b)| a.run.is_some() && a.run == b.run)
     }
 
     /// A figure of A and of B for each seed that has it on both sides.

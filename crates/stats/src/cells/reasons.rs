@@ -10,6 +10,10 @@ const SEEDS_NAMED: usize = 5;
 /// The fewest samples that carry p99.9.
 const SAMPLES_FOR_P999: u64 = 2_000;
 
+/// That two sides have the same cells.
+pub(super) const SAME_CELLS: &str =
+    "Both names stand for the same cells: the same kernel image, booted alike.";
+
 /// What is missing on either side.
 pub(super) fn of_missing_seeds(a: &Arm, cells_a: &Side, b: &Arm, cells_b: &Side) -> Vec<String> {
     let mut reasons = Vec::new();

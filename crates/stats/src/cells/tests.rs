@@ -315,3 +315,34 @@ proptest! {
         }
     }
 }
+
+/// One kernel with two names, as `6.1-cloud` and its release, beside another.
+#[test]
+fn two_names_of_the_same_cells_are_no_different_and_count_in_no_correction() {
+    let mut all = two(&TEN, &TEN.map(|x| x * 2));
+    for cell in &mut all {
+        cell.run = Some(format!("/cells/{}{}", cell.asked, cell.seed));
+    }
+    let renamed = all[..10].iter().cloned().map(|cell| Cell { kernel: "l".into(), ..cell });
+    let renamed: Vec<Cell> = renamed.collect();
+    all.extend(renamed);
+    let pairs = [(arm("k/none"), arm("l/none")), (arm("k/none"), arm("k/full"))];
+    let [same, other] = &compare(&all, &pairs, 0.1, ALPHA)[..] else { panic!("two pairs") };
+    expect![[r#"
+        find NoDifference of 10 seeds
+          max –
+          p99.9 –
+            Both names stand for the same cells: the same kernel image, booted alike.
+    "#]]
+    .assert_eq(&text_of(std::slice::from_ref(same)));
+    // As if the other pair were alone.
+    assert_eq!(*other, compare(&all, &pair(), 0.1, ALPHA)[0]);
+    // Where a seed of one side is another cell, or nothing is known of it, they are compared.
+    for run in [Some("/cells/other".into()), None] {
+        all[20].run = run;
+        assert!(compare(&all, &pairs[..1], 0.1, ALPHA)[0].max.is_some());
+    }
+    // Cells that were not run are not known to be the same.
+    all.iter_mut().for_each(|cell| cell.run = None);
+    assert!(compare(&all, &pairs[..1], 0.1, ALPHA)[0].max.is_some());
+}
