@@ -134,6 +134,7 @@ impl<W> Worker<'_, W> {
             ended: Date::from_realtime(clock::read(Clock::Realtime)).to_string(),
             confinement: self.runner.confinement(&self.jobs[job]),
             state: self.runner.state(&self.jobs[job]),
+            ..Meta::default()
         }
     }
 

@@ -14,6 +14,7 @@ use wakescope_sys::clock::{self, Clock};
 use super::ending::Ending;
 use super::recipe::{Key, Recipe};
 use super::sums::{META, SUMS, Sums, from_text, read_small, sums_of};
+use crate::sum;
 
 /// The recipe's file.
 pub const RECIPE: &str = "recipe.json";
@@ -52,6 +53,9 @@ impl fmt::Display for Label {
 pub struct Meta {
     /// What it was called when it was run.
     pub label: Label,
+    /// SHA-256 of that and of the cell's key. Empty in cells of before 2026-11-30.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label_sha256: String,
     /// How long it took on the host.
     pub host_ns: u64,
     /// The host's name.
@@ -64,6 +68,24 @@ pub struct Meta {
     /// The SHA-256 of the state that its guest resumed from, if it did not boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+}
+
+impl Meta {
+    /// With the checksum of its label, for the cell `key`.
+    pub(super) fn summed(&self, key: &Key) -> Self {
+        Self { label_sha256: self.label_sum(key), ..self.clone() }
+    }
+
+    /// Whether its label is the one that the cell `key` was given.
+    fn is_of(&self, key: &Key) -> bool {
+        self.label_sha256.is_empty() || self.label_sha256 == self.label_sum(key)
+    }
+
+    fn label_sum(&self, key: &Key) -> String {
+        // A label is text and numbers: there is nothing that could fail.
+        let label = serde_json::to_string(&self.label).unwrap_or_default();
+        sum::of_bytes(format!("{key}\n{label}").as_bytes())
+    }
 }
 
 /// A cell that was run, with its folder.
@@ -159,10 +181,14 @@ fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
     }
     recipe.expect_known().map_err(|e| format!("{RECIPE}: {e}"))?;
     let ending = serde_json::from_slice(&small(ENDING)?).map_err(|e| format!("{ENDING}: {e}"))?;
-    // Nothing depends on it: a cell without it is whole.
+    // No result depends on it: a cell without it is whole. But a cell is called by the label in it.
     let meta = small(META).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let meta: Meta = meta.unwrap_or_default();
+    if !meta.is_of(key) {
+        return Err(format!("the label in {META} does not match its checksum"));
+    }
     let (key, folder) = (key.clone(), folder.into());
-    Ok(StoredCell { key, recipe, ending, meta: meta.unwrap_or_default(), folder, sums })
+    Ok(StoredCell { key, recipe, ending, meta, folder, sums })
 }
 
 /// In which file the checksums that were noted differ from those found.

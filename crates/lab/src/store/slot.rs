@@ -73,7 +73,7 @@ impl Slot {
     pub fn commit(self, ending: Ending, meta: &Meta) -> Result<StoredCell, StoreError> {
         self.write(RECIPE, &self.recipe)?;
         self.write(ENDING, &ending.bounded())?;
-        self.write(META, meta)?;
+        self.write(META, &meta.summed(&self.key))?;
         let sums = sums_of(&self.folder).map_err(|e| self.error("read", &self.folder, e))?;
         self.write_text(SUMS, &to_text(&sums))?;
         let place = self.store.join(self.key.as_str());

@@ -255,6 +255,39 @@ fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
     assert_eq!(names(store.folder()), [""; 0]);
 }
 
+/// `scope` and `lab run` call a cell by its label, which is no part of its recipe.
+#[test]
+fn a_cell_that_is_called_otherwise_than_when_it_was_run_is_damaged() {
+    let folder = Folder::new("store-label");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cell = fill(&store, 1);
+    let place = cell.folder.join(META);
+    let text = fs::read_to_string(&place).unwrap();
+    let mut meta: Meta = serde_json::from_str(&text).unwrap();
+    let want = "the label in meta.json does not match its checksum";
+    let check = |meta: &Meta, is_whole: bool| {
+        fs::write(&place, serde_json::to_string(meta).unwrap()).unwrap();
+        match store.lookup(&cell.key) {
+            Lookup::Stored(_) => assert!(is_whole, "{meta:?}"),
+            Lookup::Damaged(why) => assert_eq!((is_whole, &*why), (false, want), "{meta:?}"),
+            Lookup::Absent => panic!("{meta:?}"),
+        }
+    };
+    // What else differs between repetitions may be anything.
+    meta.host = "elsewhere".into();
+    check(&meta, true);
+    let renamed = Label { kernel: "7.2-cloud".into(), ..meta.label.clone() };
+    check(&Meta { label: renamed, ..meta.clone() }, false);
+    let seeded = Label { seed: Some(3), ..meta.label.clone() };
+    check(&Meta { label: seeded.clone(), ..meta.clone() }, false);
+    // Earlier versions wrote none.
+    check(&Meta { label_sha256: String::new(), ..meta.clone() }, true);
+    // Nor is the meta.json of another cell taken for its own.
+    let other = fill(&store, 2);
+    fs::copy(other.folder.join(META), &place).unwrap();
+    assert_eq!(store.lookup(&cell.key), Lookup::Damaged(want.into()));
+}
+
 #[test]
 fn scratch_folders_do_not_meet_and_are_no_cells() {
     let folder = Folder::new("store-scratch");
