@@ -14,6 +14,9 @@ const MOST_LINES: usize = 6;
 /// How many seeds, and how many places of the table, with the same fate are named.
 const MOST_NAMED: usize = 4;
 
+/// Why seeds are missing of a lab that was ended early.
+const NOT_RUN: &str = "not run, because the lab was ended before";
+
 /// A note, and the cells that it is about.
 #[derive(Debug)]
 struct Note {
@@ -42,8 +45,11 @@ impl Notes {
     /// nothing to note. Cells with the same fate share a note.
     pub(super) fn on(&mut self, cells: &[&Cell]) -> Option<usize> {
         let mut number = None;
+        let any_measured = cells.iter().any(|cell| cell.status == Status::Ok);
         for cell in cells {
             let (reasons, place) = match cell.status {
+                // Where there is a number, it is of fewer seeds than others.
+                Status::NotRun if any_measured => (vec![NOT_RUN.into()], Some(place(cell))),
                 Status::NotRun => continue,
                 Status::Ok => (doubts(cell), Some(place(cell))),
                 // All seeds and loads of a model share this fate, so they need not be named.

@@ -102,19 +102,19 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             |            none                   full               lazy
             | 6.1-cloud
             |   find     ↑109 (103–114)¹ 8.0k   ↓27 (10–44) 8.0k   –
-            |   launch   ↑108 (103–114)   457   failed²            ↓12 (11–12) 497
+            |   launch   ↑108 (103–114)   457   failed²            ↓12 (11–12)³ 497
             |
             | p99.9 of wakeup latency, virtual µs · median of 10 seeds (range)
             |            none           full           lazy
             | 6.1-cloud
             |   find     ↑55 (52–57)¹   ↓13 (5.0–22)   –
-            |   launch   ↑54 (52–57)    failed²        ↓5.8 (5.7–5.9)
+            |   launch   ↑54 (52–57)    failed²        ↓5.8 (5.7–5.9)³
             |
             | p50 of wakeup latency, virtual µs · median of 10 seeds (range)
             |            none              full              lazy
             | 6.1-cloud
             |   find     ↑5.5 (5.2–5.7)¹   ↓1.3 (0.50–2.2)   –
-            |   launch   ↑5.4 (5.2–5.7)    failed²           ↓0.58 (0.57–0.59)
+            |   launch   ↑5.4 (5.2–5.7)    failed²           ↓0.58 (0.57–0.59)³
             |
             | ↓ best, ↑ worst of a load · work: find in files, launch in programs
             | ¹ 6.1-cloud/none find, seed 3: the kernel panicked
@@ -124,6 +124,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             |   virtual time
             |   │ [    3.141592] BUG: unable to handle page fault for address: ffff888000000000
             |   │ [    3.141593] �[31mKernel panic - not syncing: Fatal exception�
+            | ³ 6.1-cloud/lazy launch, 8 seeds (3, 4, 5, 6, …): not run, because the lab was ended before
             |
             | find    full better than none: max 0.26 ×, p99.9 0.26 × (9 of 9 seeds, p = 0.008), work 1.00 ×
             |           6.1-cloud/none failed with seed 3.
@@ -157,21 +158,21 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         | kernel | load | none | full | lazy |
         |---|---|---|---|---|
         | 6.1-cloud | find | ↑109 (103–114)¹ · 8.0k | ↓27 (10–44) · 8.0k | – |
-        | 6.1-cloud | launch | ↑108 (103–114) · 457 | failed² | ↓12 (11–12) · 497 |
+        | 6.1-cloud | launch | ↑108 (103–114) · 457 | failed² | ↓12 (11–12)³ · 497 |
 
         **p99.9 of wakeup latency, virtual µs · median of 10 seeds (range)**
 
         | kernel | load | none | full | lazy |
         |---|---|---|---|---|
         | 6.1-cloud | find | ↑55 (52–57)¹ | ↓13 (5.0–22) | – |
-        | 6.1-cloud | launch | ↑54 (52–57) | failed² | ↓5.8 (5.7–5.9) |
+        | 6.1-cloud | launch | ↑54 (52–57) | failed² | ↓5.8 (5.7–5.9)³ |
 
         **p50 of wakeup latency, virtual µs · median of 10 seeds (range)**
 
         | kernel | load | none | full | lazy |
         |---|---|---|---|---|
         | 6.1-cloud | find | ↑5.5 (5.2–5.7)¹ | ↓1.3 (0.50–2.2) | – |
-        | 6.1-cloud | launch | ↑5.4 (5.2–5.7) | failed² | ↓0.58 (0.57–0.59) |
+        | 6.1-cloud | launch | ↑5.4 (5.2–5.7) | failed² | ↓0.58 (0.57–0.59)³ |
 
         - ↓ best, ↑ worst of a load
         - work: find in files, launch in programs
@@ -185,6 +186,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
           [    3.141592] BUG: unable to handle page fault for address: ffff888000000000
           [    3.141593] �[31mKernel panic - not syncing: Fatal exception�
           ```
+        - ³ 6.1-cloud/lazy launch, 8 seeds (3, 4, 5, 6, …): not run, because the lab was ended before
 
         - find: **full better than none**: max 0.26 ×, p99.9 0.26 × (9 of 9 seeds, p = 0.008), work 1.00 ×
           - 6.1-cloud/none failed with seed 3.
