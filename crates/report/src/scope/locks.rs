@@ -145,7 +145,7 @@ pub(super) fn episodes(all: &[EpisodeLocks], style: Style) -> String {
             mark = String::new();
         }
         if let Some(more @ 1..) = episode.locks.len().checked_sub(OF_EPISODE) {
-            let _ = writeln!(out, "     {}", style.faint(&counted(more as u64, "more lock")));
+            let _ = writeln!(out, "     {}", style.faint(&counted(more as u64, "more hold")));
         }
     }
     out
@@ -328,7 +328,7 @@ mod tests {
              #1  900 ns of 3.00 µs: spin lock a_lock, _raw_spin_lock, called by take by [7]
                  800 ns of 3.00 µs: spin lock, _raw_spin_lock, called by take by [7]
                  7 ns of 3.00 µs: spin lock, _raw_spin_lock, called by take by [7]
-                 1 more lock
+                 1 more hold
              #2  none
         "#]]
         .assert_eq(&format!("text:\n{}", episodes(&[of(many), of(vec![])], Style::default())));
