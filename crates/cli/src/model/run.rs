@@ -1,5 +1,6 @@
 //! `wakescope model run`
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::plan::WORST;
@@ -11,6 +12,7 @@ use wakescope_model::{Image, Rules, Scenario};
 use wakescope_report::model as shown;
 use wakescope_report::model::{Drawn, Ending, Figures, Simulated, Simulation};
 use wakescope_report::style::clean;
+use wakescope_store::create_folder;
 
 use super::drawing::{Drawing, MOST};
 use super::scenario;
@@ -84,7 +86,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let scenario = scenario::read(&args.scenario)?;
     let images = args.images(&scenario)?;
     let experiments = args.experiments(&scenario, &images);
-    let folder = args.folder();
+    let mut folder = args.out.clone();
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
     let mut latest: Vec<Vec<(u64, u64)>> = vec![Vec::new(); experiments.len()];
@@ -94,9 +96,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
             Ok(run) => {
                 let late = |e: &Episode| (e.wakeup_latency_ns, e.expiry_ns);
                 latest[place] = run.worst.iter().map(late).collect();
-                let path = folder.join(experiment.image.rules.name);
-                let path = path.join(experiment.seed.to_string());
                 let name = experiment.image.rules.name;
+                let parent = match folder.take() {
+                    Some(folder) => folder,
+                    None => new_folder()?,
+                };
+                let path = folder.insert(parent).join(name).join(experiment.seed.to_string());
                 let measured = scenario.measured.iter().find(|measured| measured.preempt == name);
                 let figures = write(&path, &run)?.beside(measured, &run);
                 Ending::Ok(Box::new(figures))
@@ -105,7 +110,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         };
         Ok(())
     })?;
-    show(args, &simulated, &folder)?;
+    show(args, &simulated, folder.as_deref())?;
     match (drawing, args.timeline) {
         (Some(drawing), nth) => {
             let drawn = drawn(&experiments, &latest, nth.unwrap_or(0))?;
@@ -151,13 +156,6 @@ impl RunArgs {
             seeds().map(move |seed| Experiment { scenario, image, seed, samples })
         };
         images.iter().flat_map(of).collect()
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| {
-            let stamp = time_now().replace(':', "-");
-            Path::new("runs").join(stamp.trim_end_matches('Z'))
-        })
     }
 
     fn blank(&self, scenario: &Scenario, experiments: &[Experiment<'_>]) -> Simulated {
@@ -240,6 +238,24 @@ fn drawn<'a>(
     worst.into_iter().map(draw).collect()
 }
 
+/// Makes a folder named after the time, below `runs`; a number is added if several are made in one second.
+fn new_folder() -> Result<PathBuf, Failure> {
+    let make = |path: &Path| match create_folder(path) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(Failure::new(format!("cannot create {}: {e}", path.display()))
+            .try_this("name another folder: --out DIR")),
+    };
+    make(Path::new("runs"))?;
+    let stem = format!("runs/{}", time_now().replace(':', "-").trim_end_matches('Z'));
+    let (mut path, mut number) = (PathBuf::from(&stem), 1);
+    while !make(&path)? {
+        number += 1;
+        path = PathBuf::from(format!("{stem}-{number}"));
+    }
+    Ok(path)
+}
+
 /// Writes the record of a run into its folder.
 fn write(path: &Path, run: &Run) -> Result<Figures, Failure> {
     let record = run.to_json();
@@ -248,7 +264,7 @@ fn write(path: &Path, run: &Run) -> Result<Figures, Failure> {
     Ok(Figures::of(run, Some(path.display().to_string())))
 }
 
-fn show(args: &RunArgs, simulated: &Simulated, folder: &Path) -> Result<(), Failure> {
+fn show(args: &RunArgs, simulated: &Simulated, folder: Option<&Path>) -> Result<(), Failure> {
     if args.json {
         let json = simulated
             .to_json()
@@ -256,7 +272,8 @@ fn show(args: &RunArgs, simulated: &Simulated, folder: &Path) -> Result<(), Fail
         return output::print(&format!("{json}\n"));
     }
     let mut text = simulated.table(output::style());
-    if simulated.runs.iter().any(|run| matches!(run.ending, Ending::Ok(_))) {
+    let is_any_kept = simulated.runs.iter().any(|run| matches!(run.ending, Ending::Ok(_)));
+    if let Some(folder) = folder.filter(|_| is_any_kept) {
         let folder = clean(&folder.display().to_string(), 400);
         text += &format!("\n runs: {folder}   show: wakescope report {folder}/*/*\n");
     }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::common::bench::{Ended, Test};
+use crate::common::measured::names;
 use crate::common::{Checker, assert_valid_run, read};
 use expect_test::{Expect, expect, expect_file};
 use serde_json::Value;
@@ -277,6 +278,24 @@ fn the_records_are_runs_that_report_and_compare_read() {
     let page = test.ended(&["report", "out/none/1", "-o", "page.html"]);
     assert_eq!(page.code, Some(0), "{page:?}");
     assert!(fs::read_to_string(test.dir.join("page.html")).unwrap().contains("simulated"));
+}
+
+/// Their folders are named after the second.
+#[test]
+fn runs_that_begin_at_once_have_folders_of_their_own() {
+    let test = test("model-at-once");
+    let args =
+        ["model", "run", "prune.toml", "--samples", "2100", "--preempt", "none", "--no-explain"];
+    let running: Vec<_> = (0..8).map(|_| test.start_command(&args)).collect();
+    for running in running {
+        let ended = running.output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let folders = names(&test.dir.join("runs"));
+    assert_eq!(folders.len(), 8, "{folders:?}");
+    for folder in folders {
+        assert!(test.dir.join("runs").join(folder).join("none/1/run.json").is_file());
+    }
 }
 
 #[test]
