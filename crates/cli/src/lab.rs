@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use clap::builder::TypedValueParser;
+use wakescope_core::units::SpanNs;
 use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::{Cache, CacheError};
 use wakescope_lab::kernel::Arch;
@@ -235,6 +236,15 @@ fn failure_of_qemu(e: &QemuError) -> Failure {
         QemuError::Arch { wanted, .. } => failure
             .try_this(format!("name a QEMU for {wanted}, or none, so that the lab finds one")),
         QemuError::Missing { .. } | QemuError::Unusable { .. } => failure.try_this(set_up),
+    }
+}
+
+/// Reads a time that is not zero.
+fn parse_positive(text: &str) -> Result<SpanNs, String> {
+    match text.parse::<SpanNs>() {
+        Ok(SpanNs(0)) => Err("it must be above zero".into()),
+        Ok(span) => Ok(span),
+        Err(e) => Err(e.to_string()),
     }
 }
 

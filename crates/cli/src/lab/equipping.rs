@@ -32,7 +32,7 @@ use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
     archs, failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up,
-    failure_of_store, parallel, shown,
+    failure_of_store, parallel, parse_positive, shown,
 };
 use crate::Failure;
 
@@ -94,7 +94,7 @@ pub(super) struct Equipping {
     jobs: Option<u16>,
 
     /// Host time after which a guest is stopped
-    #[arg(long, value_name = "TIME", default_value = "30min")]
+    #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse_positive)]
     timeout: SpanNs,
 
     /// CPUs of a guest; more than one needs --experimental-smp

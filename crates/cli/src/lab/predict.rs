@@ -11,7 +11,7 @@ use wakescope_report::predict as shown;
 use wakescope_report::style::clean;
 
 use super::scope::{AgainArgs, Cells, FUNCTIONS};
-use super::with_similar;
+use super::{parse_positive, with_similar};
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -64,14 +64,6 @@ pub(crate) struct PredictArgs {
 
     #[command(flatten)]
     again: AgainArgs,
-}
-
-fn parse_positive(text: &str) -> Result<SpanNs, String> {
-    match text.parse::<SpanNs>() {
-        Ok(SpanNs(0)) => Err("it must be above zero".into()),
-        Ok(span) => Ok(span),
-        Err(e) => Err(e.to_string()),
-    }
 }
 
 fn parse_break(text: &str) -> Result<(String, SpanNs), String> {

@@ -19,7 +19,7 @@ use super::chosen::{WHERE, chosen};
 use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
-use super::{cache, failure_of_cache, failure_of_store, with_similar};
+use super::{cache, failure_of_cache, failure_of_store, parse_positive, with_similar};
 use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
@@ -96,7 +96,7 @@ pub(super) struct AgainArgs {
     qemu: Option<PathBuf>,
 
     /// Host time after which the guest is stopped
-    #[arg(long, value_name = "TIME", default_value = "30min")]
+    #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse_positive)]
     timeout: SpanNs,
 }
 

@@ -15,7 +15,7 @@ use wakescope_report::style::clean;
 use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
-use super::{cache, failure_of_store, parallel};
+use super::{cache, failure_of_store, parallel, parse_positive};
 use crate::{Failure, Outcome, output};
 
 /// Repeat cached cells, and fail if a bit differs
@@ -46,7 +46,7 @@ pub(super) struct VerifyArgs {
     qemu: Option<PathBuf>,
 
     /// Host time after which a guest is stopped
-    #[arg(long, value_name = "TIME", default_value = "30min")]
+    #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse_positive)]
     timeout: SpanNs,
 }
 

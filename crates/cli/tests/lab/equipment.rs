@@ -118,6 +118,17 @@ fn an_emulator_that_is_too_old_is_refused() {
 }
 
 #[test]
+fn no_time_is_no_limit_for_guests() {
+    let test = Test::new("no-time");
+    for verb in [&["lab", "run"][..], &["lab", "verify"], &["scope", "0"], &["predict", "0"]] {
+        let args = [verb, &["--timeout", "0s"]].concat();
+        let ended = Running::start(&mut test.command(&args)).output();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains("it must be above zero"), "{ended:?}");
+    }
+}
+
+#[test]
 fn several_cpus_are_refused_with_the_reason() {
     let test = Test::new("smp");
     let kernel = amd64(&test);
