@@ -1,6 +1,7 @@
 //! Removing folders of the store, and nothing that only has such a name.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -48,7 +49,14 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
     if remove_own(path)? {
         return Ok(());
     }
-    let why = format!("wakescope did not create this folder ({MARKER} is missing); move it away");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = fs::symlink_metadata(path)?.file_type();
+    let why = if kind.is_dir() {
+        format!("{name}: wakescope did not create this folder ({MARKER} is missing); move it away")
+    } else {
+        let is = if kind.is_symlink() { "a symbolic link" } else { "a file" };
+        format!("{name} is {is}, which wakescope did not create; move it away")
+    };
     Err(io::Error::other(why))
 }
 

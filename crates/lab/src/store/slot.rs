@@ -93,6 +93,10 @@ impl Slot {
     fn put_in_place(&self, place: &Path) -> io::Result<()> {
         let old = self.store.join(format!("{}.{OLD}", self.key));
         make_way(&old)?;
+        // Nothing is in a link. What it leads to stays.
+        if fs::symlink_metadata(place).is_ok_and(|found| found.is_symlink()) {
+            fs::remove_file(place)?;
+        }
         match fs::rename(place, &old) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}

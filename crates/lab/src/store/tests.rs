@@ -135,10 +135,42 @@ fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
     assert!(elsewhere.path().join("treasure").exists());
     // A file in the place of a cell is an error, and stays.
     let store = CellStore::open(folder.path()).unwrap();
-    let Ok(Claim::Free(slot)) = store.begin(&recipe(1)) else { panic!("no slot") };
-    let refused = slot.commit(Ending::Measured, &Meta::default()).unwrap_err().to_string();
-    assert!(refused.contains("wakescope did not create this folder"), "{refused}");
-    assert!(folder.path().join(format!("{one}.old/treasure")).exists());
+    let refused = || {
+        let Ok(Claim::Free(slot)) = store.begin(&recipe(1)) else { panic!("no slot") };
+        slot.commit(Ending::Measured, &Meta::default()).unwrap_err().to_string()
+    };
+    let why = refused();
+    assert!(why.contains("wakescope did not create this folder"), "{why}");
+    let old = folder.path().join(format!("{one}.old"));
+    assert!(old.join("treasure").exists());
+    // What it is is said, and where.
+    fs::remove_dir_all(&old).unwrap();
+    fs::write(&old, "x").unwrap();
+    let why = refused();
+    let want = format!("{one}.old is a file, which wakescope did not create; move it away");
+    assert!(why.contains(&want), "{why}");
+    fs::remove_file(&old).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &old).unwrap();
+    let why = refused();
+    let want = format!("{one}.old is a symbolic link, which wakescope did not create");
+    assert!(why.contains(&want), "{why}");
+}
+
+/// Nothing is in a link, so that it need not be kept; what it leads to is.
+#[test]
+fn a_link_in_the_place_of_a_cell_goes_when_the_cell_is_run() {
+    let folder = Folder::new("store-link");
+    let elsewhere = Folder::new("store-link-elsewhere");
+    let store = CellStore::open(folder.path()).unwrap();
+    let key = recipe(1).key();
+    fs::write(elsewhere.path().join("treasure"), "x").unwrap();
+    for _ in 0..2 {
+        let _ = fs::remove_dir_all(folder.path().join(key.as_str()));
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(key.as_str())).unwrap();
+        fill(&store, 1);
+        assert_eq!(names(store.folder()), [key.as_str()]);
+    }
+    assert!(elsewhere.path().join("treasure").exists());
 }
 
 #[track_caller]
@@ -227,34 +259,6 @@ fn what_differs_between_repetitions_may_change_or_be_lost() {
     assert_eq!(found.meta, Meta::default());
 }
 
-#[test]
-fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
-    let folder = Folder::new("store-prune");
-    let store = CellStore::open(folder.path()).unwrap();
-    let cells: Vec<StoredCell> = (0..4).map(|seed| fill(&store, seed)).collect();
-    // Used in the order 2, 0, 3; then 1, by a lookup.
-    for (age, cell) in [(4, 2), (3, 0), (2, 3), (5, 1)] {
-        let sums = fs::File::open(cells[cell].folder.join(SUMS)).unwrap();
-        sums.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000 - age)).unwrap();
-    }
-    store.lookup(&cells[1].key);
-    let size = store.size().unwrap();
-    assert_eq!(size.cells, 4);
-    assert!(size.bytes > 0);
-    assert_eq!(store.prune(size.bytes).unwrap().removed, Size::default());
-    // That of the oldest is at work, so the next one goes.
-    fs::write(cells[2].folder.join("run.json"), "damaged").unwrap();
-    let busy = slot(&store, &cells[2].recipe);
-    let pruned = store.prune(size.bytes - 1).unwrap();
-    assert_eq!((pruned.removed.cells, pruned.kept.cells), (1, 3));
-    assert!(!store.has(&cells[0].key));
-    drop(busy);
-    assert_eq!(store.prune(pruned.kept.bytes / 3).unwrap().kept.cells, 1);
-    assert_eq!(store.keys().unwrap(), [cells[1].key.clone()]);
-    store.prune(0).unwrap();
-    assert_eq!(names(store.folder()), [""; 0]);
-}
-
 /// `scope` and `lab run` call a cell by its label, which is no part of its recipe.
 #[test]
 fn a_cell_that_is_called_otherwise_than_when_it_was_run_is_damaged() {
@@ -286,6 +290,34 @@ fn a_cell_that_is_called_otherwise_than_when_it_was_run_is_damaged() {
     let other = fill(&store, 2);
     fs::copy(other.folder.join(META), &place).unwrap();
     assert_eq!(store.lookup(&cell.key), Lookup::Damaged(want.into()));
+}
+
+#[test]
+fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
+    let folder = Folder::new("store-prune");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cells: Vec<StoredCell> = (0..4).map(|seed| fill(&store, seed)).collect();
+    // Used in the order 2, 0, 3; then 1, by a lookup.
+    for (age, cell) in [(4, 2), (3, 0), (2, 3), (5, 1)] {
+        let sums = fs::File::open(cells[cell].folder.join(SUMS)).unwrap();
+        sums.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000 - age)).unwrap();
+    }
+    store.lookup(&cells[1].key);
+    let size = store.size().unwrap();
+    assert_eq!(size.cells, 4);
+    assert!(size.bytes > 0);
+    assert_eq!(store.prune(size.bytes).unwrap().removed, Size::default());
+    // That of the oldest is at work, so the next one goes.
+    fs::write(cells[2].folder.join("run.json"), "damaged").unwrap();
+    let busy = slot(&store, &cells[2].recipe);
+    let pruned = store.prune(size.bytes - 1).unwrap();
+    assert_eq!((pruned.removed.cells, pruned.kept.cells), (1, 3));
+    assert!(!store.has(&cells[0].key));
+    drop(busy);
+    assert_eq!(store.prune(pruned.kept.bytes / 3).unwrap().kept.cells, 1);
+    assert_eq!(store.keys().unwrap(), [cells[1].key.clone()]);
+    store.prune(0).unwrap();
+    assert_eq!(names(store.folder()), [""; 0]);
 }
 
 #[test]
