@@ -359,6 +359,43 @@ fn sleeping_in_atomic_context_is_found() {
     holds(&urgent_and_load(steps), rules("rt"));
 }
 
+/// Nobody else wants these locks: whether who asks may sleep does not depend on that.
+#[test]
+fn locks_that_sleep_are_not_taken_in_atomic_context_even_if_they_are_free() {
+    let mutex = || {
+        let name = || "mutex".to_owned();
+        vec![Do::Lock(LockKind::Mutex, name()), compute(), Do::Unlock(LockKind::Mutex, name())]
+    };
+    let spin = || vec![lock("lock"), compute(), unlock("lock")];
+    let around = |begin, steps, end| [vec![begin], steps, vec![end, user()]].concat();
+    let broken = |name| (Some("AtomicSleep"), rules(name));
+    let whole = |name| (None, rules(name));
+    let in_rcu = |steps| around(Do::RcuReadLock, steps, Do::RcuReadUnlock);
+    let preempt_off = |steps| around(Do::PreemptDisable, steps, Do::PreemptEnable);
+    let irqs_off = |steps| around(Do::IrqSave, steps, Do::IrqRestore);
+    for (steps, (violation, rules)) in [
+        (around(lock("lock"), mutex(), unlock("lock")), broken("full")),
+        (around(lock("lock"), mutex(), unlock("lock")), whole("rt")),
+        (preempt_off(mutex()), broken("none")),
+        (irqs_off(mutex()), broken("lazy")),
+        // Of RT, spin locks sleep, too.
+        (preempt_off(spin()), broken("rt")),
+        (preempt_off(spin()), whole("full")),
+        (irqs_off(spin()), broken("rt")),
+        (irqs_off(spin()), whole("both")),
+        // To sleep in a spin lock of RT is no sleep to RCU.
+        (in_rcu(mutex()), (Some("SleepInRcu"), rules("full"))),
+        (in_rcu(spin()), whole("rt")),
+        ([mutex(), vec![user()]].concat(), whole("full")),
+    ] {
+        let scenario = machine(1, vec![(FAIR, None, steps)]);
+        match violation {
+            Some(violation) => _ = breaks(&scenario, rules, violation),
+            None => _ = holds(&scenario, rules),
+        }
+    }
+}
+
 /// Two tasks of one CPU that change the same variable of it.
 fn catface(protect: bool) -> Scenario {
     let change = |before: Vec<Do>| {

@@ -91,7 +91,7 @@ impl Kernel {
     }
 
     /// Takes a lock, or sleeps until its owner hands it over. Whether the task has it. `is_spin_lock`: one
-    /// of RT, which is no sleep to RCU.
+    /// of RT, which is no sleep to RCU. Who asks must be allowed to sleep, also where the lock is free.
     pub(super) fn lock_or_sleep(
         &mut self,
         cpu: CpuId,
@@ -99,6 +99,12 @@ impl Kernel {
         is_spin_lock: bool,
         env: &mut impl Environment,
     ) -> bool {
+        if let Some(count) = self.atomic_count(cpu) {
+            env.violated(cpu, Violation::AtomicSleep { count });
+        }
+        if !is_spin_lock {
+            self.must_be_allowed_to_sleep(cpu, env);
+        }
         let Some(task) = self.cpus[cpu.index()].current else { return false };
         let waits = self.tasks[task.index()].frame.sleeps;
         let state = &mut self.locks[lock.index()];
@@ -117,9 +123,6 @@ impl Kernel {
                     self.inherit(cpu, owner, task, env);
                 }
                 self.task(task).state = TaskState::Blocked(lock);
-                if !is_spin_lock {
-                    self.must_be_allowed_to_sleep(cpu, env);
-                }
                 self.enter_scheduler(cpu, false, env);
                 return false;
             }

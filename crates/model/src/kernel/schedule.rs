@@ -37,14 +37,20 @@ impl Kernel {
         preempts: bool,
         env: &mut impl Environment,
     ) {
-        let state = &self.cpus[cpu.index()];
-        let irq_depth = self.top(cpu).map_or(0, |top| top.irq_depth);
-        if state.count != 0 || irq_depth != 0 || !state.frames.is_empty() {
-            env.violated(cpu, Violation::AtomicSchedule { count: state.count });
+        if let Some(count) = self.atomic_count(cpu) {
+            env.violated(cpu, Violation::AtomicSchedule { count });
             return;
         }
         env.observe(cpu, Transition::SchedEntry);
         self.push(cpu, Frame::new(FrameKind::Scheduler { preempts }, CodeId(0)));
+    }
+
+    /// The preempt count, if the CPU is in atomic context: not 0, or with interrupts off, or in a handler or softirq.
+    pub(super) fn atomic_count(&self, cpu: CpuId) -> Option<u32> {
+        let state = &self.cpus[cpu.index()];
+        let irq_depth = self.top(cpu).map_or(0, |top| top.irq_depth);
+        let is_atomic = state.count != 0 || irq_depth != 0 || !state.frames.is_empty();
+        is_atomic.then_some(state.count)
     }
 
     /// A task that is about to sleep is in no read-side section of RCU; with softirqs off, RT is in one.

@@ -13,6 +13,13 @@ pub enum Violation {
         /// The preempt count.
         count: u32,
     },
+    /// A lock that sleeps was asked for where the preempt count is not 0, or interrupts are off: also one that is
+    /// free (`might_sleep` of kernels with `CONFIG_DEBUG_ATOMIC_SLEEP`).
+    #[error("a lock that sleeps was taken in atomic context (preempt count {count:#x})")]
+    AtomicSleep {
+        /// The preempt count.
+        count: u32,
+    },
     /// A task gave up the CPU in a read-side section of RCU.
     #[error("a task slept in a read-side section of RCU")]
     SleepInRcu,
