@@ -400,7 +400,8 @@ impl Watch {
     fn store(&mut self, window: &Window, shown: &mut Shown) {
         let stored = self.storage.as_mut().map(|storage| storage.add(window));
         let explained = self.explainer.as_mut().map(Explainer::notes);
-        let notes = stored.into_iter().flatten().chain(self.exporter.add(window));
+        let exported = self.exporter.add(window, realtime_at(self.last));
+        let notes = stored.into_iter().flatten().chain(exported);
         let notes = notes.chain(explained.into_iter().flatten());
         notes.for_each(|note| shown.note(&note));
     }
@@ -431,8 +432,7 @@ impl Watch {
         cost.tracer_ns = self.explainer.as_mut().map_or(0, Explainer::tracer_ns);
         let (begin, span) = (self.last.since(self.begin), now.since(self.last));
         // Not from when the watch began: the clock of spans stands still while the machine is suspended.
-        let passed = clock::now().since(self.last);
-        let started = clock::read(Clock::Realtime).saturating_sub(passed.0);
+        let started = realtime_at(self.last);
         self.last = now;
         self.describe(counted, cost, Date::from_realtime(started), (begin, span))
     }
@@ -493,6 +493,11 @@ impl Watch {
             _ => Outcome::Done,
         }
     }
+}
+
+/// The date of a `moment` not long ago, ns since 1970.
+fn realtime_at(moment: MonoNs) -> u64 {
+    clock::read(Clock::Realtime).saturating_sub(clock::now().since(moment).0)
 }
 
 /// When the interval ends that `now` lies in. Those that were slept through are part of the window before.

@@ -96,12 +96,12 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Adds a window to the figures. What the user should know now.
-    pub(super) fn add(&mut self, window: &Window) -> Vec<String> {
+    /// Adds a window that ended at `end_ns`, since 1970, to the figures. What the user should know now.
+    pub(super) fn add(&mut self, window: &Window, end_ns: u64) -> Vec<String> {
         if let Some(page) = &mut self.page {
             page.add(window);
         }
-        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window))
+        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window, end_ns))
     }
 
     /// Sends what is left; fails if something was not taken.

@@ -71,6 +71,11 @@ fn points<'a>(request: &'a Value, name: &str, kind: &str) -> &'a [Value] {
     metric[kind]["dataPoints"].as_array().unwrap()
 }
 
+/// The only point of a sum.
+fn sum_of<'a>(request: &'a Value, name: &str) -> &'a Value {
+    &points(request, name, "sum")[0]
+}
+
 fn number(value: &Value) -> u64 {
     value.as_str().unwrap_or_else(|| panic!("{value}")).parse().unwrap()
 }
@@ -120,6 +125,9 @@ fn a_collector_gets_every_wait_once() {
                 (number(&points[0]["startTimeUnixNano"]), number(&points[0]["timeUnixNano"]));
             assert!((end == 0 || start == end) && start < stop, "{start} {stop} after {end}");
             end = stop;
+            // It is the time that its figures cover.
+            let watched = &sum_of(request, "wakescope_watched_seconds")["asDouble"];
+            assert_eq!(watched.as_f64().unwrap(), (stop - start) as f64 / 1e9, "{name}");
         }
         assert_eq!(count, all.count, "{name}");
         assert!((sum - all.sum_ns as f64 / 1e9).abs() < 1e-6, "{name}");
@@ -152,7 +160,7 @@ fn what_no_collector_takes_is_told() {
     assert!(ended.stderr.contains("refuses figures: it answers 400"), "{}", ended.stderr);
     assert!(ended.stderr.contains("wholly or in part: these are lost\n  → "), "{}", ended.stderr);
     let refused = collector.got(400);
-    let lost = &points(&refused[1], "wakescope_refused_waits", "sum")[0]["asInt"];
+    let lost = &sum_of(&refused[1], "wakescope_refused_waits")["asInt"];
     let of = |request: &Value| -> u64 {
         let points = points(request, "wakescope_cpu_wait_seconds", "histogram").iter();
         points.map(|point| number(&point["count"])).sum()

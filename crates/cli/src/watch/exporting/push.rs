@@ -15,7 +15,6 @@ use wakescope_core::watch::counters::{Counters, Split};
 use wakescope_formats::metrics::otlp::{Period, request};
 use wakescope_formats::metrics::watch::{deltas, lost_waits};
 use wakescope_report::style::clean;
-use wakescope_sys::clock::{self, Clock};
 
 use crate::Failure;
 use crate::http::client::{Reply, Url, post_json};
@@ -50,8 +49,9 @@ struct Shared {
 }
 
 struct State {
-    /// What is not in a request yet.
+    /// What is not in a request yet, and when its last window ended, ns since 1970.
     counters: Counters,
+    end_ns: u64,
     is_over: bool,
     /// What the user should know.
     notes: Vec<String>,
@@ -60,12 +60,12 @@ struct State {
 impl Push {
     pub(super) fn start(settings: Settings) -> io::Result<Self> {
         let counters = Counters::new(settings.split, settings.series);
-        let state = State { counters, is_over: false, notes: Vec::new() };
+        let state = State { counters, end_ns: 0, is_over: false, notes: Vec::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let sender = Sender {
             shared: Arc::clone(&shared),
             settings,
-            end_ns: clock::read(Clock::Realtime),
+            sent_until_ns: None,
             lost: 0,
             all_lost: 0,
             failing: false,
@@ -74,10 +74,11 @@ impl Push {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Adds a window to the next request. What the user should know now.
-    pub(super) fn add(&self, window: &Window) -> Vec<String> {
+    /// Adds a window that ended at `end_ns`, since 1970, to the next request. What the user should know now.
+    pub(super) fn add(&self, window: &Window, end_ns: u64) -> Vec<String> {
         let mut state = self.shared.lock();
         state.counters.add(window);
+        state.end_ns = end_ns;
         std::mem::take(&mut state.notes)
     }
 
@@ -129,8 +130,8 @@ enum Sent {
 struct Sender {
     shared: Arc<Shared>,
     settings: Settings,
-    /// When the last period ended, ns since 1970.
-    end_ns: u64,
+    /// When the last period ended, ns since 1970; `None` before the first.
+    sent_until_ns: Option<u64>,
     /// Waits that were lost since the last request that counted them, and in all.
     lost: u64,
     all_lost: u64,
@@ -175,24 +176,22 @@ impl Sender {
     /// All that came since the last request; `None` if there was no window.
     fn next(&mut self) -> Option<Request> {
         let Settings { split, series, .. } = self.settings;
-        let counters = {
+        let (counters, end_ns) = {
             let mut state = self.shared.lock();
-            std::mem::replace(&mut state.counters, Counters::new(split, series))
+            let none = Counters::new(split, series);
+            (std::mem::replace(&mut state.counters, none), state.end_ns)
         };
         let watched_ns = counters.watched_ns();
         if watched_ns == 0 {
             return None;
         }
-        let end_ns = clock::read(Clock::Realtime);
-        // Periods follow each other without a gap, unless the clock was put back.
-        let start_ns =
-            if self.end_ns < end_ns { self.end_ns } else { end_ns.saturating_sub(watched_ns) };
-        self.end_ns = end_ns;
+        let period = period(self.sent_until_ns, watched_ns, end_ns);
+        self.sent_until_ns = Some(period.end_ns);
         let waits = counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
         let mut families = deltas(&counters);
         let lost = std::mem::take(&mut self.lost);
         families.push(lost_waits(lost));
-        let body = request(&families, Period { start_ns, end_ns }, &self.settings.host);
+        let body = request(&families, period, &self.settings.host);
         Some(Request { body, waits, lost })
     }
 
@@ -238,6 +237,17 @@ impl Sender {
     }
 }
 
+/// The period of windows of `watched_ns` in all, the last of which ended at `end_ns`: as long as these, behind
+/// the one `before`. Only where the clock was set, or the machine was suspended, periods do not follow each
+/// other.
+fn period(before: Option<u64>, watched_ns: u64, end_ns: u64) -> Period {
+    /// Two clocks are not read at one moment: a busy machine puts time between.
+    const UNSURE_NS: u64 = 1_000_000_000;
+    let start_ns = end_ns.saturating_sub(watched_ns);
+    let start_ns = before.filter(|ns| ns.abs_diff(start_ns) < UNSURE_NS).unwrap_or(start_ns);
+    Period { start_ns, end_ns: start_ns.saturating_add(watched_ns) }
+}
+
 /// What an answer means, by OTLP's rules.
 fn judge(reply: io::Result<Reply>) -> Sent {
     let Reply { status, body } = match reply {
@@ -266,6 +276,25 @@ fn rejected(body: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_period_is_as_long_as_its_windows() {
+        const S: u64 = 1_000_000_000;
+        for (before, watched_s, end_s, want) in [
+            (None, 3, 100, (97, 100)),
+            (Some(97 * S), 3, 100, (97, 100)),
+            // Another window ended just before the clocks were read.
+            (Some(97 * S), 6, 103, (97, 103)),
+            // The clock was set forward, or the machine was suspended; the clock was set back.
+            (Some(97 * S), 3, 500, (497, 500)),
+            (Some(97 * S), 3, 50, (47, 50)),
+        ] {
+            let Period { start_ns, end_ns } = period(before, watched_s * S, end_s * S);
+            assert_eq!((start_ns / S, end_ns / S), want, "{before:?}");
+        }
+        let late = period(Some(97 * S), 3 * S, 100 * S + S / 2);
+        assert_eq!(late, Period { start_ns: 97 * S, end_ns: 100 * S });
+    }
 
     #[test]
     fn answers_mean_what_the_protocol_says() {
