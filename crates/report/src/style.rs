@@ -2,6 +2,18 @@
 
 pub use wakescope_core::harmless::{clean, is_hostile};
 
+/// The same as [`clean`] of a path: what is beyond `limit` characters is cut at the begin, because the end says
+/// most.
+pub fn clean_end(path: &str, limit: usize) -> String {
+    let path = clean(path, usize::MAX);
+    let length = path.chars().count();
+    if length <= limit {
+        return path;
+    }
+    let end = path.chars().skip(length + 1 - limit.max(1));
+    std::iter::once('…').chain(end).collect()
+}
+
 /// Whether and how to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {

@@ -20,7 +20,7 @@ use crate::line;
 use crate::observed;
 use crate::plot;
 use crate::quantity;
-use crate::style::{Style, clean};
+use crate::style::{Style, clean, clean_end};
 use crate::table::columns;
 use crate::tail;
 
@@ -353,7 +353,7 @@ pub(crate) fn target(target: &Target) -> String {
         Target::Process { pid } => format!("process {pid}"),
         Target::Thread { tid } => format!("thread {tid}"),
         Target::Comm { comm } => format!("threads named {}", clean(comm, 40)),
-        Target::Cgroup { path } => format!("cgroup {}", clean(path, 70)),
+        Target::Cgroup { path } => format!("cgroup {}", clean_end(path, 70)),
         Target::Tasks { count, latest } => {
             format!("{} tasks, the latest of them {}", grouped(*count), clean(latest, 60))
         }

@@ -11,7 +11,7 @@ use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use super::{WIDTH, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
-use crate::style::clean;
+use crate::style::{clean, clean_end};
 use crate::table::columns;
 
 /// The most threads with a row of their own, and the longest names.
@@ -201,7 +201,7 @@ fn in_cgroup(waits: &Waits) -> String {
     let Some(quota) = &waits.quota else { return " (cgroup not known)".into() };
     format!(
         " (cgroup {}: {} of each {})",
-        clean(&quota.cgroup, LONGEST_CGROUP),
+        clean_end(&quota.cgroup, LONGEST_CGROUP),
         SpanNs(quota.quota_ns),
         SpanNs(quota.period_ns)
     )

@@ -6,7 +6,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::watch::cgroup::Cgroup;
 use wakescope_core::watch::{Series, Waits, Window};
 
-use crate::style::clean;
+use crate::style::{clean, clean_end};
 
 /// The longest name of a task, and of a cgroup, in a table of 80 columns.
 const COMM: usize = 15;
@@ -104,27 +104,17 @@ pub(super) fn cgroup_name(cgroup: &Cgroup) -> String {
     const MOST: usize = 80;
     match cgroup {
         Cgroup::None => "no cgroup".into(),
-        Cgroup::Path(path) => clean(path, MOST),
+        Cgroup::Path(path) => clean_end(path, MOST),
         Cgroup::Id(id) => format!("cgroup {id}"),
     }
 }
 
-/// A cgroup in a table, in so many columns: the end of a path says most.
+/// A cgroup in a table, in so many columns.
 fn cgroup_cell(cgroup: &Cgroup, most: usize) -> String {
     match cgroup {
         Cgroup::None => "–".into(),
         Cgroup::Id(id) => format!("(id {id})"),
-        Cgroup::Path(path) => {
-            let path = clean(path, usize::MAX);
-            let length = path.chars().count();
-            match length <= most {
-                true => path,
-                false => {
-                    let end = path.chars().skip(length + 1 - most.max(1));
-                    std::iter::once('…').chain(end).collect()
-                }
-            }
-        }
+        Cgroup::Path(path) => clean_end(path, most),
     }
 }
 

@@ -59,6 +59,15 @@ pub(super) fn window() -> Window {
 const VIEW: View = View { by: By::Series, sort: Sort::Max, rows: 20 };
 
 #[test]
+fn long_paths_keep_their_ends() {
+    let path = format!("/{}/web.service", "kubepods.slice/".repeat(20).trim_end_matches('/'));
+    let window = Window { series: vec![series("x", 7, Some(&path), &[5_000_000])], ..window() };
+    let text = table(&window, VIEW, Style { colour: false });
+    assert!(text.contains("x in …") && text.contains("/web.service."), "{text}");
+    assert!(text.contains(" …ice/web.service "), "{text}");
+}
+
+#[test]
 fn the_block_is_of_the_last_window() {
     let mut history = History::default();
     let mut before = window();
