@@ -11,7 +11,7 @@ use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::EndSignals;
-use wakescope_trace::watch::{Counted, Limits, Watcher};
+use wakescope_trace::watch::{Counted, Limits, Unnamed, Watcher};
 
 use crate::size::size;
 use crate::trace_failure::{cannot_audit, cannot_watch};
@@ -263,10 +263,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_audit(&e))?;
     }
-    if watcher.hides_cgroups() {
-        output::tell(
-            "cgroups have IDs only: the capability CAP_DAC_READ_SEARCH is needed to look up their names",
-        );
+    if let Some(why) = watcher.cgroups_unnamed() {
+        output::tell(&format!("cgroups have IDs only: {}", reason(why)));
     }
     let shown = match args.json {
         true => Shown::json(),
@@ -400,7 +398,8 @@ impl Watch {
     fn store(&mut self, window: &Window, shown: &mut Shown) {
         let stored = self.storage.as_mut().map(|storage| storage.add(window));
         let explained = self.explainer.as_mut().map(Explainer::notes);
-        let exported = self.exporter.add(window, realtime_at(self.last));
+        let gone = self.watcher.cgroups_gone(window);
+        let exported = self.exporter.add(window, realtime_at(self.last), &gone);
         let notes = stored.into_iter().flatten().chain(exported);
         let notes = notes.chain(explained.into_iter().flatten());
         notes.for_each(|note| shown.note(&note));
@@ -491,6 +490,16 @@ impl Watch {
             Some(Audit { differing: 1.., .. }) => Outcome::Failed,
             Some(Audit { equal: 0, .. }) => Outcome::Inconclusive,
             _ => Outcome::Done,
+        }
+    }
+}
+
+/// Why cgroups have no names.
+fn reason(why: Unnamed) -> &'static str {
+    match why {
+        Unnamed::Forbidden => "the capability CAP_DAC_READ_SEARCH is needed to look up their names",
+        Unnamed::NotMounted => {
+            "the root of the unified hierarchy (cgroup2) is not mounted where wakescope can see it"
         }
     }
 }

@@ -1,5 +1,6 @@
 //! All waits of all tasks: the programs that count them, and what they have counted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsFd;
 use std::thread;
@@ -11,7 +12,7 @@ use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::episode::Episodes;
 use wakescope_core::watch::meter::Meter;
-use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
+use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
 use wakescope_sys::shared::Words;
 use wakescope_sys::{clock, memory};
 
@@ -20,6 +21,7 @@ use crate::error::TraceError;
 use crate::target::has_kernels_clock;
 use auditing::Auditor;
 use cgroups::Cgroups;
+pub use cgroups::Unnamed;
 use cost::Costs;
 use layout::{count, cpu, row, turn};
 use loading::Loaded;
@@ -121,9 +123,15 @@ struct MeteredCpu {
 }
 
 impl Watcher {
-    /// Whether this process may not look up the names of cgroups (`CAP_DAC_READ_SEARCH`).
-    pub fn hides_cgroups(&mut self) -> bool {
-        self.cgroups.are_hidden()
+    /// Why no cgroup has a name here; `None` where they have.
+    pub fn cgroups_unnamed(&mut self) -> Option<Unnamed> {
+        self.cgroups.unnamed()
+    }
+
+    /// Of the cgroups without a name in `window`, those that were gone when it was looked up, by their IDs.
+    pub fn cgroups_gone(&mut self, window: &Window) -> BTreeSet<u64> {
+        let unnamed = window.series.iter().filter(|series| series.cgroup.is_none());
+        unnamed.map(|series| series.cgroup_id).filter(|&id| self.cgroups.is_gone(id)).collect()
     }
 
     /// Loads and attaches the programs. From then on every switch counts, and the kernel measures each run

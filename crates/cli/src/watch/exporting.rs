@@ -1,5 +1,6 @@
 //! The figures of a watch for other programs: fetched by Prometheus, or sent to a collector of OpenTelemetry.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use wakescope_core::units::SpanNs;
@@ -96,12 +97,18 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Adds a window that ended at `end_ns`, since 1970, to the figures. What the user should know now.
-    pub(super) fn add(&mut self, window: &Window, end_ns: u64) -> Vec<String> {
+    /// Adds a window that ended at `end_ns`, since 1970, to the figures; `gone` is as for [`Counters::add`].
+    /// What the user should know now.
+    pub(super) fn add(
+        &mut self,
+        window: &Window,
+        end_ns: u64,
+        gone: &BTreeSet<u64>,
+    ) -> Vec<String> {
         if let Some(page) = &mut self.page {
-            page.add(window);
+            page.add(window, gone);
         }
-        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window, end_ns))
+        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window, end_ns, gone))
     }
 
     /// Sends what is left; fails if something was not taken.

@@ -3,15 +3,13 @@
 //! A counter never decreases while the watch runs: not when its row in the kernel is given to another
 //! series, and not when it was left out of what is exposed and comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::date::Date;
 use crate::harmless::clean;
 use crate::units::SpanNs;
+use crate::watch::cgroup::Cgroup;
 use crate::watch::{Audit, LeftOut, Moved, Series, WaitBegin, Waits, Window};
-
-/// The longest name of a cgroup or task that is kept, characters.
-const LONGEST_NAME: usize = 200;
 
 /// A series without waits for so long may be left out in favour of others: Prometheus itself looks back 5
 /// minutes.
@@ -23,13 +21,16 @@ const MOST_RETIRED: usize = 4_096;
 /// How long the longest wait is kept at least, ns: longer than from one scrape to the next.
 const PEAK_NS: u64 = 60_000_000_000;
 
-/// The cgroups that were gone before their paths could be looked up. No path is like this one.
+/// The cgroups that were gone before their paths could be looked up, and what there is in place of one where
+/// the kernel has none. No path is like these.
 const GONE: &str = "(gone)";
+const NONE: &str = "(none)";
 
 /// Whose waits a counter counts. Names hold no control or format characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// The path of the cgroup.
+    /// The whole path of the cgroup, or what is known in its place: names that are cut would be those of
+    /// several. The kernel shows no path of more than 4,095 bytes.
     pub cgroup: String,
     /// The name of the tasks, where each name is counted apart.
     pub comm: Option<String>,
@@ -127,8 +128,9 @@ impl Counters {
         }
     }
 
-    /// Adds a window.
-    pub fn add(&mut self, window: &Window) {
+    /// Adds a window. Of its cgroups without a path, `gone` has the IDs of those that were gone: there is no
+    /// end of these, so they are one. Others are known by their IDs.
+    pub fn add(&mut self, window: &Window, gone: &BTreeSet<u64>) {
         self.watched_ns = self.watched_ns.saturating_add(window.window_ns);
         self.rotate_peaks();
         self.make_room();
@@ -138,7 +140,7 @@ impl Counters {
         let mut series: Vec<&Series> = window.series.iter().collect();
         series.sort_by_key(|series| std::cmp::Reverse(series.waits.count));
         for series in series {
-            let key = self.key(series);
+            let key = self.key(series, gone);
             self.counter(key).add(&series.waits, now);
         }
         for cpu in &window.cpus {
@@ -190,10 +192,14 @@ impl Counters {
     }
 
     /// Names are made harmless here, not when they are shown: two that look the same are one counter.
-    fn key(&self, series: &Series) -> Key {
-        let cgroup = series.cgroup.as_ref();
-        let cgroup = cgroup.map_or_else(|| GONE.into(), |path| clean(path, LONGEST_NAME));
-        let comm = (self.split == Split::Series).then(|| clean(&series.comm, LONGEST_NAME));
+    fn key(&self, series: &Series, gone: &BTreeSet<u64>) -> Key {
+        let cgroup = match Cgroup::of(series) {
+            Cgroup::Path(path) => clean(&path, usize::MAX),
+            Cgroup::Id(id) if gone.contains(&id) => GONE.into(),
+            Cgroup::Id(id) => format!("(id {id})"),
+            Cgroup::None => NONE.into(),
+        };
+        let comm = (self.split == Split::Series).then(|| clean(&series.comm, usize::MAX));
         Key { cgroup, comm }
     }
 
@@ -304,11 +310,9 @@ mod tests {
     #[test]
     fn names_that_look_the_same_are_one_counter() {
         let mut counters = Counters::new(Split::Cgroup, 9);
-        let gone = Series { cgroup: None, ..series("", "x", &[4]) };
-        counters
-            .add(&window(2, vec![series("/a\n", "x", &[1]), series("/a\x1b", "y", &[2, 3]), gone]));
-        let want = [("(gone)", 1), ("/a\u{fffd}", 3), ("others", 0)];
-        assert_eq!(counts(&counters), named(&want));
+        let all = vec![series("/a\n", "x", &[1]), series("/a\x1b", "y", &[2, 3])];
+        counters.add(&window(2, all), &BTreeSet::new());
+        assert_eq!(counts(&counters), named(&[("/a\u{fffd}", 3), ("others", 0)]));
         let totals = counters.totals();
         assert_eq!(totals.end.map(|end| end.to_string()), Some("2026-11-21T01:00:02Z".into()));
         assert_eq!(
@@ -316,22 +320,43 @@ mod tests {
             (10, 0, 2_000_000_000)
         );
         let mut counters = Counters::new(Split::Series, 9);
-        counters.add(&window(2, vec![series("/a", "x", &[1]), series("/a", "y", &[2, 3])]));
+        counters.add(
+            &window(2, vec![series("/a", "x", &[1]), series("/a", "y", &[2, 3])]),
+            &BTreeSet::new(),
+        );
         assert_eq!(counters.series().count(), 2);
+    }
+
+    #[test]
+    fn cgroups_that_differ_are_counted_apart() {
+        // As those of a cluster in containers are: 320 characters, which differ at the end.
+        let deep = |end: &str| format!("/{}/{end}", "kubelet-kubepods.slice/".repeat(14));
+        let [one, other] = ["one", "other"].map(deep);
+        let unnamed = |id| Series { cgroup_id: id, cgroup: None, ..series("", "x", &[4]) };
+        let named_series = [series(&one, "x", &[1]), series(&other, "x", &[2, 3])];
+        let all = named_series.into_iter().chain([5, 6, 7, 8, 0].map(unnamed)).collect();
+        let mut counters = Counters::new(Split::Cgroup, 9);
+        counters.add(&window(2, all), &BTreeSet::from([6, 7]));
+        let want = [("(gone)", 2), ("(id 5)", 1), ("(id 8)", 1), ("(none)", 1)];
+        let paths = [(&*one, 1), (&*other, 2), ("others", 0)];
+        assert_eq!(counts(&counters), named(&[&want[..], &paths].concat()));
     }
 
     #[test]
     fn a_series_that_comes_back_goes_on_from_where_it_was() {
         let mut counters = Counters::new(Split::Cgroup, 2);
-        counters.add(&window(2, vec![series("/a", "x", &[1, 5]), series("/b", "x", &[2])]));
+        counters.add(
+            &window(2, vec![series("/a", "x", &[1, 5]), series("/b", "x", &[2])]),
+            &BTreeSet::new(),
+        );
         // There is no room, until one was idle for long.
-        counters.add(&window(2, vec![series("/c", "x", &[7])]));
+        counters.add(&window(2, vec![series("/c", "x", &[7])]), &BTreeSet::new());
         assert_eq!(counts(&counters), named(&[("/a", 2), ("/b", 1), ("others", 1)]));
-        counters.add(&window(590, vec![series("/b", "x", &[2])]));
-        counters.add(&window(10, vec![series("/c", "x", &[7])]));
+        counters.add(&window(590, vec![series("/b", "x", &[2])]), &BTreeSet::new());
+        counters.add(&window(10, vec![series("/c", "x", &[7])]), &BTreeSet::new());
         assert_eq!(counts(&counters), named(&[("/b", 2), ("/c", 1), ("others", 1)]));
         assert_eq!(counters.retired(), 1);
-        counters.add(&window(601, vec![series("/a", "x", &[9])]));
+        counters.add(&window(601, vec![series("/a", "x", &[9])]), &BTreeSet::new());
         assert_eq!(counts(&counters), named(&[("/a", 3), ("others", 1)]));
         let (_, a) = counters.series().next().unwrap();
         assert_eq!((a.waits.sum_ns, a.peak_ns()), (15, 9));
@@ -343,7 +368,7 @@ mod tests {
         let mut peaks = Vec::new();
         for second in (0..150).step_by(10) {
             let long = if second == 50 { 900 } else { 3 };
-            counters.add(&window(10, vec![series("/a", "x", &[long])]));
+            counters.add(&window(10, vec![series("/a", "x", &[long])]), &BTreeSet::new());
             let (_, a) = counters.series().next().unwrap();
             assert_eq!(counters.cpus().next().unwrap().2.peak_ns(), a.peak_ns());
             peaks.push(a.peak_ns());
@@ -370,7 +395,7 @@ mod tests {
                     series(&format!("/{name}"), "x", &vec![5; usize::try_from(count).unwrap()])
                 };
                 all += names.values().sum::<u64>();
-                counters.add(&window(seconds, names.into_iter().map(of).collect()));
+                counters.add(&window(seconds, names.into_iter().map(of).collect()), &BTreeSet::new());
                 for (name, count) in counts(&counters) {
                     let before = seen.insert(name.clone(), count).unwrap_or(0);
                     prop_assert!(count >= before, "{}: {} after {}", name, count, before);

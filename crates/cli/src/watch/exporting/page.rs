@@ -1,5 +1,6 @@
 //! The page of figures that Prometheus fetches.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -54,8 +55,8 @@ impl Page {
     }
 
     /// Adds a window to the figures.
-    pub(super) fn add(&mut self, window: &Window) {
-        self.counters.add(window);
+    pub(super) fn add(&mut self, window: &Window, gone: &BTreeSet<u64>) {
+        self.counters.add(window, gone);
         let mut families = families(&self.counters);
         families.push(scrapes(self.served.counts()));
         let next = Arc::new(Snapshot::of(families));

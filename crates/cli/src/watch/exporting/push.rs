@@ -4,6 +4,7 @@
 //! it is, until it can; meanwhile all that comes is added up. So however long that lasts, nothing is lost,
 //! and memory holds two requests at most. What the collector refuses for good is lost, and counted.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -75,9 +76,9 @@ impl Push {
     }
 
     /// Adds a window that ended at `end_ns`, since 1970, to the next request. What the user should know now.
-    pub(super) fn add(&self, window: &Window, end_ns: u64) -> Vec<String> {
+    pub(super) fn add(&self, window: &Window, end_ns: u64, gone: &BTreeSet<u64>) -> Vec<String> {
         let mut state = self.shared.lock();
-        state.counters.add(window);
+        state.counters.add(window, gone);
         state.end_ns = end_ns;
         std::mem::take(&mut state.notes)
     }
