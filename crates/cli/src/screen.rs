@@ -23,6 +23,11 @@ impl Screen {
     /// Draws `block` in place of the last one, as much of it as the terminal has room for: a line that
     /// goes on in the next one, and a block that is higher than the terminal, would not be drawn over.
     pub(crate) fn draw(&mut self, block: &str) {
+        output::draw(&self.drawing(block));
+    }
+
+    /// What draws it.
+    pub(crate) fn drawing(&mut self, block: &str) -> String {
         let (columns, lines) = output::room();
         let mut out = String::new();
         if self.drawn_lines > 0 {
@@ -37,14 +42,19 @@ impl Screen {
         if drawn > self.drawn_lines {
             out.push_str("\x1b[J");
         }
-        output::draw(&out);
+        out
     }
 
     /// Takes the block away, so that what comes next stands alone.
     pub(crate) fn clear(&mut self) {
-        if self.drawn_lines > 0 {
-            output::draw(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
-            self.drawn_lines = 0;
+        output::draw(&self.clearing());
+    }
+
+    /// What takes it away; empty if there is none.
+    pub(crate) fn clearing(&mut self) -> String {
+        match std::mem::take(&mut self.drawn_lines) {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\x1b[J"),
         }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod replay;
 mod shown;
 mod stepping;
 mod stored;
+mod streams;
 
 pub(crate) use shown::json;
 
@@ -266,12 +267,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if let Some(why) = watcher.cgroups_unnamed() {
         output::tell(&format!("cgroups have IDs only: {}", reason(why)));
     }
+    let outlives_terminal = storage.is_some() || args.export.is_asked_for();
     let shown = match args.json {
-        true => Shown::json(),
-        false => {
-            let outlives_terminal = storage.is_some() || args.export.is_asked_for();
-            Shown::for_people(args.view(), args.once, outlives_terminal, &signals)
-        }
+        true => Shown::json()?,
+        false => Shown::for_people(args.view(), args.once, outlives_terminal, &signals)?,
     };
     let explainer = args.explain.map(|above| Explainer::new(above, args.budget, host));
     let watch =
@@ -329,10 +328,13 @@ impl Watch {
         signals: &EndSignals,
         mut shown: Shown,
     ) -> Result<Outcome, Failure> {
+        // Windows that are stored or exported are somewhere, whoever reads.
+        let mut is_hurried = self.storage.is_some() || self.exporter.is_in_use();
         let mut next = self.begin.after(self.interval);
         loop {
             let until = end.map_or(next, |end| end.min(next));
             let is_told = self.wait(&mut shown, signals, until);
+            is_hurried |= is_told;
             let now = clock::now();
             if is_told || end.is_some_and(|end| now >= end) {
                 break;
@@ -366,16 +368,11 @@ impl Watch {
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
         let sent = std::mem::take(&mut self.exporter).finish();
-        if shown.show_last(&window)? {
-            shown.end(&self.total())?;
-        }
-        match (stored, sent) {
-            (Err(one), Err(other)) => {
-                output::complain(&one);
-                Err(other)
-            }
-            (stored, sent) => stored.and(sent).map(|()| self.outcome()),
-        }
+        shown.end(&window, &self.total())?;
+        let failures: Vec<Failure> = [stored, sent].into_iter().filter_map(Result::err).collect();
+        failures.iter().for_each(|failure| shown.note(&failure.to_string()));
+        let is_taken = shown.finish(signals, is_hurried)?;
+        Ok(if is_taken && failures.is_empty() { self.outcome() } else { Outcome::Undone })
     }
 
     /// Waits `until` then, or until a signal or the user says to end: whether that is so.

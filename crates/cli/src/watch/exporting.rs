@@ -97,6 +97,11 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
+    /// Whether other programs get the figures.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.page.is_some() || self.push.is_some()
+    }
+
     /// Adds a window that ended at `end_ns`, since 1970, to the figures; `gone` is as for [`Counters::add`].
     /// What the user should know now.
     pub(super) fn add(

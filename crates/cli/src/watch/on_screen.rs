@@ -3,24 +3,21 @@
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_report::ascii::ascii;
+use wakescope_report::watch::View;
 use wakescope_report::watch::live::{Live, Wish};
-use wakescope_report::watch::{View, table};
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
+use super::streams::{Kept, Streams};
+use crate::output;
 use crate::terminal::{Event, Terminal};
-use crate::{Failure, output};
-
-/// Messages that are kept until the terminal is free again: beyond that, only the last ones.
-const MOST_NOTES: usize = 100;
 
 /// A live view, and the terminal that shows it.
 pub(super) struct OnScreen {
     live: Live,
     terminal: Terminal,
-    /// Messages, which go to stderr at the end.
-    notes: Vec<String>,
-    older_notes: u64,
+    /// Messages, which go to standard error once the terminal is free again.
+    notes: Kept,
     /// Whether there is something to do when nobody looks any more.
     outlives_terminal: bool,
 }
@@ -37,8 +34,7 @@ impl OnScreen {
 
     /// This view on a terminal that is taken. Nothing is drawn yet. It ends when the terminal is gone.
     pub(super) fn of(live: Live, terminal: Terminal) -> Self {
-        let notes = Vec::new();
-        Self { live, terminal, notes, older_notes: 0, outlives_terminal: false }
+        Self { live, terminal, notes: Kept::default(), outlives_terminal: false }
     }
 
     /// Does what the keys say for `span`. Whether a signal or a key says to end.
@@ -90,28 +86,19 @@ impl OnScreen {
 
     pub(super) fn note(&mut self, text: &str) {
         self.change(|live| live.note(text));
-        if self.notes.len() == MOST_NOTES {
-            self.notes.remove(0);
-            self.older_notes += 1;
-        }
         self.notes.push(text.into());
     }
 
-    /// Gives the terminal back, and prints the table of all windows as the user chose it.
-    pub(super) fn end(self, total: &Window) -> Result<(), Failure> {
-        self.leave(|view| table(total, view, output::style()))
-    }
-
-    /// Gives the terminal back, and prints the last `text`.
-    pub(super) fn leave(self, text: impl FnOnce(View) -> String) -> Result<(), Failure> {
-        let Self { live, terminal, notes, older_notes, .. } = self;
+    /// Gives the terminal back, and tells what was to be told. The last text, which `text` makes of what the
+    /// user chose.
+    pub(super) fn leave(self, streams: &Streams, text: impl FnOnce(View) -> String) -> String {
+        let Self { live, terminal, mut notes, .. } = self;
         drop(terminal);
-        if older_notes > 0 {
-            output::tell(&format!("{older_notes} earlier messages are left out"));
+        while let Some(note) = notes.pop() {
+            streams.note(&note);
         }
-        notes.iter().for_each(|note| output::tell(note));
         let text = text(live.view());
-        output::print(&if output::look().ascii { ascii(&text) } else { text })
+        if output::look().ascii { ascii(&text) } else { text }
     }
 
     fn draw(&mut self) {

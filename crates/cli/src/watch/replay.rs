@@ -47,8 +47,10 @@ pub(super) fn run(
     form: Form,
 ) -> Result<Outcome, Failure> {
     if let Form::Blocks(view) = form {
-        if output::can_take_terminal() && stepping::run(path, range, redacts, view)? {
-            return Ok(Outcome::Done);
+        if output::can_take_terminal() {
+            if let Some(outcome) = stepping::run(path, range, redacts, view)? {
+                return Ok(outcome);
+            }
         }
     }
     let mut history = History::default();

@@ -1,16 +1,30 @@
 //! Where windows go: a live view, a table that is redrawn, lines, or JSON.
 
+use std::borrow::Cow;
+
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
+use wakescope_core::watch::sum::Sum;
 use wakescope_report::watch::{History, Past, View, block, line, table};
 use wakescope_sys::signal::EndSignals;
 
 use super::on_screen::OnScreen;
+use super::streams::Streams;
 use crate::screen::{HEIGHT, Screen};
 use crate::{Failure, output};
 
-/// Shows windows as they come.
-pub(super) enum Shown {
+/// Shows windows as they come. No reader and no terminal is waited for.
+pub(super) struct Shown {
+    form: Form,
+    streams: Streams,
+    /// Windows that ended while standard output took nothing. The next one that is printed holds them all.
+    not_taken: Sum,
+    /// Whether the user knows of that.
+    has_told: bool,
+}
+
+/// How windows are shown.
+enum Form {
     /// Each window as a line of JSON.
     Json,
     /// A view that is used by keys, and a table at the end.
@@ -25,8 +39,8 @@ pub(super) enum Shown {
 
 impl Shown {
     /// For other programs.
-    pub(crate) fn json() -> Self {
-        Self::Json
+    pub(super) fn json() -> Result<Self, Failure> {
+        Ok(Self::by(Form::Json, Streams::start()?))
     }
 
     /// On a terminal a live view, or a table that is redrawn where nobody can press keys; elsewhere lines, but
@@ -36,78 +50,110 @@ impl Shown {
         only: bool,
         outlives_terminal: bool,
         signals: &EndSignals,
-    ) -> Self {
-        if only {
-            return Self::Table(view);
-        }
-        if let Some(live) = OnScreen::new(view, outlives_terminal, signals) {
-            return Self::Live(Box::new(live));
-        }
-        match Screen::of_terminal().filter(|_| output::is_terminal()) {
-            Some(screen) => Self::Redrawn { view, screen, history: History::default() },
-            None => Self::Lines(view),
-        }
+    ) -> Result<Self, Failure> {
+        let live = if only { None } else { OnScreen::new(view, outlives_terminal, signals) };
+        let screen = Screen::of_terminal().filter(|_| output::is_terminal());
+        let form = match (live, screen) {
+            (Some(live), _) => Form::Live(Box::new(live)),
+            _ if only => Form::Table(view),
+            (None, Some(screen)) => Form::Redrawn { view, screen, history: History::default() },
+            (None, None) => Form::Lines(view),
+        };
+        // Behind the view, which blocks signals of the terminal: threads have to block them as well.
+        Ok(Self::by(form, Streams::start()?))
+    }
+
+    fn by(form: Form, streams: Streams) -> Self {
+        Self { form, streams, not_taken: Sum::default(), has_told: false }
     }
 
     /// Waits for `span`, or until a signal or the user says to end: whether that is so.
     pub(super) fn wait(&mut self, signals: &EndSignals, span: SpanNs) -> bool {
-        match self {
-            Self::Live(live) => live.wait(signals, span),
+        match &mut self.form {
+            Form::Live(live) => live.wait(signals, span),
             _ => signals.wait(span).is_some(),
         }
     }
 
     /// Shows a window. Whether anybody still reads.
     pub(super) fn show(&mut self, window: &Window) -> Result<bool, Failure> {
-        match self {
-            Self::Json => output::print_on(&json(window)?),
-            Self::Live(live) => {
-                live.show(window);
-                Ok(true)
+        let is_behind = self.streams.is_behind();
+        match &mut self.form {
+            Form::Json | Form::Lines(_) if is_behind => {
+                self.not_taken.add(window);
+                if !std::mem::replace(&mut self.has_told, true) {
+                    self.streams.note(
+                        "standard output takes nothing: intervals are added up to one until it does",
+                    );
+                }
+                return Ok(true);
             }
-            Self::Redrawn { view, screen, history } => {
-                screen.draw(&block(window, *view, history, HEIGHT));
+            Form::Json | Form::Lines(_) => return self.print(window, ""),
+            Form::Live(live) => live.show(window),
+            Form::Redrawn { view, screen, history } => {
+                if self.streams.can_draw() {
+                    let drawing = screen.drawing(&block(window, *view, history, HEIGHT));
+                    self.streams.draw(drawing);
+                }
                 history.add(Past::of(window));
-                Ok(true)
             }
-            Self::Lines(_) => output::print_on(&format!("{}\n", line(window))),
-            Self::Table(_) => Ok(true),
+            Form::Table(_) => {}
         }
+        Ok(true)
     }
 
-    /// Shows the last window, which may be shorter than others.
-    pub(super) fn show_last(&mut self, window: &Window) -> Result<bool, Failure> {
-        match self {
-            // The table that follows has it.
-            Self::Live(_) => Ok(true),
-            Self::Redrawn { screen, .. } => {
-                screen.clear();
-                Ok(true)
-            }
-            Self::Lines(_) => output::print_on(&format!("{}\n\n", line(window))),
-            Self::Json | Self::Table(_) => self.show(window),
+    /// Prints a window with those that were not taken before it, and what stands `behind` it.
+    fn print(&mut self, window: &Window, behind: &str) -> Result<bool, Failure> {
+        let mut all = std::mem::take(&mut self.not_taken);
+        let mut window = Cow::Borrowed(window);
+        if all.window_ns() > 0 {
+            all.add(window.as_ref());
+            window = all.window().map_or(window, Cow::Owned);
         }
+        let text = match self.form {
+            Form::Json => json(&window)?,
+            _ => format!("{}\n", line(&window)),
+        };
+        self.streams.print(text + behind)
+    }
+
+    /// Shows the last window, which may be shorter than others, and all windows together, which are `total`.
+    pub(super) fn end(&mut self, last: &Window, total: &Window) -> Result<(), Failure> {
+        let is_read = match &mut self.form {
+            // The table that follows has it.
+            Form::Live(_) | Form::Table(_) => true,
+            Form::Redrawn { screen, .. } => {
+                self.streams.draw(screen.clearing());
+                true
+            }
+            Form::Json => self.print(last, "")?,
+            Form::Lines(_) => self.print(last, "\n")?,
+        };
+        let of = |view| table(total, view, output::style());
+        let text = match std::mem::replace(&mut self.form, Form::Json) {
+            Form::Live(live) => live.leave(&self.streams, of),
+            Form::Redrawn { view, .. } | Form::Lines(view) | Form::Table(view) => of(view),
+            Form::Json => return Ok(()),
+        };
+        if is_read {
+            self.streams.print(text)?;
+        }
+        Ok(())
     }
 
     /// Tells the user something beside the windows.
     pub(super) fn note(&mut self, text: &str) {
-        match self {
-            Self::Live(live) => return live.note(text),
-            Self::Redrawn { screen, .. } => screen.clear(),
+        match &mut self.form {
+            Form::Live(live) => return live.note(text),
+            Form::Redrawn { screen, .. } => self.streams.draw(screen.clearing()),
             _ => {}
         }
-        output::tell(text);
+        self.streams.note(text);
     }
 
-    /// Shows all windows together.
-    pub(super) fn end(self, total: &Window) -> Result<(), Failure> {
-        match self {
-            Self::Json => Ok(()),
-            Self::Live(live) => live.end(total),
-            Self::Redrawn { view, .. } | Self::Lines(view) | Self::Table(view) => {
-                output::print(&table(total, view, output::style()))
-            }
-        }
+    /// Waits until all is taken: see [`Streams::finish`].
+    pub(super) fn finish(&self, signals: &EndSignals, is_hurried: bool) -> Result<bool, Failure> {
+        self.streams.finish(signals, is_hurried)
     }
 }
 
@@ -116,4 +162,47 @@ pub(crate) fn json(window: &Window) -> Result<String, Failure> {
     serde_json::to_string(window)
         .map(|json| format!("{json}\n"))
         .map_err(|e| Failure::new(format!("cannot write a window as JSON: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{channel, sync_channel};
+
+    use super::*;
+
+    #[test]
+    fn windows_that_are_not_taken_are_added_up() {
+        let window = |begin_ns, window_ns| Window {
+            started: "2026-11-21T01:00:00Z".into(),
+            begin_ns,
+            window_ns,
+            ..Window::default()
+        };
+        let (written, texts) = channel();
+        let (go_on, may_go_on) = sync_channel(0);
+        let out = move |text: &str| {
+            let _ = may_go_on.recv();
+            let _ = written.send(text.to_owned());
+            Ok(true)
+        };
+        let (told, notes) = channel();
+        let err = move |text: &str| {
+            let _ = told.send(text.to_owned());
+            Ok(true)
+        };
+        let mut shown = Shown::by(Form::Json, Streams::with(out, err).unwrap());
+        for window in [window(0, 10), window(10, 20), window(30, 5)] {
+            assert!(shown.show(&window).unwrap());
+        }
+        let last = window(35, 1);
+        shown.end(&last, &last).unwrap();
+        let printed = [(); 2].map(|()| {
+            go_on.send(()).unwrap();
+            let window: Window = serde_json::from_str(&texts.recv().unwrap()).unwrap();
+            (window.begin_ns, window.window_ns)
+        });
+        assert_eq!(printed, [(0, 10), (10, 26)]);
+        assert!(notes.recv().unwrap().starts_with("standard output takes nothing"));
+        assert!(notes.try_recv().is_err());
+    }
 }

@@ -14,22 +14,28 @@ use wakescope_report::watch::{History, Past, View};
 
 use super::on_screen::OnScreen;
 use super::replay::{Place, Range, Stored};
+use super::streams::Streams;
 use crate::input::regular;
 use crate::terminal::Terminal;
-use crate::{Failure, measure, output};
+use crate::{Failure, Outcome, measure, output};
 
 /// Nothing happens but by keys and signals.
 const LONG: SpanNs = SpanNs(3_600_000_000_000);
 
-/// Shows the windows of the folder at `path`, the last one first; false if there is no terminal for that.
-pub(super) fn run(path: &Path, range: Range, redacts: bool, view: View) -> Result<bool, Failure> {
+/// Shows the windows of the folder at `path`, the last one first; `None` if there is no terminal for that.
+pub(super) fn run(
+    path: &Path,
+    range: Range,
+    redacts: bool,
+    view: View,
+) -> Result<Option<Outcome>, Failure> {
     let mut windows = Windows { redacts, ..Windows::default() };
     let all = Stored::read(path, range, redacts, |window, place| {
         windows.add(window, place);
         Ok(true)
     })?;
     let signals = measure::prepare_process()?;
-    let Some(terminal) = Terminal::take(&signals) else { return Ok(false) };
+    let Some(terminal) = Terminal::take(&signals) else { return Ok(None) };
     let mut screen = OnScreen::of(Live::of_stored(view, &all.total), terminal);
     let mut at = windows.places.len() - 1;
     windows.show(at, &mut screen);
@@ -43,8 +49,10 @@ pub(super) fn run(path: &Path, range: Range, redacts: bool, view: View) -> Resul
             }
         }
     }
-    screen.leave(|view| all.table(view, output::style()))?;
-    Ok(true)
+    let streams = Streams::start()?;
+    streams.print(screen.leave(&streams, |view| all.table(view, output::style())))?;
+    let is_taken = streams.finish(&signals, true)?;
+    Ok(Some(if is_taken { Outcome::Done } else { Outcome::Undone }))
 }
 
 fn stepped(at: usize, steps: i64, count: usize) -> usize {

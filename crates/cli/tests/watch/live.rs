@@ -5,6 +5,7 @@ use std::fs;
 use crate::common::bench::{Test, eventually, kill};
 use crate::common::following::can_follow;
 use crate::common::stored_window::stored_window;
+use crate::stored_lines;
 use pseudoterminal::Pseudoterminal;
 use serde_json::json;
 
@@ -103,10 +104,7 @@ fn a_watch_that_stores_goes_on_without_its_terminal() {
     let mut terminal = Pseudoterminal::start_for_good(&test, &args, &UTF8, (24, 80));
     terminal.await_text("the last 1");
     terminal.hang_up();
-    let stored = || {
-        let files = wakescope_store::window_files(&test.dir.join("w")).unwrap();
-        files.iter().map(|file| fs::read_to_string(file).unwrap().lines().count()).sum::<usize>()
-    };
+    let stored = || stored_lines(&test.dir.join("w"));
     let before = stored();
     eventually("more is stored", || stored() > before + 3);
     kill("TERM", &[terminal.pid()]);

@@ -24,6 +24,7 @@ mod live;
 mod pictures;
 mod planted;
 mod pushed;
+mod stalled;
 mod stored;
 mod workers;
 
@@ -83,6 +84,12 @@ fn nothing_is_counted_where_the_list_of_cpus_cannot_be_read() {
         assert!(ended.stderr.starts_with(&first), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains("\n  → mount /sys"), "{args:?}: {ended:?}");
     }
+}
+
+/// How many windows a folder has so far; it is made when the watch begins.
+fn stored_lines(folder: &Path) -> usize {
+    let files = wakescope_store::window_files(folder).unwrap_or_default();
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap().lines().count()).sum()
 }
 
 /// The windows that were printed, each of which fits the schema.
