@@ -229,9 +229,15 @@ impl Live {
         (self.at, self.chosen) = (at, rows.get(at).map(|row| row.key.clone()));
     }
 
+    /// Whether figures are of all windows. The heat map shows each by itself, so that those of its foot are of
+    /// the last one.
+    fn is_of_all(&self) -> bool {
+        self.of_all && self.page != Page::Cpus
+    }
+
     /// The window that figures are of.
     fn window(&self) -> Option<Window> {
-        if self.of_all { self.shown.all.window() } else { self.shown.last.clone() }
+        if self.is_of_all() { self.shown.all.window() } else { self.shown.last.clone() }
     }
 
     /// The rows, in order.

@@ -97,7 +97,7 @@ impl Live {
     fn title(&self) -> String {
         let last = self.shown.last.as_ref();
         let length = last.map_or(SpanNs(0), |window| SpanNs(window.window_ns));
-        let of_all = self.of_all && self.page != Page::Cpus;
+        let of_all = self.is_of_all();
         let when = match (self.stored, last) {
             (Some((_, count)), _) if of_all => format!("all {} windows", grouped(count)),
             (Some((number, count)), Some(window)) => {

@@ -232,6 +232,23 @@ fn cpus_have_a_heat_map() {
     );
 }
 
+/// The title and the foot of the heat map are of the same windows, in whichever order keys are pressed.
+#[test]
+fn the_heat_map_is_of_the_last_window_throughout() {
+    let lines = |keys: &[Key]| {
+        let mut live = live();
+        press(&mut live, keys);
+        live.frame(WIDE, PLAIN)
+    };
+    let (map, all) = (Key::Char('c'), Key::Char('a'));
+    let want = lines(&[map]);
+    for keys in [&[map, all][..], &[all, map]] {
+        assert_eq!(lines(keys), want, "{keys:?}");
+    }
+    // With figures that the sum of all windows has not.
+    assert_ne!(lines(&[all])[20..], lines(&[])[20..]);
+}
+
 #[test]
 fn colour_repeats_what_the_words_say() {
     let style = Style { colour: true };
