@@ -78,7 +78,7 @@ impl Live {
     pub fn frame(&self, size: Size, look: Look) -> Vec<String> {
         let window = self.window();
         let mut lines = vec![Line::with(Tone::Strong, self.title())];
-        let foot = self.foot(window.as_ref(), size);
+        let foot = self.foot(window.as_ref(), size, look);
         let height = size.lines.saturating_sub(lines.len() + foot.len());
         let body = Size { lines: height, ..size };
         let mut middle = match (&window, self.page) {
@@ -116,7 +116,7 @@ impl Live {
     }
 
     /// What the figures rest on, and the keys, as far as there is room.
-    fn foot(&self, window: Option<&Window>, size: Size) -> Vec<Line> {
+    fn foot(&self, window: Option<&Window>, size: Size, look: Look) -> Vec<Line> {
         let mut foot = Vec::new();
         let notes = window.map(notes).unwrap_or_default();
         let shown = match size.lines {
@@ -132,19 +132,21 @@ impl Live {
             foot.extend(self.note.iter().map(|note| Line::with(Tone::Bad, format!(" ! {note}"))));
         }
         if size.lines >= FOR_KEYS {
-            foot.push(Line::with(Tone::Faint, self.keys(size.columns)));
+            foot.push(Line::with(Tone::Faint, self.keys(size.columns, look)));
         }
         foot
     }
 
     /// The keys, the most important first, as many as fit.
-    fn keys(&self, columns: usize) -> String {
+    fn keys(&self, columns: usize, look: Look) -> String {
         let sort = format!("s sort: {}", self.view.sort.name());
         let by = format!("g by: {}", self.view.by.name());
         let scope = if self.of_all { "a last one" } else { "a all" }.to_owned();
         let plain = |text: &str| text.to_owned();
         let mut keys = vec![plain("q end")];
-        keys.extend(self.stored.map(|_| plain("←→ window")));
+        // In ASCII, arrows would be the keys that lead to the first and the last window.
+        let arrows = if look.ascii { "left/right" } else { "←→" };
+        keys.extend(self.stored.map(|_| format!("{arrows} window")));
         match self.page {
             Page::Table => keys.extend([plain("Enter open"), sort, by, plain("c CPUs"), scope]),
             Page::Opened => keys.extend([plain("Esc back"), plain("↑↓ row"), scope]),

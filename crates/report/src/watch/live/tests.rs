@@ -250,6 +250,16 @@ fn the_heat_map_is_of_the_last_window_throughout() {
 }
 
 #[test]
+fn arrows_of_ascii_are_words() {
+    let mut live = Live::of_stored(VIEW, &window());
+    live.show_stored(window(), History::default(), 1, 2);
+    for (ascii, want) in [(false, " q end  ←→ window "), (true, " q end  left/right window ")] {
+        let frame = live.frame(WIDE, Look { ascii, ..PLAIN });
+        assert!(frame.last().unwrap().starts_with(want), "{frame:?}");
+    }
+}
+
+#[test]
 fn colour_repeats_what_the_words_say() {
     let style = Style { colour: true };
     let lines = live().frame(WIDE, Look { style, ascii: false });
