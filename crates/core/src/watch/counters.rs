@@ -104,7 +104,9 @@ pub struct Totals {
     pub agent_ns: u64,
     /// Run time of its program, of windows in which it is known, ns.
     pub program_ns: u64,
-    /// How long the windows are in which that is not known, ns.
+    /// Run time of the programs of the tracer that followed late series, ns.
+    pub tracer_ns: u64,
+    /// How long the windows are in which that of its own program is not known, ns.
     pub cost_unknown_ns: u64,
     /// Rows of the program that are used now, and those that there are.
     pub rows: (u64, u64),
@@ -256,6 +258,7 @@ impl Totals {
         };
         let cost = &window.own_cost;
         self.agent_ns = self.agent_ns.saturating_add(cost.agent_ns);
+        self.tracer_ns = self.tracer_ns.saturating_add(cost.tracer_ns);
         match cost.program_ns {
             Some(ns) => self.program_ns = self.program_ns.saturating_add(ns),
             None => self.cost_unknown_ns = self.cost_unknown_ns.saturating_add(window.window_ns),

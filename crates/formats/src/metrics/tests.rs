@@ -385,3 +385,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn all_parts_of_the_own_cost_are_there() {
+    use wakescope_core::watch::counters::{Counters, Split};
+    use wakescope_core::watch::{OwnCost, Window};
+    let cost = |program_ns, tracer_ns| OwnCost {
+        agent_ns: 5,
+        program_ns,
+        tracer_ns,
+        ..OwnCost::default()
+    };
+    let mut counters = Counters::new(Split::Cgroup, 9);
+    for own_cost in [cost(Some(7), 11), cost(None, 13)] {
+        let window = Window { window_ns: 1_000, own_cost, ..Window::default() };
+        counters.add(&window, &std::collections::BTreeSet::new());
+    }
+    let families = super::watch::families(&counters);
+    let of = |name: &str| {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        let sample = |sample: &Sample| (sample.labels.clone(), sample.value.clone());
+        family.samples.iter().map(sample).collect::<Vec<_>>()
+    };
+    let parts = [("agent", 10), ("program", 7), ("tracer", 24)];
+    let parts = parts.map(|(part, ns)| (vec![("part", part.to_owned())], Value::Time(ns)));
+    assert_eq!(of("wakescope_own_cpu_seconds"), parts);
+    assert_eq!(of("wakescope_own_cpu_unknown_seconds"), [(Vec::new(), Value::Time(1_000))]);
+}

@@ -212,10 +212,15 @@ fn own_cost(totals: &Totals) -> [Family; 2] {
         Family {
             name: "wakescope_own_cpu_seconds",
             kind: Kind::Counter,
-            help: "CPU time that watching took: of the process (agent) and of its BPF program. That of the \
-                   program is measured for one interval every 10 minutes and estimated in between; it does not \
-                   include the call of the program.",
-            samples: vec![part("agent", totals.agent_ns), part("program", totals.program_ns)],
+            help: "CPU time that watching took: of the process (agent), of its BPF program, and of the programs \
+                   of the tracer that follows late series (--explain). That of the program is measured for one \
+                   interval every 10 minutes and estimated in between; it does not include the call of the \
+                   program, nor time in which it is not known (wakescope_own_cpu_unknown_seconds_total).",
+            samples: vec![
+                part("agent", totals.agent_ns),
+                part("program", totals.program_ns),
+                part("tracer", totals.tracer_ns),
+            ],
         },
         Family::of(
             "wakescope_own_cpu_unknown_seconds",
