@@ -133,7 +133,7 @@ impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
 
     /// Whether the request was answered; otherwise it was refused.
     fn serve(&self, stream: &TcpStream) -> io::Result<bool> {
-        let is_for_this_machine = stream.local_addr()?.ip().is_loopback();
+        let is_for_this_machine = is_loopback(stream.local_addr()?);
         let request = match read_request(stream)? {
             Ok(request) if is_for_this_machine && request.names_a_site() => {
                 Err(Refusal::ANOTHER_HOST)
@@ -180,6 +180,11 @@ fn read_request(mut stream: &TcpStream) -> io::Result<Result<Request, Refusal>> 
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Whether nobody but this machine reaches an address. A socket of IPv6 has those of IPv4 as `::ffff:127.0.0.1`.
+pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 /// Writes all, or fails once it is late: a client that takes a byte now and then does not make it longer.
@@ -238,4 +243,24 @@ fn head(status: &str, content_type: &str, length: usize, header: &str) -> Vec<u8
          Connection: close\r\nX-Content-Type-Options: nosniff\r\n{header}\r\n"
     )
     .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_known_by_each_of_its_addresses() {
+        for (address, want) in [
+            ("127.0.0.1:1", true),
+            ("127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("[::ffff:192.0.2.1]:1", false),
+            ("[::]:1", false),
+            ("192.0.2.1:1", false),
+        ] {
+            assert_eq!(is_loopback(address.parse().unwrap()), want, "{address}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl Page {
             })
         })?;
         output::tell(&format!("figures for Prometheus: http://{bound}{PATH}"));
-        if !bound.ip().is_loopback() {
+        if !http::is_loopback(bound) {
             output::tell(
                 "  other machines that can connect to it can read the names of tasks and cgroups",
             );
