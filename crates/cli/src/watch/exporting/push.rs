@@ -255,13 +255,14 @@ fn judge(reply: io::Result<Reply>) -> Sent {
         Ok(reply) => reply,
         Err(e) => return Sent::Later(e.to_string()),
     };
-    let text = clean(&String::from_utf8_lossy(&body), 200);
+    let text = clean(String::from_utf8_lossy(&body).trim(), 200);
     match status {
         200..=299 => match rejected(&body) {
             0 => Sent::Taken,
             points => Sent::Refused(format!("{}: {text}", counted(points, "data point"))),
         },
         429 | 502..=504 => Sent::Later(format!("it answers {status}")),
+        _ if text.is_empty() => Sent::Refused(format!("it answers {status}")),
         _ => Sent::Refused(format!("it answers {status}: {text}")),
     }
 }
@@ -315,6 +316,11 @@ mod tests {
             (200, "{\"partialSuccess\":{\"rejectedDataPoints\":3}}"),
         ] {
             assert!(matches!(sent(status, body), Sent::Refused(_)), "{status} {body}");
+        }
+        for (body, want) in
+            [("no\n", "it answers 500: no"), ("", "it answers 500"), ("\n", "it answers 500")]
+        {
+            assert!(matches!(sent(500, body), Sent::Refused(why) if why == want), "{body:?}");
         }
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert!(matches!(judge(Err(refused)), Sent::Later(_)));
