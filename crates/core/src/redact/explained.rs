@@ -1,6 +1,6 @@
 //! What an explanation names: culprits, the tasks that they ran in, their stacks.
 
-use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
+use super::names::{REDACTED, is_own_thread, kernels_part, remove};
 use crate::explain::{
     CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Quota,
     Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Subject,
@@ -213,8 +213,13 @@ pub(super) fn redact_task(task: &mut NamedTask) {
 }
 
 pub(super) fn redact_comm(comm: &mut String, pid: Option<u32>) {
-    if pid != Some(0) && !is_kernel_thread(comm) && !is_own_thread(comm) {
-        remove(comm);
+    if pid == Some(0) || is_own_thread(comm) {
+        return;
+    }
+    match kernels_part(comm) {
+        Some(part) if part == comm => {}
+        Some(part) => *comm = format!("{part}-{REDACTED}"),
+        None => remove(comm),
     }
 }
 

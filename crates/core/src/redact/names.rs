@@ -59,8 +59,26 @@ pub(super) fn remove(text: &mut String) {
     }
 }
 
-/// What threads of the kernel are called, before a number, a CPU or a device.
-const KERNEL_THREADS: [&str; 20] = [
+/// What threads of the kernel are called.
+const KERNEL_THREADS: [&str; 14] = [
+    "khugepaged",
+    "ksmd",
+    "kthreadd",
+    "kauditd",
+    "rcu_preempt",
+    "rcu_sched",
+    "rcu_bh",
+    "rcu_gp",
+    "rcu_par_gp",
+    "rcu_exp_gp_kthr",
+    "rcu_exp_par_gp_",
+    "rcu_tasks_kthre",
+    "rcu_tasks_rude_",
+    "rcu_tasks_trace",
+];
+
+/// The same, before the number of a CPU, a node, an interrupt or a pool.
+const NUMBERED_KERNEL_THREADS: [&str; 16] = [
     "ksoftirqd/",
     "kworker/",
     "migration/",
@@ -72,22 +90,26 @@ const KERNEL_THREADS: [&str; 20] = [
     "rcub/",
     "rcuog/",
     "rcuop/",
-    "rcu_",
+    "rcuos/",
     "idle_inject/",
     "swapper/",
     "kswapd",
-    "khugepaged",
     "kcompactd",
-    "ksmd",
-    "kthreadd",
-    "kauditd",
 ];
 
-/// Whether a thread has the name of one of the kernel's. Those of interrupts and of queues end with the
-/// names that drivers and file systems gave them, which are the kernel's too.
-pub(super) fn is_kernel_thread(comm: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-:+.>".contains(c);
-    KERNEL_THREADS.iter().any(|name| comm.starts_with(name)) && comm.chars().all(is_plain)
+/// The part of a thread's name that only the kernel can have chosen: the whole of `ksoftirqd/1`, and `irq/24` of
+/// `irq/24-nvme0q1`. Any task can give itself a name that begins so, so that nothing else of it is certain.
+pub(super) fn kernels_part(comm: &str) -> Option<&str> {
+    // Of workers: `u8:2` of one that is bound to no CPU, `0:1H` of one with high priority.
+    let is_number = |text: &str| {
+        let digits = text.trim_start_matches('u').trim_end_matches(['H', 'R', 'I']);
+        let mut parts = digits.split(':');
+        parts.all(|part| (1..=5).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let part = comm.split('-').next()?;
+    let number = NUMBERED_KERNEL_THREADS.iter().find_map(|name| part.strip_prefix(name));
+    let is_known = KERNEL_THREADS.contains(&comm) || number.is_some_and(is_number);
+    is_known.then_some(part)
 }
 
 /// Whether a thread has the name of one of wakescope's own: probes, loads, disturbances.
@@ -131,19 +153,29 @@ mod tests {
     #[test]
     fn threads_of_the_kernel_and_of_wakescope_are_known() {
         for (comm, of_kernel, own) in [
-            ("ksoftirqd/1", true, false),
-            ("kworker/0:1H-kblockd", true, false),
-            ("irq/24-nvme0q1", true, false),
-            ("rcu_preempt", true, false),
-            ("kworker/secret plan", false, false),
-            ("ksoft", false, false),
-            ("wakescope", false, true),
-            ("wakescope/12", false, true),
-            ("load-cpu", false, true),
-            ("wakescope: all", false, false),
-            ("bash", false, false),
+            ("ksoftirqd/1", Some("ksoftirqd/1"), false),
+            ("kworker/0:1H", Some("kworker/0:1H"), false),
+            ("kworker/u8:2", Some("kworker/u8:2"), false),
+            ("kworker/0:1H-kblockd", Some("kworker/0:1H"), false),
+            ("irq/24-nvme0q1", Some("irq/24"), false),
+            ("rcu_preempt", Some("rcu_preempt"), false),
+            ("kswapd0", Some("kswapd0"), false),
+            // Tasks of users can have such names.
+            ("rcu_acme", None, false),
+            ("rcu_gp-acme", None, false),
+            ("kswapd-acme", None, false),
+            ("kworker/acme", None, false),
+            ("kworker/u8:acme", None, false),
+            ("kworker/secret plan", None, false),
+            ("irq/491701234567", None, false),
+            ("ksoft", None, false),
+            ("wakescope", None, true),
+            ("wakescope/12", None, true),
+            ("load-cpu", None, true),
+            ("wakescope: all", None, false),
+            ("bash", None, false),
         ] {
-            assert_eq!((is_kernel_thread(comm), is_own_thread(comm)), (of_kernel, own), "{comm}");
+            assert_eq!((kernels_part(comm), is_own_thread(comm)), (of_kernel, own), "{comm}");
         }
     }
 
