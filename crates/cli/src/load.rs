@@ -96,7 +96,22 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     watch(&mut loads, &signals, begin, args.duration);
     let duration = clock::now().since(begin);
     let remedies: Vec<Option<String>> = loads.iter_mut().map(Load::remedy).collect();
-    tell_results(args, (&finish_all(loads), remedies), &left_out, duration)
+    let have_rates: Vec<bool> = loads.iter().map(|load| load.spec().counts_work()).collect();
+    let results = finish_all(loads);
+    if args.json {
+        let loads = results.iter().zip(have_rates).map(|(load, has_rate)| json_of(load, has_rate));
+        let result = json!({
+            "schema": "wakescope.load/1",
+            "seed": args.seed,
+            "duration_ns": duration.0,
+            "load": loads.collect::<Vec<_>>(),
+            "left_out": left_out.iter().map(json_of_left_out).collect::<Vec<_>>(),
+        });
+        output::print(&format!("{result}\n"))?;
+    } else {
+        output::print(&table(&results))?;
+    }
+    outcome(&results, remedies)
 }
 
 /// Removes what loads of a killed wakescope left in `dir`, and says so.
@@ -241,24 +256,7 @@ fn minutes(span: SpanNs) -> String {
     format!("{}:{:02}", grouped(seconds / 60), seconds % 60)
 }
 
-fn tell_results(
-    args: &LoadArgs,
-    (results, remedies): (&[LoadResult], Vec<Option<String>>),
-    left_out: &[LeftOut],
-    duration: SpanNs,
-) -> Result<Outcome, Failure> {
-    output::print(&if args.json {
-        let result = json!({
-            "schema": "wakescope.load/1",
-            "seed": args.seed,
-            "duration_ns": duration.0,
-            "load": results,
-            "left_out": left_out.iter().map(json_of).collect::<Vec<_>>(),
-        });
-        format!("{result}\n")
-    } else {
-        table(results)
-    })?;
+fn outcome(results: &[LoadResult], remedies: Vec<Option<String>>) -> Result<Outcome, Failure> {
     match results.iter().zip(remedies).find(|(result, _)| !result.alive) {
         None => Ok(Outcome::Done),
         Some((dead, remedy)) => {
@@ -268,7 +266,16 @@ fn tell_results(
     }
 }
 
-fn json_of(left_out: &LeftOut) -> serde_json::Value {
+/// What a load did. A record of a run has a rate of 0 where nothing is counted from which there could be one.
+fn json_of(result: &LoadResult, has_rate: bool) -> serde_json::Value {
+    let mut result = json!(result);
+    if !has_rate {
+        result["per_second"] = serde_json::Value::Null;
+    }
+    result
+}
+
+fn json_of_left_out(left_out: &LeftOut) -> serde_json::Value {
     let LeftOut { part, of, reason } = left_out;
     json!({ "part": part, "of": of, "reason": reason })
 }

@@ -137,11 +137,15 @@ fn results_are_printed_as_a_table_or_as_json() {
     assert_eq!(names, ["load", "find", "launch", "cpu"], "{}", out.stdout);
     assert!(out.stderr.contains("running: find, launch, cpu"), "{}", out.stderr);
 
-    let out = test.output(&["cpu", "--duration", "200ms", "--seed", "7", "--json"]);
+    let out =
+        test.output(&["cpu", "exec:sleep 1000", "--duration", "200ms", "--seed", "7", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(json["schema"], "wakescope.load/1");
     assert_eq!(json["seed"], 7);
     assert_eq!(json["load"][0]["name"], "cpu");
+    // What a command does is not counted.
+    let rates = [0, 1].map(|load| &json["load"][load]["per_second"]);
+    assert!(rates[0].is_f64() && rates[1].is_null(), "{}", out.stdout);
     assert!(json["duration_ns"].as_u64().unwrap() >= 200_000_000);
 }
 
