@@ -10,7 +10,7 @@ use wakescope_lab::plan::parse_margin;
 use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
-use wakescope_sys::signal::EndSignals;
+use wakescope_sys::signal::{EndSignals, redraw_signals};
 use wakescope_trace::watch::{Counted, Limits, Unnamed, Watcher};
 
 use crate::size::size;
@@ -247,6 +247,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
             .try_this("add --out DIR or --replay DIR, or omit it"));
     }
     let signals = measure::prepare_process()?;
+    // Before there is another thread: one that does not block them would take them from the live view.
+    drop(redraw_signals());
     let open =
         |path: &PathBuf| Storage::open(path, args.keep, (args.merge, args.interval), args.redact);
     let storage = args.out.as_ref().map(open).transpose()?;

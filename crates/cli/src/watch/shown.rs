@@ -59,7 +59,6 @@ impl Shown {
             (None, Some(screen)) => Form::Redrawn { view, screen, history: History::default() },
             (None, None) => Form::Lines(view),
         };
-        // Behind the view, which blocks signals of the terminal: threads have to block them as well.
         Ok(Self::by(form, Streams::start()?))
     }
 

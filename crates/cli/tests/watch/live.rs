@@ -64,6 +64,26 @@ fn stored_windows_are_stepped_through_by_keys() {
     assert!(printed.contains("\r\n CPU  waits"), "{printed}");
 }
 
+/// Threads that serve and write must not take the signal from it.
+#[test]
+fn every_new_size_is_drawn() {
+    if !can_follow("every_new_size_is_drawn") {
+        return;
+    }
+    let test = Test::new("watch-live-sizes");
+    // No interval ends, with which it would be drawn anew.
+    let args = ["watch", "--interval", "1h", "--listen", "127.0.0.1:0"];
+    let mut terminal = Pseudoterminal::start(&test, &args, &UTF8, (24, 80));
+    let title = "waits, runnable to running: none yet";
+    terminal.await_text(title);
+    for columns in 20..30 {
+        terminal.resize((24, columns));
+        terminal.await_text(&format!("{}…", &title[..usize::from(columns) - 1]));
+    }
+    terminal.press("q");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
 #[test]
 fn the_terminal_is_put_back_on_every_way_out() {
     for way_out in ["key", "Ctrl-C", "SIGTERM", "SIGHUP"] {
