@@ -56,8 +56,9 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 /// Counts every wait of every task, from runnable to running, as the kernel itself counts it
 /// (/proc/TID/schedstat), with one small BPF program at each switch and none at the wakeup. Shows the
 /// waits of each interval while it runs, on a terminal in a view that is used by keys, and those of all of
-/// it at the end. What watching costs and what it left out is always shown. Needs root. Exit codes: 0 done; 1 --audit found a difference; 2 an error;
-/// 3 --audit could compare nothing.
+/// it at the end. What watching costs and what it left out is always shown. Needs root. Exit codes: 0 done;
+/// 1 --audit found a difference; 2 an error, or a reader that did not take all; 3 --audit could compare
+/// nothing.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --explain\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --listen 127.0.0.1:9464\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
@@ -87,7 +88,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value = "max")]
     sort: SortArg,
 
-    /// The most rows of a table; one that is redrawn has at most 14
+    /// The most rows of a table; one that is redrawn has at most 14. The live view has as many as fit
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     rows: u16,
 
