@@ -20,6 +20,9 @@ use crate::watch::{SCHEMA, Waits, Window};
 /// The longest line that is read, bytes: as many series as there can be, with buckets of each octave.
 pub const LONGEST_LINE: usize = 64 << 20;
 
+/// No window is as long, ns: ten years.
+const TOO_LONG_NS: u64 = 10 * 365 * 24 * 3_600 * 1_000_000_000;
+
 /// A series or a CPU, without its buckets.
 const ROW: Entry = Entry { name: "series", bytes: 1_024 };
 
@@ -127,7 +130,14 @@ impl Window {
         if self.boots.len() > MOST_BOOTS + 1 {
             return Some(("boots".into(), format!("more than {MOST_BOOTS} are there")));
         }
-        let waits = all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)));
+        if self.window_ns >= TOO_LONG_NS || self.begin_ns.checked_add(self.window_ns).is_none() {
+            return Some(("window_ns".into(), format!("no window has {} ns", self.window_ns)));
+        }
+        // One on each CPU can be in the midst of being counted. A CPU without switches in this window is not
+        // listed.
+        let in_flight = u64::from(self.own_cost.cpus).max(self.cpus.len() as u64).max(1);
+        let fault = |waits: &Waits| waits.fault().or_else(|| waits.sum_fault(in_flight));
+        let waits = all_waits(self).find_map(|waits| Some(("waits".into(), fault(waits)?)));
         let explanations = || Some(("explanations".into(), self.explanations.as_ref()?.fault()?));
         let episodes = || Some(("episodes".into(), self.episodes.as_ref()?.fault()?));
         waits.or_else(episodes).or_else(explanations)
@@ -309,6 +319,21 @@ mod tests {
         refused("@3 1 2", "@3 1 0", "is empty");
         refused("@3 1 2", "@3 1 -2", "a count is no number");
         refused("@3 1 2", "@3 1", "the histogram holds 1");
+        let [begin, length] = ["\"begin_ns\":0", "\"window_ns\":600000000000"];
+        let most = "18446744073709551615";
+        refused(length, &format!("\"window_ns\":{most}"), "its window_ns: no window has 1844");
+        refused(begin, &format!("\"begin_ns\":{most}"), "its window_ns: no window has 6000");
+        // The figures of its first series: three waits of 144 and 152 ns.
+        refused(
+            "\"sum_ns\":448",
+            "\"sum_ns\":143",
+            "its waits: sum_ns is 143, and these waits took 144",
+        );
+        refused(
+            "\"sum_ns\":448",
+            "\"sum_ns\":34359739000",
+            "its waits: sum_ns is 34359739000, and these",
+        );
         refused("\"@3 1 2\"", "[[1,2,3]]", "none of the scale");
         refused("\"@3 1 2\"", "[[144,152,1],[144,152,2]]", "none of the scale, or out of order");
         refused("\"series\":[", "\"series\":[7,", "it is no window");

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::{Bucket, Histogram};
 use crate::percentile::Percentile;
 use crate::watch::packed;
+use crate::watch::scale::{BUCKETS, edges_of};
 
 /// Waits that were counted together. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,37 @@ impl Waits {
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
         let upper = self.histogram.percentile(percentile)?;
         Some(self.max_ns.map_or(upper, |max| upper.min(max)))
+    }
+
+    /// Why the sum cannot be that of the waits in the histogram, if it cannot. At either end of a window so many
+    /// waits can be `in_flight`: a program adds a wait to the sum first, and a reader may come before it is in
+    /// its bucket. Then the sum of one window has it, and the histogram of the next.
+    pub fn sum_fault(&self, in_flight: u64) -> Option<String> {
+        // A longer one that ends at this very moment is not known to be possible.
+        let (longest_in_flight, _) = edges_of(BUCKETS - 1);
+        let buckets = self.histogram.buckets();
+        let mut left = in_flight;
+        let least = buckets.iter().rev().map(|bucket| {
+            let beyond = bucket.count.saturating_sub(left);
+            left = left.saturating_sub(bucket.count);
+            u128::from(bucket.lower) * u128::from(beyond)
+        });
+        let least: u128 = least.sum();
+        // No wait is longer than the maximum, which is the end of its bucket where it is not exact.
+        let is_known = self.max_is_exact || buckets.last().is_some_and(|it| it.upper != u64::MAX);
+        let max = self.max_ns.filter(|_| is_known).unwrap_or(u64::MAX);
+        let most = buckets
+            .iter()
+            .map(|bucket| u128::from((bucket.upper - 1).min(max)) * u128::from(bucket.count));
+        let in_flight = if buckets.is_empty() { 0 } else { in_flight };
+        let most = most.sum::<u128>() + u128::from(longest_in_flight) * u128::from(in_flight);
+        let sum = u128::from(self.sum_ns);
+        if sum > most {
+            return Some(format!("sum_ns is {sum}, and these waits took {most} ns at most"));
+        }
+        // A sum that has no more room stays as it is.
+        let is_below = sum < least.min(u64::MAX.into());
+        is_below.then(|| format!("sum_ns is {sum}, and these waits took {least} ns at least"))
     }
 
     /// What is wrong with these, if anything.
@@ -146,6 +178,44 @@ mod tests {
         assert!(roughly(&[1]).merged(&Waits::exactly(&[1])).min_is_exact);
         let none = Waits::default();
         assert_eq!(none.merged(&all), all);
+    }
+
+    #[test]
+    fn a_sum_that_cannot_be_is_found() {
+        let histogram = |edges: &[(u64, u64)]| {
+            let buckets = edges.iter().map(|&(lower, upper)| Bucket { lower, upper, count: 1 });
+            Histogram::from_buckets(buckets.collect()).unwrap()
+        };
+        let of = Waits::exactly(&[200, 1_000, 9_000]);
+        let waits =
+            Waits { histogram: histogram(&[(200, 208), (992, 1_024), (8_704, 9_216)]), ..of };
+        for (sum_ns, in_flight, want) in [
+            (10_200, 0, None),
+            // From the begins of their buckets to the ends, of which the last is the maximum.
+            (9_896, 0, None),
+            (9_895, 0, Some("9896 ns at least")),
+            (10_230, 0, None),
+            (10_231, 0, Some("10230 ns at most")),
+            // The longest one, or the two longest, were in the sum of the window before.
+            (1_192, 1, None),
+            (1_191, 1, Some("1192 ns at least")),
+            (200, 2, None),
+            (199, 2, Some("200 ns at least")),
+            (0, 3, None),
+            // One more is in this sum.
+            (10_231, 1, None),
+            (17_179_869_184 + 10_231, 1, Some("at most")),
+            (u64::MAX, 1, Some("at most")),
+        ] {
+            let fault = Waits { sum_ns, ..waits.clone() }.sum_fault(in_flight);
+            let is_it = fault.as_ref().map(|fault| want.is_some_and(|want| fault.contains(want)));
+            assert_eq!(is_it, want.map(|_| true), "{sum_ns} {in_flight}: {fault:?}");
+        }
+        assert!(Waits { sum_ns: 1, ..Waits::default() }.sum_fault(2).is_some());
+        // Nobody knows how long one was that has no maximum of its own beyond the scale.
+        let beyond = histogram(&[(17_179_869_184, u64::MAX)]);
+        let beyond = Waits { histogram: beyond, ..roughly(&[17_179_869_184]) };
+        assert_eq!(Waits { sum_ns: 1 << 60, ..beyond }.sum_fault(0), None);
     }
 
     #[test]
