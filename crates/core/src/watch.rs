@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod counters;
 pub mod episode;
 pub mod explained;
+pub mod extent;
 pub mod meter;
 pub mod observed;
 pub mod packed;

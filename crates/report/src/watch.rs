@@ -8,9 +8,9 @@ mod rows;
 
 use std::cmp::Reverse;
 
-use wakescope_core::date::Date;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_core::watch::episode::MOST_EPISODES;
+use wakescope_core::watch::extent::Extent;
 use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
 
 pub use rows::{By, History, Past, Sort};
@@ -98,30 +98,28 @@ pub fn stored_heading(window: &Window) -> String {
     format!("{started} UTC, {}{kernel}", SpanNs(window.window_ns))
 }
 
-/// The table of stored windows, which are `total` together: how many, from when to when, and for how long
-/// nobody watched.
-pub fn stored_table(
-    windows: u64,
-    (first, end): (Date, Date),
-    total: &Window,
-    view: View,
-    style: Style,
-) -> String {
-    let extent = stored_extent(windows, first, end, total);
+/// The table of stored windows, which are `total` together: how many, from when to when, for how long nobody
+/// watched, and whether the clock was set.
+pub fn stored_table(extent: &Extent, total: &Window, view: View, style: Style) -> String {
     let boots = boots::line(&total.boots).map(|line| format!("{line}\n")).unwrap_or_default();
+    let extent = stored_extent(extent);
     format!("{extent}\n{boots}{}", table_at(total, view, style, Times::Dates))
 }
 
-fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {
-    // Begins are known to the second.
-    const UNSURE: SpanNs = SpanNs(2_000_000_000);
-    let seconds = u64::try_from(end.seconds().saturating_sub(first.seconds())).unwrap_or(0);
-    let gaps = SpanNs(seconds.saturating_mul(1_000_000_000).saturating_sub(total.window_ns));
-    let gaps = match gaps > UNSURE {
-        true => format!(" In between, {gaps} were not watched."),
-        false => String::new(),
+fn stored_extent(extent: &Extent) -> String {
+    let Extent { windows, first, end, forward_ns, back_ns, overlap_ns, .. } = *extent;
+    let windows = counted(windows, "stored window");
+    let mut parts = vec![format!("{windows} from {first} to {end}.")];
+    let mut add = |ns, text: &dyn Fn(SpanNs) -> String| {
+        parts.extend((ns > 0).then(|| text(SpanNs(ns))));
     };
-    format!("{} from {first} to {end}.{gaps}", counted(windows, "stored window"))
+    add(extent.not_watched_ns(), &|ns| format!("In between, {ns} were not watched."));
+    add(forward_ns, &|ns| {
+        format!("Meanwhile the clock was set forward by {ns}, or the machine was suspended.")
+    });
+    add(back_ns, &|ns| format!("Meanwhile the clock was set back by {ns}."));
+    add(overlap_ns, &|ns| format!("Dates overlap by {ns}: the clock was set back in between."));
+    parts.join(" ")
 }
 
 /// The table of all that was counted, with what the numbers rest on.

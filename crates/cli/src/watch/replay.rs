@@ -11,6 +11,7 @@ use wakescope_core::date::Date;
 use wakescope_core::redact::redact_window;
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
+use wakescope_core::watch::extent::Extent;
 use wakescope_core::watch::packed::{LineError, read_lines};
 use wakescope_core::watch::sum::Sum;
 use wakescope_report::style::{Style, clean};
@@ -80,9 +81,7 @@ pub(crate) struct Place<'f> {
 /// Stored windows together.
 pub(crate) struct Stored {
     pub(crate) total: Window,
-    windows: u64,
-    first: Date,
-    end: Date,
+    extent: Extent,
 }
 
 impl Stored {
@@ -95,8 +94,8 @@ impl Stored {
         mut each: impl FnMut(&Window, Place<'_>) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
         let cannot = |path: &Path, e| Failure::new(format!("cannot read {}: {e}", path.display()));
-        let (mut sum, mut windows) = (Sum::default(), 0);
-        let mut span: Option<(Date, Date)> = None;
+        let mut sum = Sum::default();
+        let mut extent: Option<Extent> = None;
         let mut there: Option<(Date, Date)> = None;
         let mut seen: HashMap<u64, (PathBuf, u64)> = HashMap::new();
         let files = window_files(path).map_err(|e| {
@@ -120,8 +119,10 @@ impl Stored {
                 if is_before || range.until.is_some_and(|until| end > until) {
                     return Ok(());
                 }
-                span = Some(span.map_or((begin, end), |(first, _)| (first, end)));
-                windows += 1;
+                match &mut extent {
+                    Some(extent) => extent.add(&window),
+                    None => extent = Extent::of(&window),
+                }
                 if let Some(before) = seen.insert(mark(&window), (file.clone(), number)) {
                     return Err(Stop::Failure(repeated(&file, number, &window, &before)));
                 }
@@ -138,24 +139,23 @@ impl Stored {
                 Err(Stop::Failure(failure)) => return Err(failure),
             }
         }
-        match (sum.window(), span) {
-            (Some(total), Some((first, end))) => {
+        match (sum.window(), extent) {
+            (Some(total), Some(extent)) => {
                 let total = as_shown(&total, redacts).into_owned();
-                Ok(Self { total, windows, first, end })
+                Ok(Self { total, extent })
             }
             _ => Err(none_in(path, there)),
         }
     }
 
-    /// When the first one began, and when the last one ended.
+    /// When the first one began, and when the last one would have ended if the clock had not been set.
     pub(crate) fn extent(&self) -> (Date, Date) {
-        (self.first, self.end)
+        (self.extent.first, self.extent.end_unless_set())
     }
 
     /// All of them as a table.
     pub(crate) fn table(&self, view: View, style: Style) -> String {
-        let Self { total, windows, first, end } = self;
-        shown::stored_table(*windows, (*first, *end), total, view, style)
+        shown::stored_table(&self.extent, &self.total, view, style)
     }
 }
 

@@ -295,8 +295,8 @@ fn long_waits_are_listed_with_who_took_them() {
     // Of stored windows, which may be of several watches, by the date.
     let stored =
         Window { started: "2026-11-21T01:00:00Z".into(), begin_ns: 5_000_000_000, ..window };
-    let of = Date::parse("2026-11-21T01:00:00Z").unwrap();
-    let text = stored_table(2, (of, of), &stored, VIEW, Style::default());
+    let extent = Extent::of(&stored).unwrap();
+    let text = stored_table(&extent, &stored, VIEW, Style::default());
     assert!(
         text.contains(
             "find[13] in /system.slice/backup.service, CPU 1 at 2026-11-21T01:00:01Z: its"
@@ -366,6 +366,42 @@ fn a_longest_wait_that_nobody_saw_is_told() {
 }
 
 #[test]
+fn a_clock_that_was_set_is_told() {
+    let at = |time: &str, begin_s: u64| Window {
+        started: format!("2026-11-21T{time}Z"),
+        begin_ns: begin_s * 1_000_000_000,
+        window_ns: 600_000_000_000,
+        ..Window::default()
+    };
+    let line = |windows: &[Window]| {
+        let mut extent = Extent::of(&windows[0]).unwrap();
+        windows[1..].iter().for_each(|window| extent.add(window));
+        stored_extent(&extent)
+    };
+    let said =
+        |rest: &str| format!("2 stored windows from 2026-11-21T01:00:00Z to 2026-11-21T{rest}");
+    let (first, forward) = (at("01:00:00", 0), at("03:10:00", 600));
+    assert_eq!(
+        line(&[first.clone(), forward]),
+        said(
+            "03:20:00Z. Meanwhile the clock was set forward by 2.00 h, or the machine was suspended."
+        )
+    );
+    assert_eq!(
+        line(&[first.clone(), at("00:40:00", 600)]),
+        said("00:50:00Z. Meanwhile the clock was set back by 30.0 min.")
+    );
+    assert_eq!(
+        line(&[first.clone(), at("00:40:00", 0)]),
+        said("00:50:00Z. Dates overlap by 30.0 min: the clock was set back in between.")
+    );
+    assert_eq!(
+        line(&[first, at("03:10:00", 0)]),
+        said("03:20:00Z. In between, 2.00 h were not watched.")
+    );
+}
+
+#[test]
 fn stored_windows_name_their_kernel_and_machine() {
     let boot = |mark: &str, release: &str| Boot {
         machine: Some("m".into()),
@@ -378,9 +414,9 @@ fn stored_windows_name_their_kernel_and_machine() {
         ..Boot::default()
     };
     let line = |boots: Vec<Boot>| {
-        let at = Date::parse("2026-11-21T01:00:00Z").unwrap();
         let total = Window { boots, ..window() };
-        let text = stored_table(2, (at, at), &total, VIEW, Style::default());
+        let extent = Extent::of(&total).unwrap();
+        let text = stored_table(&extent, &total, VIEW, Style::default());
         text.lines().nth(1).unwrap().to_owned()
     };
     let one = "Kernel 6.12, preemption full · Some CPU · tsc · KVM guest";
