@@ -28,8 +28,10 @@ const MOST_LOOKS: u32 = 4;
 const LONGEST_LIST: u64 = 1 << 20;
 const MOST_MAPPINGS: usize = 512;
 
-/// The largest file that is read for its symbols.
+/// The largest file that is read for its symbols, and how much is read of all files, bytes. Files are
+/// anybody's, and no signal is looked at meanwhile.
 const LARGEST_FILE: u64 = 64 << 20;
+const MOST_READ: u64 = 128 << 20;
 
 /// The longest name of a file or function, in characters.
 const LONGEST_NAME: usize = 80;
@@ -143,17 +145,11 @@ impl NamePrograms for Users {
                 places.insert((pid, address), (mapping.path.clone(), offset));
             }
         }
-        let mut functions = HashMap::new();
-        for (path, offsets) in asked {
-            let file = self.files.get(&path).and_then(Option::as_ref);
-            let bytes = file.and_then(whole);
-            let found = bytes.map(|bytes| (self.read)(&bytes, &offsets)).unwrap_or_default();
-            functions.insert(path, found);
-        }
+        let functions = self.functions(&asked);
         let mut names = HashMap::new();
         for (key, (path, offset)) in places {
             let file = Mapping { start: 0, end: 0, offset: 0, path: path.clone() }.name();
-            let found = functions.get(&path).and_then(|found| found.get(&offset));
+            let found = functions.get(path.as_str()).and_then(|found| found.get(&offset));
             let module = Some(file).filter(|file| !file.is_empty());
             let frame = match found {
                 Some((function, into)) => {
@@ -166,6 +162,34 @@ impl NamePrograms for Users {
             names.insert(key, frame);
         }
         names
+    }
+}
+
+impl Users {
+    /// The functions that places in files are in, file by file, as far as these are read.
+    fn functions<'a>(
+        &self,
+        asked: &'a HashMap<String, Vec<u64>>,
+    ) -> HashMap<&'a str, BTreeMap<u64, (String, u64)>> {
+        let file = |path: &'a String| {
+            let file = self.files.get(path)?.as_ref()?;
+            Some((file.metadata().ok()?.len(), path, file))
+        };
+        // The smallest first: so a large file of one program takes no name from those of others.
+        let mut files: Vec<_> = asked.keys().filter_map(file).collect();
+        files.sort_by_key(|&(length, path, _)| (length, path));
+        let mut left = MOST_READ;
+        let mut functions = HashMap::new();
+        for (length, path, file) in files {
+            if length > left.min(LARGEST_FILE) {
+                break;
+            }
+            left -= length;
+            if let Some(bytes) = first_bytes(file, length) {
+                functions.insert(path.as_str(), (self.read)(&bytes, &asked[path]));
+            }
+        }
+        functions
     }
 }
 
@@ -190,13 +214,9 @@ fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     regular(&very).or_else(|| regular(&named))
 }
 
-fn whole(mut file: &File) -> Option<Vec<u8>> {
-    let length = file.metadata().ok()?.len();
-    if length > LARGEST_FILE {
-        return None;
-    }
+fn first_bytes(mut file: &File, length: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    Read::by_ref(&mut file).take(LARGEST_FILE).read_to_end(&mut bytes).ok()?;
+    Read::by_ref(&mut file).take(length).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -264,5 +284,28 @@ mod tests {
         let bare = &users.name(&stacks)[&(own, here)];
         assert_eq!((&bare.function, &bare.module), (&None, &program));
         assert!(bare.offset > 0, "{bare:?}");
+    }
+
+    #[test]
+    fn the_smallest_files_are_read_until_enough_is_read() {
+        let scratch = wakescope_testing::Folder::new("users-read");
+        let mut users = Users::read_by(|bytes, _| [(0, (bytes.len().to_string(), 0))].into());
+        let mut asked = HashMap::new();
+        for megabytes in [65, 60, 59, 50, 10] {
+            let path = scratch.join(megabytes.to_string());
+            let file = File::create_new(&path).unwrap();
+            file.set_len(megabytes << 20).unwrap();
+            users.files.insert(megabytes.to_string(), File::open(path).ok());
+            asked.insert(megabytes.to_string(), vec![0]);
+        }
+        users.files.insert("none".into(), None);
+        asked.insert("none".into(), vec![0]);
+        let found = users.functions(&asked);
+        let mut read: Vec<&str> = found.keys().copied().collect();
+        read.sort_unstable();
+        assert_eq!(read, ["10", "50", "59"]);
+        assert_eq!(found["10"][&0].0, (10 << 20).to_string());
+        asked.retain(|path, _| ["65", "60", "10"].contains(&path.as_str()));
+        assert_eq!(users.functions(&asked).len(), 2, "no file of more than 64 MiB is read");
     }
 }

@@ -12,6 +12,7 @@ use wakescope_testing::{Folder, fuzz_fewer};
 use super::*;
 
 mod modules;
+mod programs;
 
 const MAIN: &str = "\
 int removed(int);
