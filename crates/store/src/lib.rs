@@ -11,6 +11,7 @@ mod own;
 mod roomy;
 mod run_folder;
 mod trust;
+mod way;
 mod window_folder;
 
 pub use growing::GrowingFile;

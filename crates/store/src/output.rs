@@ -11,6 +11,7 @@ use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 
 use crate::trust::{Refused, check_folder, is_trusted_owner};
+use crate::way::{open_parent, read_link};
 
 /// Of files and folders that others may not write, whatever the umask says.
 const FILE_MODE: u32 = 0o644;
@@ -131,9 +132,10 @@ pub fn check_output(path: &Path) -> io::Result<()> {
 /// Opens the file at `path`, or a new one that is to have its name, to be written. What is there stays until
 /// something is written.
 ///
-/// A file that is there must belong to root or to this user. A link must too, and lie in a folder
-/// where others cannot exchange it. Of what is no regular file only character devices are opened,
-/// and what this process has open already (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
+/// A file that is there must belong to root or to this user. A link must too, also on the way to the file,
+/// and lie in a folder where others cannot exchange it. Of
+/// what is no regular file only character devices are opened, and what this process has open already
+/// (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
 pub fn create_output(path: &Path) -> io::Result<Output> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -177,8 +179,12 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
 /// to this user.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let name = path.file_name().ok_or(Refused::Kind(Kind::Folder))?;
-    let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
-    let file = match make_or_open(&folder, name) {
+    lock_file(&open_parent(path)?, name)
+}
+
+/// The same, of a file in an open folder.
+pub(crate) fn lock_file(folder: &Folder, name: &OsStr) -> io::Result<File> {
+    let file = match make_or_open(folder, name) {
         // As the kernel says that a name is that of a link, or of a FIFO that nobody reads.
         Err(e)
             if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
@@ -217,14 +223,13 @@ enum Opened {
 
 fn open(path: &Path) -> io::Result<Opened> {
     let name = path.file_name().ok_or(Refused::Kind(Kind::Folder))?;
-    let parent = path.parent().unwrap_or(Path::new(""));
-    if lists_open_files(parent) {
+    let folder = open_parent(path)?;
+    if lists_open_files(&folder)? {
         // Not opened anew: that would begin at the start of a file that others append to.
         let number = name.to_str().and_then(|name| name.parse().ok());
         let file = duplicate(number.ok_or(io::ErrorKind::NotFound)?)?;
         return Ok(Opened::File(Output { file, fate: Fate::Stays }));
     }
-    let folder = Folder::open(parent)?;
     let found = match folder.about_file(name) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return beside(folder, name, 0o666, Rename::New).map(Opened::File);
@@ -232,7 +237,7 @@ fn open(path: &Path) -> io::Result<Opened> {
         other => other?,
     };
     match found.kind {
-        Kind::Link => follow(&folder, name, &found).map(Opened::Link),
+        Kind::Link => read_link(&folder, name, &found).map(Opened::Link),
         Kind::File => open_existing(folder, name).map(Opened::File),
         Kind::CharacterDevice => {
             check_folder(&folder)?;
@@ -262,19 +267,12 @@ fn beside(folder: Folder, name: &OsStr, mode: u32, how: Rename) -> io::Result<Ou
 }
 
 /// Whether what is in `folder` are the open files of this process.
-fn lists_open_files(folder: &Path) -> bool {
-    let own = fs::canonicalize("/proc/self/fd").ok();
-    own.is_some() && fs::canonicalize(folder).ok() == own
-}
-
-fn follow(folder: &Folder, name: &OsStr, link: &About) -> io::Result<PathBuf> {
-    if !is_trusted_owner(link.owner) {
-        return Err(Refused::ForeignLink(link.owner).into());
+fn lists_open_files(folder: &Folder) -> io::Result<bool> {
+    match Folder::open_to_pass(Path::new("/proc/self/fd")) {
+        Ok(own) => Ok(own.about()?.identity == folder.about()?.identity),
+        // Without /proc there is no such folder.
+        Err(_) => Ok(false),
     }
-    if check_folder(folder).is_err() {
-        return Err(Refused::ForeignLink(folder.about()?.owner).into());
-    }
-    folder.read_link(name)
 }
 
 /// A file that is there. A new one takes its place only if nobody can tell one from the other: with other names, and

@@ -2,17 +2,15 @@
 //! there, or be able to change them.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::folder::{About, Folder, Kind};
 
 use crate::trust::{Refused, others_may_write};
-
-/// As many links as the kernel follows.
-const MOST_LINKS: u32 = 40;
+use crate::way::{Asked, Stop, Way, not_opened};
 
 /// Folders in folders; a kernel's modules have ten.
 const MOST_DEPTH: u32 = 40;
@@ -47,7 +45,7 @@ pub enum OwnError {
 ///
 /// The user who called `sudo` is somebody else here: what is below may run as root.
 pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, OwnError> {
-    match Way::new(path)?.walk(false)? {
+    match walk(path, false)? {
         Some((Found::Folder(folder), at)) => {
             check(&folder.about().map_err(not_opened(&at))?, &at)?;
             Ok(Some(folder))
@@ -60,7 +58,7 @@ pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, OwnError> {
 /// Makes the folder at `path`, with all above it that is missing, unless it is there. The same is
 /// asked of it as by [`open_own_folder`].
 pub fn make_own_folder(path: &Path) -> Result<(), OwnError> {
-    match Way::new(path)?.walk(true)? {
+    match walk(path, true)? {
         Some((Found::Folder(folder), at)) => check(&folder.about().map_err(not_opened(&at))?, &at),
         Some((Found::Other(kind), at)) => refused(&at, Refused::NoFolder(kind)),
         None => Err(not_opened(path)(io::ErrorKind::NotFound.into())),
@@ -96,25 +94,8 @@ fn judge(found: &About, user: u32) -> Result<(), Refused> {
     }
 }
 
-/// Fails unless others can neither exchange this user's and root's files in a folder on the way, nor
-/// the folder itself: in one with the sticky bit they can exchange only their own.
-fn judge_above(found: &About, user: u32, owner_of_all: u32) -> Result<(), Refused> {
-    const STICKY: u32 = 0o1000;
-    if ![0, user, owner_of_all].contains(&found.owner) {
-        return Err(Refused::ForeignFolder(found.owner));
-    }
-    if others_may_write(found) && found.mode & STICKY == 0 {
-        return Err(Refused::OpenFolder(found.mode));
-    }
-    Ok(())
-}
-
 fn refused<T>(path: &Path, why: Refused) -> Result<T, OwnError> {
     Err(OwnError::Refused { path: path.into(), why })
-}
-
-fn not_opened(path: &Path) -> impl Fn(io::Error) -> OwnError + use<'_> {
-    move |source| OwnError::Io { path: path.into(), source }
 }
 
 /// What a path leads to.
@@ -123,108 +104,36 @@ enum Found {
     Other(Kind),
 }
 
-/// A path that is walked from `/`, name by name, along open folders.
-struct Way {
-    folder: Folder,
-    at: PathBuf,
-    /// Names that remain, the next one last.
-    remaining: Vec<OsString>,
-    links: u32,
-    /// Who owns `/` controls all that this process sees. In a user namespace that does not have root
-    /// of the host, that is everybody whom it does not have.
-    owner_of_all: u32,
-}
-
-impl Way {
-    fn new(path: &Path) -> Result<Self, OwnError> {
-        let root = Path::new("/");
-        let open = || {
-            let folder = Folder::open(root)?;
-            let owner_of_all = folder.about()?.owner;
-            Ok(Self { folder, at: root.into(), remaining: Vec::new(), links: 0, owner_of_all })
-        };
-        if !path.is_absolute() {
-            return Err(not_opened(path)(io::ErrorKind::InvalidInput.into()));
-        }
-        let mut way = open().map_err(not_opened(root))?;
-        way.push(path);
-        Ok(way)
+/// Goes to the end of a path, which must be absolute; `make` makes folders that are missing. `None` if
+/// something is missing.
+fn walk(path: &Path, make: bool) -> Result<Option<(Found, PathBuf)>, OwnError> {
+    if !path.is_absolute() {
+        return Err(not_opened(path)(io::ErrorKind::InvalidInput.into()));
     }
-
-    /// Puts the names of `path` before those that remain.
-    fn push(&mut self, path: &Path) {
-        for part in path.components().rev() {
-            match part {
-                Component::Normal(name) => self.remaining.push(name.into()),
-                Component::ParentDir => self.remaining.push("..".into()),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+    let mut way = Way::new(path, Asked::Folders)?;
+    loop {
+        match way.go_on()? {
+            Stop::End => {
+                let at = way.path().to_path_buf();
+                return Ok(Some((Found::Folder(way.folder), at)));
             }
-        }
-    }
-
-    /// Goes to the end; `make` makes folders that are missing. `None` if something is missing.
-    fn walk(mut self, make: bool) -> Result<Option<(Found, PathBuf)>, OwnError> {
-        self.check_folder()?;
-        while let Some(name) = self.remaining.pop() {
-            let next = if name == ".." {
-                self.at.parent().unwrap_or(Path::new("/")).to_path_buf()
-            } else {
-                self.at.join(&name)
-            };
-            let failed = |e| not_opened(&next)(e);
-            let found = match self.folder.about_file(&name) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound && make => {
-                    match self.folder.make(&name, FOLDER_MODE) {
-                        // Another lab that begins now has made it. It is checked like any other.
-                        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                        other => other.map_err(failed)?,
-                    }
-                    self.folder.about_file(&name).map_err(failed)?
+            Stop::Missing(name) if make => {
+                match way.folder.make(&name, FOLDER_MODE) {
+                    // Another lab that begins now has made it. It is checked like any other.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                    other => other.map_err(|e| way.failed(&name, e))?,
                 }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                other => other.map_err(failed)?,
-            };
-            match found.kind {
-                Kind::Folder => {
-                    self.folder = self.folder.pass(&name).map_err(failed)?;
-                    self.at = next;
-                    if !self.remaining.is_empty() {
-                        self.check_folder()?;
-                    }
-                }
-                Kind::Link => self.follow(&name, &found, &next)?,
-                kind if self.remaining.is_empty() => {
-                    check(&found, &next)?;
-                    return Ok(Some((Found::Other(kind), next)));
-                }
-                kind => return refused(&next, Refused::NoFolder(kind)),
+                way.again(name);
             }
-        }
-        Ok(Some((Found::Folder(self.folder), self.at)))
-    }
-
-    fn follow(&mut self, name: &OsStr, link: &About, at: &Path) -> Result<(), OwnError> {
-        self.links += 1;
-        if self.links > MOST_LINKS {
-            return refused(at, Refused::Links);
-        }
-        if ![0, effective_user(), self.owner_of_all].contains(&link.owner) {
-            return refused(at, Refused::ForeignLink(link.owner));
-        }
-        let target = self.folder.read_link(name).map_err(not_opened(at))?;
-        if target.is_absolute() {
-            self.folder = Folder::open(Path::new("/")).map_err(not_opened(Path::new("/")))?;
-            self.at = "/".into();
-        }
-        self.push(&target);
-        Ok(())
-    }
-
-    fn check_folder(&self) -> Result<(), OwnError> {
-        let found = self.folder.about().map_err(not_opened(&self.at))?;
-        match judge_above(&found, effective_user(), self.owner_of_all) {
-            Ok(()) => Ok(()),
-            Err(why) => refused(&self.at, why),
+            Stop::Missing(_) => return Ok(None),
+            Stop::Other(name, found) if way.is_at_end() => {
+                let at = way.path_of(&name);
+                check(&found, &at)?;
+                return Ok(Some((Found::Other(found.kind), at)));
+            }
+            Stop::Other(name, found) => {
+                return refused(&way.path_of(&name), Refused::NoFolder(found.kind));
+            }
         }
     }
 }
@@ -238,7 +147,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn check_path(&mut self, path: &Path, depth: u32) -> Result<(), OwnError> {
-        match Way::new(path)?.walk(false)? {
+        match walk(path, false)? {
             Some((Found::Folder(folder), at)) => self.check_folder(&folder, &at, depth),
             Some((Found::Other(_), _)) | None => Ok(()),
         }

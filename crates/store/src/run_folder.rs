@@ -3,8 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind, Rename};
@@ -12,6 +11,7 @@ use wakescope_sys::folder::{Folder, Kind, Rename};
 use crate::growing::GrowingFile;
 use crate::roomy::RoomyFile;
 use crate::trust::{Refused, check_folder, is_trusted_owner};
+use crate::way::{Asked, Stop, Way, of_path, to_list};
 
 /// The record's name in its folder.
 pub const RECORD: &str = "run.json";
@@ -278,29 +278,20 @@ impl Place {
     }
 
     fn descend(path: &Path, made: &mut Vec<(Folder, OsString)>) -> io::Result<Folder> {
-        let is_there = |p: &&Path| p.as_os_str().is_empty() || fs::symlink_metadata(p).is_ok();
-        let there = path.ancestors().find(is_there).unwrap_or(Path::new(""));
-        if there == path {
-            return open_safe(path);
-        }
-        let mut folder = Folder::open(there)?;
-        let missing = path.strip_prefix(there).unwrap_or(path);
-        for part in missing.components() {
-            let next = match part {
-                Component::Normal(part) => match make_new(&folder, part) {
-                    Ok(next) => {
-                        made.insert(0, (folder, part.into()));
-                        next
-                    }
+        let mut way = Way::new(path, Asked::Links).map_err(|e| of_path(path, e))?;
+        loop {
+            match way.go_on().map_err(|e| of_path(path, e))? {
+                Stop::End => break,
+                Stop::Missing(part) => match make_new(&way.folder, &part) {
+                    Ok(next) => made.insert(0, (way.enter(next, &part), part)),
                     // Another run that is to be written there was faster.
-                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.subfolder(part)?,
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => way.again(part),
                     Err(e) => return Err(e),
                 },
-                Component::ParentDir => folder.subfolder(name(".."))?,
-                _ => continue,
-            };
-            folder = next;
+                Stop::Other(part, _) => return Err(way.why_no_folder(&part)),
+            }
         }
+        let folder = to_list(&way.folder, path)?;
         check_folder(&folder)?;
         Ok(folder)
     }
@@ -363,17 +354,6 @@ fn remove_made(made: &[(Folder, OsString)]) {
     for (parent, own) in made {
         let _ = parent.remove_folder(own);
     }
-}
-
-/// Opens a folder that was there before. A link to it counts if root or this user made it.
-fn open_safe(path: &Path) -> io::Result<Folder> {
-    let named = fs::symlink_metadata(path)?;
-    if named.is_symlink() && !is_trusted_owner(named.uid()) {
-        return Err(Refused::ForeignLink(named.uid()).into());
-    }
-    let folder = Folder::open(path)?;
-    check_folder(&folder)?;
-    Ok(folder)
 }
 
 /// Makes a folder in `parent`. Fails if there is one, or if another was put in its place.

@@ -1,6 +1,7 @@
 //! Which folders and files are safe to write.
 
 use std::io;
+use std::path::Path;
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::folder::{About, Folder, Kind};
@@ -23,6 +24,12 @@ pub enum Refused {
     /// The link belongs to this other user, or lies where others may exchange it.
     #[error("it is a symbolic link that user {0} controls")]
     ForeignLink(u32),
+    /// Such a link lies on the way to it.
+    #[error("its path leads through a symbolic link that user {0} controls")]
+    ForeignWay(u32),
+    /// The kernel follows a link of /proc to another folder than its text names.
+    #[error("its path leads through a link of /proc, or changes meanwhile")]
+    Elsewhere,
     /// The file has other names, and lies where others may have given it this one.
     #[error("the file has other hard links, and its folder is not safe")]
     HardLink,
@@ -68,9 +75,26 @@ pub fn is_trusted_owner(owner: u32) -> bool {
 }
 
 /// Fails unless nobody but root, this user and the user who called `sudo` can exchange or remove
-/// files in `folder`.
+/// files in `folder`. That is enough where files are made anew.
 pub fn check_folder(folder: &Folder) -> io::Result<()> {
-    judge(&folder.about()?, effective_user(), sudo_caller()).map_err(io::Error::from)
+    let owners = [Some(0), Some(effective_user()), sudo_caller()];
+    let owners: Vec<u32> = owners.into_iter().flatten().collect();
+    judge(&folder.about()?, &owners).map_err(io::Error::from)
+}
+
+/// Fails unless nobody but root and this user can exchange or remove files in `folder`. Only then is it
+/// known who gave a file or a link its name there: with hard links, others can give names to files that
+/// are not theirs.
+pub(crate) fn check_exclusive(folder: &Folder) -> io::Result<()> {
+    judge(&folder.about()?, &exclusive_owners()?).map_err(io::Error::from)
+}
+
+/// Users who could do anything anyway: root, this user, and the owner of `/`, who controls all that this
+/// process sees. In a user namespace that does not have root of the host, that is everybody whom it does
+/// not have.
+pub(crate) fn exclusive_owners() -> io::Result<[u32; 3]> {
+    let owner_of_all = Folder::open_to_pass(Path::new("/"))?.about()?.owner;
+    Ok([0, effective_user(), owner_of_all])
 }
 
 /// The user who called this process by `sudo`, if it runs as root.
@@ -83,9 +107,11 @@ fn sudo_caller() -> Option<u32> {
     (effective_user() == 0).then_some(caller)
 }
 
-fn judge(folder: &About, user: u32, caller: Option<u32>) -> Result<(), Refused> {
+/// Fails unless nobody but these users can exchange or remove files in `folder`: in one with the sticky
+/// bit, others can exchange only their own.
+pub(crate) fn judge(folder: &About, owners: &[u32]) -> Result<(), Refused> {
     const STICKY: u32 = 0o1000;
-    if folder.owner != 0 && folder.owner != user && Some(folder.owner) != caller {
+    if !owners.contains(&folder.owner) {
         return Err(Refused::ForeignFolder(folder.owner));
     }
     if others_may_write(folder) && folder.mode & STICKY == 0 {
@@ -112,7 +138,7 @@ mod tests {
     fn check(owner: u32, group: u32, mode: u32, want: Result<(), Refused>) {
         let identity = (0, 0);
         let folder = About { kind: Kind::Folder, owner, group, mode, names: 2, identity };
-        assert_eq!(judge(&folder, 1000, Some(1002)), want, "{folder:?}");
+        assert_eq!(judge(&folder, &[0, 1000, 1002]), want, "{folder:?}");
     }
 
     #[test]

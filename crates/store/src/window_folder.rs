@@ -10,7 +10,7 @@ use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind};
 
 use crate::growing::Appended;
-use crate::output::open_lock;
+use crate::output::lock_file;
 use crate::run_folder::{FILE_MODE, Place, RECORD, RunFolderError};
 
 /// Held by the watch that writes to the folder.
@@ -68,7 +68,8 @@ impl WindowFolder {
             return Err(RunFolderError::HoldsRun(path.into()));
         }
         let name = path.join(LOCK);
-        let lock = open_lock(&name).map_err(|e| RunFolderError::File(name.clone(), e))?;
+        let lock = lock_file(&place.folder, OsStr::new(LOCK))
+            .map_err(|e| RunFolderError::File(name.clone(), e))?;
         // File systems without locks do without.
         if let Ok(false) = try_lock(&lock) {
             return Err(RunFolderError::InUse(name));

@@ -91,9 +91,18 @@ fn kind_of(mode: u32) -> Kind {
 impl Folder {
     /// Opens the folder at `path`, which may be a link to one.
     pub fn open(path: &Path) -> io::Result<Self> {
+        Self::open_with(path, 0)
+    }
+
+    /// The same, also of a folder that this user may not list: to go on to what is in it.
+    pub fn open_to_pass(path: &Path) -> io::Result<Self> {
+        Self::open_with(path, libc::O_PATH)
+    }
+
+    fn open_with(path: &Path, flags: libc::c_int) -> io::Result<Self> {
         // Of an empty path, as the parent of a bare name is, the current folder is meant.
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path).map(Self)
+        OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | flags).open(path).map(Self)
     }
 
     /// The same folder once more, for another owner.

@@ -99,7 +99,8 @@ fn a_run_folder_of_others_is_refused() {
     fs::create_dir(test.dir.join("root's")).unwrap();
     symlink("root's", test.dir.join("their-link")).unwrap();
     lchown(test.dir.join("their-link"), Some(NOBODY), None).unwrap();
-    for out in ["theirs", "link", "their-link"] {
+    let through = ["their-link/", "their-link/.", "their-link/new", "their-link/../root's"];
+    for out in ["theirs", "link", "their-link"].into_iter().chain(through) {
         let ended = measure(out);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("user 65534"), "{}", ended.stderr);
@@ -118,6 +119,7 @@ fn a_run_folder_of_others_is_refused() {
         (&["--samples", "1"][..], 0),
         (&["--samples", "1", "--out", "theirs"], 0),
         (&["--samples", "1", "--out", "their-link"], 2),
+        (&["--samples", "1", "--out", "their-link/new"], 2),
     ] {
         let mut command = test.command(&[&["measure"], args].concat());
         let ended = Running::start(command.env("SUDO_UID", NOBODY.to_string())).output();
@@ -168,7 +170,16 @@ fn reports_go_to_files_of_ones_own_only() {
         symlink("treasure", path("their-link")).unwrap();
         chown(path("theirs"), Some(NOBODY), None).unwrap();
         lchown(path("their-link"), Some(NOBODY), None).unwrap();
-        cases.extend([("theirs", "belongs to user 65534"), ("their-link", "user 65534 controls")]);
+        symlink(".", path("their-way")).unwrap();
+        lchown(path("their-way"), Some(NOBODY), None).unwrap();
+        cases.extend([
+            ("theirs", "belongs to user 65534"),
+            ("their-link", "it is a symbolic link that user 65534 controls"),
+            (
+                "their-way/treasure",
+                "its path leads through a symbolic link that user 65534 controls",
+            ),
+        ]);
     } else {
         skip("reports_go_to_files_of_ones_own_only", "only root can give files away");
     }

@@ -1,4 +1,4 @@
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::sync::Barrier;
 
 use wakescope_sys::file::effective_user;

@@ -1,0 +1,126 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+
+use wakescope_sys::file::effective_user;
+use wakescope_testing::Folder as Scratch;
+
+use super::*;
+use crate::output::{check_output, create_output, open_lock};
+use crate::run_folder::{RunFiles, RunFolderError};
+use crate::window_folder::WindowFolder;
+
+/// A user that is neither root nor the one that runs the test.
+const SOMEBODY: u32 = 65_533;
+
+fn cause(e: RunFolderError) -> io::Error {
+    match e {
+        RunFolderError::Folder(_, e) => e,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Tries to write to the folder at `path` in every way. Each must succeed, or be refused for `why`.
+#[track_caller]
+fn check(path: &Path, why: Option<&str>) {
+    let result = path.join("result");
+    let run = |path: &Path| RunFiles::create(Some(path), "", b"{}").map(RunFiles::discard);
+    let watch = || {
+        let opened = WindowFolder::open(path, 1 << 20);
+        opened.map(|_| fs::remove_file(path.join("lock")).unwrap())
+    };
+    for (way, got) in [
+        ("output", create_output(&result).map(drop)),
+        ("check of an output", check_output(&result)),
+        ("lock", open_lock(&result).and_then(|_| fs::remove_file(&result))),
+        ("run", run(path).map_err(cause)),
+        ("new run", run(&result).map_err(cause)),
+        ("watch", watch().map_err(cause)),
+    ] {
+        match (got, why) {
+            (Ok(()), None) => {}
+            (Err(e), Some(why)) => {
+                assert!(e.to_string().contains(why), "{way} at {}: {e}", path.display());
+            }
+            (got, _) => panic!("{way} at {}: {got:?}", path.display()),
+        }
+    }
+}
+
+#[test]
+fn links_of_ones_own_lead_to_results() {
+    let scratch = Scratch::new("way-own");
+    fs::create_dir_all(scratch.join("real/inner")).unwrap();
+    symlink("real", scratch.join("link")).unwrap();
+    symlink("../link/inner", scratch.join("real/through")).unwrap();
+    symlink(scratch.join("link/through"), scratch.join("absolute")).unwrap();
+    for path in [
+        "real",
+        "link",
+        "link/",
+        "link/.",
+        "link/inner/..",
+        "real/through",
+        "absolute",
+        "absolute/..",
+    ] {
+        check(&scratch.join(path), None);
+    }
+    symlink("circle", scratch.join("circle")).unwrap();
+    check(&scratch.join("circle"), Some("too many symbolic links"));
+}
+
+#[test]
+fn no_link_of_another_user_leads_to_a_result() {
+    if effective_user() != 0 {
+        let name = "no_link_of_another_user_leads_to_a_result";
+        return wakescope_testing::skip(name, "only root can give files away");
+    }
+    let scratch = Scratch::new("way-foreign");
+    fs::create_dir_all(scratch.join("own/inner")).unwrap();
+    fs::create_dir(scratch.join("theirs")).unwrap();
+    chown(scratch.join("theirs"), Some(SOMEBODY), None).unwrap();
+    symlink("own", scratch.join("foreign")).unwrap();
+    lchown(scratch.join("foreign"), Some(SOMEBODY), None).unwrap();
+    symlink("foreign/inner", scratch.join("through")).unwrap();
+    // As if they had given another name to a link that they did not make.
+    symlink("../own", scratch.join("theirs/moved")).unwrap();
+    let way = format!("its path leads through a symbolic link that user {SOMEBODY} controls");
+    let links = [
+        "foreign/inner",
+        "foreign/../own",
+        "through",
+        "own/../foreign/inner",
+        "theirs/moved/inner",
+    ];
+    for path in links {
+        check(&scratch.join(path), Some(&way));
+    }
+    for path in ["foreign", "foreign/", "foreign/.", "foreign//", "theirs/moved", "theirs/moved/"] {
+        check(&scratch.join(path), Some(&format!("symbolic link that user {SOMEBODY} controls")));
+    }
+    assert_eq!(fs::read_dir(scratch.join("own")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(scratch.join("own/inner")).unwrap().count(), 0);
+    // Folders of others are passed, and what is made in them is one's own.
+    let theirs = scratch.join("theirs/new");
+    RunFiles::create(Some(&theirs), "", b"{}").unwrap().discard();
+    // Where others may exchange links, none counts.
+    fs::create_dir(scratch.join("open")).unwrap();
+    symlink("../own", scratch.join("open/link")).unwrap();
+    fs::set_permissions(scratch.join("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    check(&scratch.join("open/link/inner"), Some("symbolic link that user 0 controls"));
+    fs::set_permissions(scratch.join("open"), fs::Permissions::from_mode(0o1777)).unwrap();
+    check(&scratch.join("open/link/inner"), None);
+}
+
+#[test]
+fn what_the_kernel_reaches_elsewhere_is_refused() {
+    let scratch = Scratch::new("way-elsewhere");
+    let (old, new) = (scratch.join("old"), scratch.join("new"));
+    fs::create_dir(&old).unwrap();
+    let folder = open_parent(&old.join("file")).unwrap();
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    let refused = to_list(&folder, &old).unwrap_err();
+    assert_eq!(refused.to_string(), Refused::Elsewhere.to_string());
+    to_list(&folder, &new).unwrap();
+}
