@@ -10,7 +10,7 @@ use wakescope_sys::file::duplicate;
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 
-use crate::trust::{Refused, check_folder, is_trusted_owner};
+use crate::trust::{Refused, check_exclusive, is_trusted_owner};
 use crate::way::{open_parent, read_link};
 
 /// Of files and folders that others may not write, whatever the umask says.
@@ -133,9 +133,9 @@ pub fn check_output(path: &Path) -> io::Result<()> {
 /// something is written.
 ///
 /// A file that is there must belong to root or to this user. A link must too, also on the way to the file,
-/// and lie in a folder where others cannot exchange it. Of
-/// what is no regular file only character devices are opened, and what this process has open already
-/// (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
+/// and lie in a folder where nobody else can exchange it, the user who called `sudo` included. A file with
+/// other names and a device must lie in such a folder. Of what is no regular file only character devices are
+/// opened, and what this process has open already (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
 pub fn create_output(path: &Path) -> io::Result<Output> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -240,7 +240,7 @@ fn open(path: &Path) -> io::Result<Opened> {
         Kind::Link => read_link(&folder, name, &found).map(Opened::Link),
         Kind::File => open_existing(folder, name).map(Opened::File),
         Kind::CharacterDevice => {
-            check_folder(&folder)?;
+            check_exclusive(&folder)?;
             let file = folder.open_to_write(name)?;
             set_blocking(&file)?;
             Ok(Opened::File(Output { file, fate: Fate::Stays }))
@@ -288,7 +288,7 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
         return Err(Refused::ForeignFile(found.owner).into());
     }
     if found.names > 1 {
-        if check_folder(&folder).is_err() {
+        if check_exclusive(&folder).is_err() {
             return Err(Refused::HardLink.into());
         }
         return Ok(Output { file, fate: Fate::Emptied });

@@ -194,6 +194,38 @@ fn reports_go_to_files_of_ones_own_only() {
 }
 
 #[test]
+fn links_and_files_in_the_folder_of_the_caller_of_sudo_do_not_count() {
+    let name = "links_and_files_in_the_folder_of_the_caller_of_sudo_do_not_count";
+    if effective_user() != 0 {
+        return skip(name, "only root can give folders away");
+    }
+    let test = with_run("caller");
+    let path = |name: &str| test.dir.join(name);
+    fs::write(path("treasure"), TREASURE).unwrap();
+    fs::create_dir(path("theirs")).unwrap();
+    fs::hard_link(path("treasure"), path("theirs/hard")).unwrap();
+    // As if they had moved a link that root had made there.
+    symlink("../treasure", path("theirs/link")).unwrap();
+    chown(path("theirs"), Some(NOBODY), None).unwrap();
+    let report = |file: &str| {
+        let mut command = test.command(&["report", "run", "--format", "text", "-o", file]);
+        Running::start(command.env("SUDO_UID", NOBODY.to_string())).output()
+    };
+    for (file, text) in [
+        ("theirs/hard", "the file has other hard links, and its folder is not safe"),
+        ("theirs/link", "it is a symbolic link that user 65534 controls"),
+    ] {
+        let ended = report(file);
+        assert_eq!(ended.code, Some(2), "{file}: {ended:?}");
+        assert!(ended.stderr.contains(text), "{file}: {}", ended.stderr);
+        assert_eq!(fs::read_to_string(path("treasure")).unwrap(), TREASURE);
+    }
+    for _ in 0..2 {
+        assert_eq!(report("theirs/new").code, Some(0), "a file of root's own is replaced");
+    }
+}
+
+#[test]
 fn reports_go_where_the_user_says() {
     let test = with_run("where");
     symlink("real", test.dir.join("link")).unwrap();
