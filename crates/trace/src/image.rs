@@ -11,10 +11,12 @@ use std::path::Path;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use wakescope_core::budget::Exceeded;
 use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
 pub(crate) mod calls;
+mod costs;
 mod layout;
 mod lines;
 mod notes;
@@ -90,6 +92,9 @@ pub enum NoImage {
     /// It has, with values left open in a way that is not known.
     #[error("its debug information has unsupported relocations")]
     Unapplied,
+    /// To read it would take too much memory for a file of this length.
+    #[error(transparent)]
+    Large(#[from] Exceeded),
     /// Its debug information is damaged.
     #[error("its debug information is damaged")]
     Damaged,

@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use addr2line::Context;
-use gimli::{Dwarf, EndianSlice, RunTimeEndian};
+use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, RunTimeEndian};
 use object::Object;
+use wakescope_core::budget::Budget;
 use wakescope_core::explain::{Frame, SourceLine};
 
 use super::path::shortened;
 use super::sections::Sections;
-use super::{Function, Image, NoImage};
+use super::{Function, Image, NoImage, costs};
 
 /// Functions that are put into one another, at one place.
 const MOST_INLINED: usize = 8;
@@ -22,7 +23,7 @@ const LONGEST_FILE: usize = 256;
 const FIRST_FUNCTION: &str = "start_kernel";
 const FIRST_FILE: &str = "/init/main.c";
 
-type Bytes<'s> = EndianSlice<'s, RunTimeEndian>;
+pub(super) type Bytes<'s> = EndianSlice<'s, RunTimeEndian>;
 
 /// What an image tells of stacks.
 pub struct Found {
@@ -58,8 +59,9 @@ impl Image<'_> {
         let frames = stacks.iter().flat_map(|stack| stack.iter()).filter(is_here);
         let names: BTreeSet<&str> = frames.filter_map(|frame| frame.function.as_deref()).collect();
         let functions = self.functions(&names.into_iter().collect::<Vec<_>>());
-        let sections = Sections::of(self)?;
-        let mut finder = Finder::of(self, &sections, functions)?;
+        let budget = costs::budget_of(self);
+        let sections = Sections::of(self, &budget)?;
+        let mut finder = Finder::of(self, &sections, functions, &budget)?;
         finder.root = match self.layout {
             Some(_) => root.map(str::to_owned),
             None => finder.root_of_kernel(),
@@ -92,14 +94,18 @@ impl<'i, 's> Finder<'i, 's> {
         image: &'i Image<'i>,
         sections: &'s Sections<'_>,
         functions: HashMap<&'i str, Vec<Function>>,
+        budget: &Budget,
     ) -> Result<Self, NoImage> {
         let endian = match image.elf.is_little_endian() {
             true => RunTimeEndian::Little,
             false => RunTimeEndian::Big,
         };
         let load = |id| Ok::<_, gimli::Error>(EndianSlice::new(sections.get(id), endian));
-        let context = Dwarf::load(load).and_then(Context::from_dwarf);
-        let context = context.map_err(|_| NoImage::Damaged)?;
+        let mut dwarf = Dwarf::load(load).map_err(|_| NoImage::Damaged)?;
+        costs::check(&dwarf, budget)?;
+        // Tables that units share are read once.
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let context = Context::from_dwarf(dwarf).map_err(|_| NoImage::Damaged)?;
         Ok(Self { image, functions, context, root: None })
     }
 

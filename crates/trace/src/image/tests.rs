@@ -11,6 +11,7 @@ use wakescope_testing::{Folder, fuzz_fewer};
 
 use super::*;
 
+mod costs;
 mod modules;
 mod programs;
 
