@@ -1,16 +1,38 @@
 //! Files that users name.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use wakescope_sys::input::open_input;
+use wakescope_sys::input::{open_input, open_input_or_pipe};
 
 use crate::Failure;
 
+/// By what all files are known that were opened so far: their file systems' numbers and their own.
+static OPENED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
-    open_input(path)
+    noted(open_input(path)?)
+}
+
+/// The same, but for a pipe that this process was started with.
+pub(crate) fn regular_or_pipe(path: &Path) -> io::Result<File> {
+    noted(open_input_or_pipe(path)?)
+}
+
+fn noted(file: File) -> io::Result<File> {
+    let found = file.metadata()?;
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).insert((found.dev(), found.ino()));
+    Ok(file)
+}
+
+/// Whether this file was opened as an input, under whatever name.
+pub(crate) fn was_opened(identity: (u64, u64)) -> bool {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity)
 }
 
 /// All bytes of a file. More than `largest` of them is an error: half a file is not read.

@@ -13,6 +13,7 @@ use wakescope_sys::terminal::size;
 
 use crate::Failure;
 use crate::cleaner::{Cleaner, cleaned};
+use crate::input::was_opened;
 use crate::screen::fit;
 
 /// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set or the terminal
@@ -116,6 +117,9 @@ pub(crate) fn write_file_with(
     }
     let to_file = || {
         let mut file = create_output(path)?;
+        if file.replaced().is_some_and(was_opened) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is also an input"));
+        }
         if is_compressed(path) {
             let mut packed = GzEncoder::new(&mut file, Compression::default());
             write_cleaned(&mut packed, write)?;
@@ -157,6 +161,7 @@ fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     match e.kind() {
         _ if is_full(e) => failure.try_this("make room, or name a file on another disk"),
         io::ErrorKind::NotFound => failure.try_this("make its folder first, or name another file"),
+        io::ErrorKind::AlreadyExists => failure.try_this("name another file"),
         _ => failure.try_this("name a file that you can write to"),
     }
 }
@@ -206,12 +211,15 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_written_are_named_with_a_remedy() {
-        use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+        use io::ErrorKind::{
+            AlreadyExists, NotFound, PermissionDenied, QuotaExceeded, StorageFull,
+        };
         let room = "make room, or name a file on another disk";
         for (kind, remedy) in [
             (StorageFull, room),
             (QuotaExceeded, room),
             (NotFound, "make its folder first, or name another file"),
+            (AlreadyExists, "name another file"),
             (PermissionDenied, "name a file that you can write to"),
         ] {
             let said = cannot_write(Path::new("a.json"), &kind.into()).to_string();

@@ -10,6 +10,7 @@ use wakescope_sys::file::duplicate;
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 
+use crate::run_folder::{RECORD, begins_as_record};
 use crate::trust::{Refused, check_exclusive, is_trusted_owner};
 use crate::way::{open_parent, read_link};
 
@@ -32,6 +33,8 @@ const MOST_LEFT: u32 = 100;
 pub struct Output {
     file: File,
     fate: Fate,
+    /// The regular file in whose place the result is put.
+    replaced: Option<(u64, u64)>,
 }
 
 /// What becomes of the file that is written.
@@ -67,6 +70,12 @@ impl Output {
         }
         self.fate = Fate::Stays;
         Ok(())
+    }
+
+    /// By what the file is known in whose place the result is put, as [`About::identity`] says; `None` if
+    /// nothing is lost.
+    pub fn replaced(&self) -> Option<(u64, u64)> {
+        self.replaced
     }
 
     /// Fails if the disk has no room for a single byte of a new file. What is written itself is left as it is: a file
@@ -118,7 +127,7 @@ fn rename(folder: &Folder, from: &OsStr, to: &OsStr, how: Rename) -> io::Result<
 
 /// Puts the bytes of one file in place of all that is in another. If that fails, the other one is empty.
 fn overwrite(folder: &Folder, from: &OsStr, to: &OsStr) -> io::Result<()> {
-    let mut to = Output { file: folder.open_to_write(to)?, fate: Fate::Emptied };
+    let mut to = Output { file: folder.open_to_write(to)?, fate: Fate::Emptied, replaced: None };
     io::copy(&mut folder.open_to_read(from)?, &mut to)?;
     to.finish()
 }
@@ -136,6 +145,8 @@ pub fn check_output(path: &Path) -> io::Result<()> {
 /// and lie in a folder where nobody else can exchange it, the user who called `sudo` included. A file with
 /// other names and a device must lie in such a folder. Of what is no regular file only character devices are
 /// opened, and what this process has open already (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
+///
+/// The record of a run is refused, under its own name and where it has several.
 pub fn create_output(path: &Path) -> io::Result<Output> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -228,7 +239,7 @@ fn open(path: &Path) -> io::Result<Opened> {
         // Not opened anew: that would begin at the start of a file that others append to.
         let number = name.to_str().and_then(|name| name.parse().ok());
         let file = duplicate(number.ok_or(io::ErrorKind::NotFound)?)?;
-        return Ok(Opened::File(Output { file, fate: Fate::Stays }));
+        return Ok(Opened::File(Output { file, fate: Fate::Stays, replaced: None }));
     }
     let found = match folder.about_file(name) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -243,7 +254,7 @@ fn open(path: &Path) -> io::Result<Opened> {
             check_exclusive(&folder)?;
             let file = folder.open_to_write(name)?;
             set_blocking(&file)?;
-            Ok(Opened::File(Output { file, fate: Fate::Stays }))
+            Ok(Opened::File(Output { file, fate: Fate::Stays, replaced: None }))
         }
         other => Err(Refused::Kind(other).into()),
     }
@@ -259,7 +270,7 @@ fn beside(folder: Folder, name: &OsStr, mode: u32, how: Rename) -> io::Result<Ou
             Err(e) => return Err(e),
             Ok(file) => {
                 let fate = Fate::Renamed { folder, fresh, name: name.into(), how };
-                return Ok(Output { file, fate });
+                return Ok(Output { file, fate, replaced: None });
             }
         }
     }
@@ -287,16 +298,25 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     if !is_trusted_owner(found.owner) {
         return Err(Refused::ForeignFile(found.owner).into());
     }
-    if found.names > 1 {
-        if check_exclusive(&folder).is_err() {
-            return Err(Refused::HardLink.into());
+    if found.names > 1 && check_exclusive(&folder).is_err() {
+        return Err(Refused::HardLink.into());
+    }
+    // Nobody can measure once more what a report took the place of.
+    if (found.names > 1 || name == RECORD) && holds_record(&folder, name) {
+        return Err(Refused::Record.into());
+    }
+    let replaced = Some(found.identity);
+    if found.names == 1 {
+        if let Ok(mut output) = like(folder, name, &found) {
+            output.replaced = replaced;
+            return Ok(output);
         }
-        return Ok(Output { file, fate: Fate::Emptied });
     }
-    match like(folder, name, &found) {
-        Ok(output) => Ok(output),
-        Err(_) => Ok(Output { file, fate: Fate::Emptied }),
-    }
+    Ok(Output { file, fate: Fate::Emptied, replaced })
+}
+
+fn holds_record(folder: &Folder, name: &OsStr) -> bool {
+    folder.open_to_read(name).and_then(begins_as_record).unwrap_or(false)
 }
 
 /// A new file that is to replace one, with the same owner, group and mode.

@@ -399,9 +399,14 @@ fn is_dead(run: &Folder) -> bool {
     let Some(record) = free(RECORD) else { return false };
     // Locked until the end of this function, as the record is.
     let Some(_next) = free(NEXT) else { return false };
+    begins_as_record(record).unwrap_or(false)
+}
+
+/// Whether a file begins as the record of a run does.
+pub(crate) fn begins_as_record(file: File) -> io::Result<bool> {
     let mut head = Vec::new();
-    let read = record.take(HEAD_BYTES).read_to_end(&mut head);
-    read.is_ok() && String::from_utf8_lossy(&head).contains(MARKER)
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(String::from_utf8_lossy(&head).contains(MARKER))
 }
 
 #[cfg(test)]

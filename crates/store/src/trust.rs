@@ -33,6 +33,9 @@ pub enum Refused {
     /// The file has other names, and lies where others may have given it this one.
     #[error("the file has other hard links, and its folder is not safe")]
     HardLink,
+    /// The file holds a run, and has the name of its record or several names.
+    #[error("it is the record of a run")]
+    Record,
     /// This is no file.
     #[error("it is {}, not a regular file", article(*.0))]
     Kind(Kind),
@@ -50,7 +53,7 @@ pub enum Refused {
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
-            Refused::Taken(_) => io::ErrorKind::AlreadyExists,
+            Refused::Taken(_) | Refused::Record => io::ErrorKind::AlreadyExists,
             _ => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, refused)

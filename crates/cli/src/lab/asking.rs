@@ -15,9 +15,9 @@ use wakescope_lab::plan::{
 use wakescope_probe::load::{Need, Spec, SpecError, parse_list};
 use wakescope_report::style::clean;
 use wakescope_stats::cells::parse_limit;
-use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;
+use crate::input::regular_or_pipe;
 use crate::offering::{load_names, offering};
 use crate::stimuli::stimuli_of_guests;
 
@@ -247,7 +247,7 @@ fn read(name: &str) -> Result<Plan, Failure> {
         return Plan::shipped(name).map_err(|e| failure_of_plan("--plan", &e));
     }
     let mut text = Vec::new();
-    open_input_or_pipe(&path)
+    regular_or_pipe(&path)
         .and_then(|file| file.take(LARGEST_FILE as u64 + 1).read_to_end(&mut text))
         .map_err(|e| Failure::new(format!("cannot read the plan {}: {e}", shown(&path))))?;
     Plan::parse(text).map_err(|e| failure_of_plan(&shown(&path), &e))

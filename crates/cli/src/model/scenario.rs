@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use wakescope_model::Scenario;
 use wakescope_model::scenario::{ReadError, SHIPPED, Shipped, limits};
 use wakescope_report::style::clean;
-use wakescope_sys::input::open_input_or_pipe;
 
 use super::lengths;
 use crate::Failure;
-use crate::input::read_whole;
+use crate::input::{read_whole, regular_or_pipe};
 
 /// Reads the scenario that the user named.
 pub(super) fn read(named: &str) -> Result<Scenario, Failure> {
@@ -23,7 +22,7 @@ pub(super) fn text_of(named: &str) -> Result<(String, String), Failure> {
         return Ok((format!("{named}.toml"), shipped.text.to_owned()));
     }
     let path = PathBuf::from(named);
-    let opened = open_input_or_pipe(&path).map_err(|e| missing(named, &path, &e))?;
+    let opened = regular_or_pipe(&path).map_err(|e| missing(named, &path, &e))?;
     let cannot_read = |e: std::io::Error| Failure::new(format!("cannot read {named}: {e}"));
     // The reader refuses what is larger, with its place.
     let largest = limits::FILE as u64 + 1;

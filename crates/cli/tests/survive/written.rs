@@ -226,6 +226,48 @@ fn links_and_files_in_the_folder_of_the_caller_of_sudo_do_not_count() {
 }
 
 #[test]
+fn reports_take_the_place_of_no_input_and_no_record() {
+    let test = with_run("inputs");
+    let path = |name: &str| test.dir.join(name);
+    let write =
+        |args: &[&str], file: &str| test.start_command(&[args, &["-o", file]].concat()).output();
+    assert_eq!(write(&["report", "run", "--format", "cyclictest"], "values").code, Some(0));
+    assert_eq!(write(&["report", "run", "--format", "json"], "copy").code, Some(0));
+    symlink("copy", path("link")).unwrap();
+    fs::hard_link(path("copy"), path("hard")).unwrap();
+    fs::hard_link(path("other/run.json"), path("other.txt")).unwrap();
+    let read = |name: &str| fs::read(path(name)).unwrap();
+    for (args, file, text) in [
+        (&["trend", "run", "other"][..], "run/run.json", "it is the record of a run"),
+        (&["report", "run", "--redact"], "run/run.json", "it is the record of a run"),
+        (&["report", "run", "--redact"], "other/run.json", "it is the record of a run"),
+        (&["report", "run", "--format", "text"], "other.txt", "it is the record of a run"),
+        (&["report", "copy", "--format", "text"], "hard", "it is the record of a run"),
+    ] {
+        let before = read(file);
+        let ended = write(args, file);
+        assert_eq!(ended.code, Some(2), "{args:?} {file}: {ended:?}");
+        assert!(ended.stderr.contains(text), "{args:?} {file}: {}", ended.stderr);
+        assert!(ended.stderr.contains("name another file"), "{}", ended.stderr);
+        assert!(read(file) == before, "{args:?} {file}");
+    }
+    fs::remove_file(path("hard")).unwrap();
+    for (args, file) in [
+        (&["report", "copy", "--format", "text"][..], "copy"),
+        (&["report", "copy", "--format", "html"], "link"),
+        (&["report", "values"], "values"),
+    ] {
+        let before = read(file);
+        let ended = write(args, file);
+        assert_eq!(ended.code, Some(2), "{args:?} {file}: {ended:?}");
+        assert!(ended.stderr.contains("it is also an input"), "{args:?} {file}: {ended:?}");
+        assert!(read(file) == before, "{args:?} {file}");
+    }
+    // A copy of a record that is not read is replaced like any file.
+    assert_eq!(write(&["report", "run", "--format", "text"], "copy").code, Some(0));
+}
+
+#[test]
 fn reports_go_where_the_user_says() {
     let test = with_run("where");
     symlink("real", test.dir.join("link")).unwrap();
