@@ -40,9 +40,12 @@ pub(crate) fn read_whole(file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
     read_up_to(Vec::new(), file, largest)
 }
 
-/// The same of a file of this length, which may have grown or shrunk.
+/// The same of a file of this length, which may have grown or shrunk. Nothing is read of one that is too large.
 pub(crate) fn read_file(file: &File, length: u64, largest: u64) -> io::Result<Vec<u8>> {
-    let length = usize::try_from(length.min(largest)).unwrap_or(0);
+    if length > largest {
+        return Err(too_large(largest));
+    }
+    let length = usize::try_from(length).unwrap_or(0);
     let mut bytes = Vec::new();
     // Room in which the end is found, too.
     bytes.try_reserve_exact(length + 64)?;
@@ -53,10 +56,14 @@ fn read_up_to(mut bytes: Vec<u8>, file: impl Read, largest: u64) -> io::Result<V
     let more = largest.saturating_add(1).saturating_sub(bytes.len() as u64);
     file.take(more).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
-        let limit = format!("it is larger than {} MiB, the limit for such a file", largest >> 20);
-        return Err(io::Error::other(limit));
+        return Err(too_large(largest));
     }
     Ok(bytes)
+}
+
+fn too_large(largest: u64) -> io::Error {
+    let limit = format!("it is larger than {} MiB, the limit for such a file", largest >> 20);
+    io::Error::other(limit)
 }
 
 /// That the run at `path`, whose record is `file`, cannot be read.
@@ -68,5 +75,23 @@ pub(crate) fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
         )
     } else {
         failure.try_this("name a run folder, as printed at the end of `wakescope measure`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Seek;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_of_a_file_that_is_too_large() {
+        let folder = wakescope_testing::Folder::new("input-large");
+        let path = folder.join("sparse");
+        File::create_new(&path).unwrap().set_len(30 << 30).unwrap();
+        let mut file = File::open(path).unwrap();
+        let refused = read_file(&file, 30 << 30, 2 << 30).unwrap_err().to_string();
+        assert_eq!(refused, "it is larger than 2048 MiB, the limit for such a file");
+        assert_eq!(file.stream_position().unwrap(), 0);
     }
 }
