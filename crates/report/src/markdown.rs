@@ -237,14 +237,22 @@ fn machine(run: &Run) -> String {
     format!("kernel {release} · preemption {} · {}", run.host.preemption.model, plan(&run.plan))
 }
 
-/// `text` as it is, where Markdown and HTML would read more into it.
+/// `text` as it is, where Markdown and HTML would read more into it, and GitHub and GitLab links and
+/// mentions of users.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if "\\`*_{}[]<>|#~&!".contains(c) {
+    for (at, c) in text.char_indices() {
+        let next = &text[at + c.len_utf8()..];
+        let begins_link =
+            (c == ':' && next.starts_with("//")) || (c == '.' && text[..at].ends_with("www"));
+        if begins_link || "\\`*_{}[]<>|#~&!".contains(c) {
             out.push('\\');
         }
         out.push(c);
+        // Mentions are looked for when escapes are gone, but not across a comment.
+        if c == '@' && next.starts_with(|c: char| c.is_alphanumeric()) {
+            out.push_str("<!-- -->");
+        }
     }
     out
 }
@@ -272,6 +280,18 @@ mod tests {
             kernel 6.12.95 · preemption voluntary · timer 1.00 ms · fifo 90 · CPU 0
         "#]]
         .assert_eq(&report(&run_set));
+    }
+
+    #[test]
+    fn names_of_others_are_neither_links_nor_mentions() {
+        for (text, want) in [
+            ("@user and me@host", "@<!-- -->user and me@<!-- -->host"),
+            ("a @ b, 3 @", "a @ b, 3 @"),
+            ("http://host: www.host", "http\\://host: www\\.host"),
+            ("[a](b) #1", "\\[a\\](b) \\#1"),
+        ] {
+            assert_eq!(escaped(text), want);
+        }
     }
 
     #[test]
