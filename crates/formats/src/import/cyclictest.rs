@@ -8,6 +8,7 @@ use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
 use super::draft::Draft;
+use super::statement::Extremes;
 use super::{About, ImportError, Unit, unit};
 
 pub(super) mod json;
@@ -20,8 +21,13 @@ const MOST_ROWS: u64 = 1_000_000;
 /// The most threads that are read: the most CPUs that Linux can be built for.
 const MOST_THREADS: u64 = 8_192;
 
-/// The minimum of a thread that has no sample.
+/// The minimum of a thread that has no sample, or none below it.
 const NO_MINIMUM: u64 = 1_000_000;
+
+/// How the extremes of a thread with this minimum take part in its mean.
+fn extremes(min: u64) -> Extremes {
+    if min == NO_MINIMUM { Extremes::MaximumOnly } else { Extremes::Samples }
+}
 
 fn draft(format: &str, about: &About) -> Draft {
     Draft::new("cyclictest", format, about, Quantity::WakeupLatency, Omission::Skipped)

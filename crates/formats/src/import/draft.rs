@@ -14,7 +14,7 @@ use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
 
 use super::own::Own;
-use super::statement::{Figure, Statement};
+use super::statement::{Extremes, Figure, Statement};
 use super::{About, ImportError, Unit, unit};
 use wakescope_core::harmless::clean;
 
@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub(super) spacing_ns: Option<u64>,
     /// What the program cut samples off to before it computed figures; 0 and 1 are nothing.
     pub(super) step_ns: u64,
+    /// How the stated extremes take part in the mean and the deviation that are stated from here on.
+    pub(super) extremes: Extremes,
     /// Figures that the file states beside the samples.
     statements: Vec<Statement>,
 }
@@ -108,12 +110,17 @@ impl Draft {
     /// samples. It is checked when the draft is finished.
     pub(super) fn states(&mut self, figure: Figure, least: f64, most: f64) {
         let thread = self.threads.len().checked_sub(1);
-        self.statements.push(Statement { thread, figure, least, most });
+        self.state(thread, figure, least, most);
     }
 
     /// Notes a figure that the file states of all threads together.
     pub(super) fn states_of_all(&mut self, figure: Figure, least: f64, most: f64) {
-        self.statements.push(Statement { thread: None, figure, least, most });
+        self.state(None, figure, least, most);
+    }
+
+    fn state(&mut self, thread: Option<usize>, figure: Figure, least: f64, most: f64) {
+        let extremes = self.extremes;
+        self.statements.push(Statement { thread, figure, least, most, extremes });
     }
 
     /// Notes a percentile in ns that the file states of the last thread. The record keeps it.

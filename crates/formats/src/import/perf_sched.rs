@@ -11,7 +11,7 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{sum_of_mean, wide};
 use super::draft::Draft;
 use super::lines::{Line, Lines, number, thousandths};
-use super::statement::Figure;
+use super::statement::{Extremes, Figure};
 use super::{About, ImportError, Unit, unit};
 
 /// The most tasks that are read.
@@ -64,6 +64,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         Draft::new("perf sched", "latency table", about, Quantity::RunqueueDelay, Omission::None);
     draft.summary_only("for single delays, use `perf sched timehist` or `wakescope explain`");
     draft.source.resolution_ns = Some(1_000);
+    draft.extremes = Extremes::MaximumOnly;
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");
     for doubt in doubts {
@@ -81,7 +82,10 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         draft.thread(None, wide(task.count, 0, max_ns, 1_000, sum_ns).map_err(ImportError::new)?);
         #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
         let mean_ns = task.mean as f64 * 1_000.0;
-        draft.states(Figure::Mean, mean_ns - 500.0, mean_ns + 500.0);
+        // So is the maximum, of which the mean has its share.
+        #[allow(clippy::cast_precision_loss)]
+        let rounding_ns = 500.0 / task.count as f64;
+        draft.states(Figure::Mean, mean_ns - 500.0, mean_ns + 500.0 + rounding_ns);
     }
     draft.finish()
 }

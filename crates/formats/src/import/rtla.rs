@@ -16,7 +16,7 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{Counts, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
-use super::statement::Figure;
+use super::statement::{Extremes, Figure};
 use super::{About, ImportError, Imported, Unit, unit};
 
 /// Which of the two.
@@ -330,6 +330,9 @@ impl Seen {
         let mut draft = Draft::new(tool, "text histogram", about, kind.quantity(), omission);
         draft.duration_ns = self.duration_ns.filter(|&ns| ns > 0);
         draft.coarse(unit_ns);
+        if self.of_rows {
+            draft.extremes = Extremes::Rows;
+        }
         draft.approximate(match self.of_rows {
             true => "sum_ns: each sample counts as the lower end of its row",
             false => "sum_ns: from the mean as it is given",

@@ -203,7 +203,7 @@ fn cyclictest_json() {
         expect![[r#"
             [cyclictest Some("2.40")] wakeup latency; expiries missed during a stall are omitted; started 2026-11-21T00:27:12Z for 2000000000 ns, interval 200000 ns, fifo Some(80)
               CPU Some(0): 10 from Some(3000) to Some(51000), sum 142500; 3000..4000: 2, 4000..5000: 5, 10000..52000: 3
-              CPU Some(1): 7 from Some(15000) to Some(51000), sum 139650; 15000..52000: 7
+              CPU Some(1): 7 from Some(15000) to Some(51000), sum 142030; 15000..52000: 7
               CPU None: 0 from None to None, sum 0; 
               no-samples: thread 2 has no sample
               overflow: 3 samples of thread 0 lie beyond the histogram, which ends at 10.0 µs; only bounds are known
@@ -248,7 +248,7 @@ fn jitterdebugger_json_and_raw() {
         JITTERDEBUGGER,
         expect![[r#"
         [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
-          CPU None: 10 from Some(22000) to Some(11184000), sum 11254900; 22000..23000: 2, 23000..24000: 6, 1000000..11185000: 2
+          CPU None: 10 from Some(22000) to Some(11184000), sum 12866000; 22000..23000: 2, 23000..24000: 6, 1000000..11185000: 2
           CPU None: 2 from Some(22000) to Some(22000), sum 44000; 22000..23000: 2
           overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; only bounds are known
     "#]],

@@ -17,7 +17,7 @@ use super::super::own::Own;
 use super::super::rt_tests;
 use super::super::statement::Figure;
 use super::super::{About, ImportError, Unit, unit};
-use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, of_thread, priority};
+use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, extremes, of_thread, priority};
 
 /// What rt-tests write before the results.
 #[derive(Deserialize)]
@@ -138,6 +138,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
         let over = thread.overflow(rows, unit_ns).map_err(|e| of_thread(i, e))?;
         draft.thread(cpu, d);
+        draft.extremes = extremes(thread.min);
         match thread.avg.filter(|_| thread.cycles > 0) {
             Some(mean) if rounded => states_mean_of_rounded(&mut draft, mean, unit_ns),
             Some(mean) => states_mean(&mut draft, mean, unit_ns, 0.006),

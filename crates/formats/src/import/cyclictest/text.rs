@@ -15,7 +15,9 @@ use super::super::own::Own;
 use super::super::rt_tests;
 use super::super::statement::Figure;
 use super::super::{About, ImportError, Unit};
-use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, of_thread, policy_of, priority};
+use super::{
+    MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, extremes, of_thread, policy_of, priority,
+};
 
 /// All that the text states.
 #[derive(Default)]
@@ -223,6 +225,7 @@ impl Seen {
             };
             let d = stated.distribution(draft, i, rows, end, unit_ns);
             draft.thread(None, d.map_err(|why| of_thread(i, why))?);
+            draft.extremes = extremes(stated.min);
             if !stated.rounded {
                 states_floored_mean(draft, stated.mean, unit_ns);
             }
@@ -297,6 +300,7 @@ impl Seen {
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
             draft.limit(0, t.cycles);
+            draft.extremes = extremes(t.min);
             states_floored_mean(draft, t.mean, unit_ns);
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::super::counts::Counts;
 use super::super::detect::is_percentile_head;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word, number};
-use super::super::statement::Figure;
+use super::super::statement::{Extremes, Figure};
 use super::super::{About, ImportError};
 use super::Declared;
 
@@ -219,6 +219,7 @@ impl Table {
         };
         draft.thread(None, counts.finish(first.unwrap_or(0), last, sum_ns)?);
         // The library takes the middle of a bucket for each of its samples; we know only its ends.
+        draft.extremes = Extremes::Middles;
         let deviation = self.deviation.as_deref().and_then(super::super::lines::thousandths);
         for (figure, value) in [(Figure::Mean, mean), (Figure::Deviation, deviation)] {
             if let Some(value) = value {

@@ -124,7 +124,7 @@ pub(super) const CYCLICTEST_JSON: &str = r##"{
       "cycles": 7,
       "min": 15,
       "max": 51,
-      "avg": 19.95,
+      "avg": 20.29,
       "cpu": 1,
       "node": 0
     },
@@ -161,7 +161,7 @@ pub(super) const JITTERDEBUGGER: &str = r##"{
       "count": 10,
       "min": 22,
       "max": 11184,
-      "avg": 1125.49
+      "avg": 1286.60
     },
     "1": {
       "histogram": {
@@ -298,7 +298,7 @@ stress-ng: info:  [25581] setting to a 2 second run per stressor
 stress-ng: info:  [25581] dispatching hogs: 1 cyclic
 stress-ng: info:  [25582] cyclic: sched SCHED_DEADLINE: 100000 ns delay, 10 samples
 stress-ng: info:  [25582] cyclic:   mean: 28159.34 ns, mode: 16013 ns
-stress-ng: info:  [25582] cyclic:   min: 9464 ns, max: 94728 ns, std.dev. 8061.19
+stress-ng: info:  [25582] cyclic:   min: 9464 ns, max: 94728 ns, std.dev. 26989.19
 stress-ng: info:  [25582] cyclic: latency percentiles:
 stress-ng: info:  [25582] cyclic:   25.00%:      15883 ns
 stress-ng: info:  [25582] cyclic: latency distribution (10000 ns intervals):
@@ -333,7 +333,7 @@ pub(super) const HGRM: &str = "\
       12.000 0.800000000000         80           5.00
       99.000 0.990000000000         99         100.00
      128.000 1.000000000000        100
-#[Mean    =        9.250, StdDeviation   =        3.100]
+#[Mean    =        9.250, StdDeviation   =       12.100]
 #[Max     =      128.000, Total count    =          100]
 #[Buckets =            8, SubBuckets     =         2048]
 ";

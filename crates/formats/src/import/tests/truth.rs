@@ -119,14 +119,14 @@ fn each_statement_is_checked() {
             CYCLICTEST_2_4,
             "00001 00004",
             "00001 00005",
-            "thread 1: the mean is stated as 5 µs to 6 µs, but its samples have 2.4 µs to 4 µs",
+            "thread 1: the mean is stated as 5 µs to 6 µs, but its samples have 4 µs",
         ),
         (
             Format::CyclictestJson,
             CYCLICTEST_JSON,
             "14.25",
             "19.95",
-            "CPU 0: the mean is stated as 19.944 µs to 19.956 µs, but its samples have 5.6 µs to 17.9 µs",
+            "CPU 0: the mean is stated as 19.944 µs to 19.956 µs, but its samples have 9.7 µs to 17.9 µs",
         ),
         (
             Format::JitterdebuggerJson,
@@ -140,7 +140,7 @@ fn each_statement_is_checked() {
             TIMERLAT,
             "avg:          0         7        50",
             "avg:          0         9        50",
-            "CPU 0: the mean is stated as 8.99 µs to 10 µs, but its samples have 5.083 µs to 7.75 µs",
+            "CPU 0: the mean is stated as 8.99 µs to 10 µs, but its samples have 7.75 µs",
         ),
         (
             Format::Timerlat,
@@ -212,7 +212,7 @@ fn each_statement_is_checked() {
         (
             Format::StressNg,
             STRESS_NG,
-            "std.dev. 8061.19",
+            "std.dev. 26989.19",
             "std.dev. 80611.19",
             "the standard deviation",
         ),
@@ -225,7 +225,7 @@ fn each_statement_is_checked() {
         ),
         (Format::HdrLog, HLOG, "0.426", "4.260", "its maximum is stated as 4260 thousandths"),
         (Format::HdrPercentiles, HGRM, "9.250", "29.250", "the mean"),
-        (Format::HdrPercentiles, HGRM, "3.100", "93.100", "the standard deviation"),
+        (Format::HdrPercentiles, HGRM, "12.100", "93.100", "the standard deviation"),
         (
             Format::HdrPercentiles,
             HGRM,
@@ -234,6 +234,66 @@ fn each_statement_is_checked() {
             "the line of percentile 0.95 counts 80 samples",
         ),
         (Format::PerfSched, PERF_SCHED, "avg:   0.003", "avg:   4.003", "the mean"),
+        // A maximum of which even its own share is more than the mean.
+        (
+            Format::CyclictestText,
+            CYCLICTEST_2_4,
+            "00003 00012",
+            "00003 90000",
+            "thread 1: the mean is stated as 4 µs to 5 µs, but its samples have 18001.6 µs",
+        ),
+        (
+            Format::CyclictestText,
+            CYCLICTEST_QUIET,
+            "Max:    2504",
+            "Max: 900000",
+            "thread 0: the mean is stated as 74 µs to 75 µs, but its samples have 3046.843 µs to 897000.157 µs",
+        ),
+        (
+            Format::CyclictestJson,
+            CYCLICTEST_JSON,
+            "\"max\": 51,",
+            "\"max\": 51000,",
+            "CPU 0: the mean is stated as 14.244 µs to 14.256 µs, but its samples have 5104.6 µs",
+        ),
+        (
+            Format::JitterdebuggerJson,
+            JITTERDEBUGGER,
+            "11184",
+            "111840",
+            "thread 0: the mean is stated as 1286.594 µs to 1286.606 µs, but its samples have 11302.2 µs",
+        ),
+        (
+            Format::Timerlat,
+            TIMERLAT,
+            "max:          1        40       300 \n",
+            "max:          1        40    300000 \n",
+            "maximum",
+        ),
+        (Format::OslatJson, OSLAT_JSON, "\"max\": 1993", "\"max\": 1993000", "the mean is stated"),
+        (
+            Format::StressNg,
+            STRESS_NG,
+            "max: 94728",
+            "max: 5000000000",
+            "the mean is stated as 28.159 µs, but its samples have 500010.946 µs",
+        ),
+        (Format::StressNg, STRESS_NG, "max: 94728", "max: 1000000000000000000", "the mean"),
+        (
+            Format::StressNg,
+            STRESS_NG,
+            "std.dev. 26989.19",
+            "std.dev. 8061.19",
+            "the standard deviation is stated as 8.061 µs, but its samples have 22.902 µs to 39.846 µs",
+        ),
+        (
+            Format::HdrPercentiles,
+            HGRM,
+            "128.000 1.000000000000        100\n#[Mean    =        9.250, StdDeviation   =       12.100]\n#[Max     =      128.000",
+            "12800.000 1.000000000000        100\n#[Mean    =        9.250, StdDeviation   =       12.100]\n#[Max     =    12800.000",
+            "the mean",
+        ),
+        (Format::PerfSched, PERF_SCHED, "max:   3.077", "max: 9999.077", "the mean"),
     ] {
         assert!(read_as(format, text.as_bytes()).is_ok(), "{format}");
         assert!(text.contains(from), "{format}: {from}");
