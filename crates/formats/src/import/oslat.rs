@@ -15,7 +15,7 @@ use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
 use super::counts::{Counts, sum_of_mean};
-use super::cyclictest::json::{Preamble, sum_of};
+use super::cyclictest::json::{Preamble, not_longer, sum_of};
 use super::draft::Draft;
 use super::json::{self, Entries};
 use super::lines::{Line, Lines, Word, number, thousandths};
@@ -370,10 +370,12 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     draft.policy = Some(if rtprio.is_some() { ProbePolicy::Fifo } else { ProbePolicy::Other });
     draft.priority = rtprio;
     let version = preamble.version.clone().unwrap_or_default();
+    let longest_ns = preamble.longest_ns();
     preamble.tell(&mut draft);
     draft.source.approximate.retain(|a| !a.starts_with("duration_ns"));
     let longest = file.thread.0.iter().map(|(_, t)| t.duration).fold(0.0, f64::max);
     draft.duration_ns = sum_of(1, longest, 1_000_000_000).ok().filter(|&ns| ns > 0);
+    not_longer(draft.duration_ns.unwrap_or(0), longest_ns, "a thread ran for")?;
     draft.coarse(if width % 1_000 == 0 { 1_000 } else { 1 });
     draft.approximate("sum_ns: the mean counts each sample as the upper edge of its row");
     let scale = Scale { width, last: Some(last), version };

@@ -222,8 +222,13 @@ impl Table {
     /// The samples, with so many in the row that is not printed.
     fn distribution(&self, hidden: u64) -> Result<Distribution, String> {
         let (min, max) = self.extremes.ok_or("it has no extremes")?;
-        let first = self.rows.first().map_or(min, |row| edges(row.value).0);
-        // It takes a minimum of 0 for none.
+        let row = self.rows.first().map_or((min, max), |row| edges(row.value));
+        // It takes a minimum of 0 for none, so samples of the first row may be below it if that ends at 0.
+        let highest = if row.0 > 0 { max.min(row.1 - 1) } else { max };
+        if self.total > 0 && min > highest {
+            return Err(format!("its minimum is {min} µs, but samples are at most {highest} µs"));
+        }
+        let first = row.0;
         let (min_ns, max_ns) = (in_ns(min.min(first), 1_000)?, in_ns(max, 1_000)?);
         let end_ns = max_ns + 1_000;
         let mut counts = Counts::default();

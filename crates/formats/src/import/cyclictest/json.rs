@@ -7,6 +7,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::plan::ProbePolicy;
 use wakescope_core::run::{Overflow, Run};
+use wakescope_core::units::SpanNs;
 
 use super::super::command::{Command, policy};
 use super::super::counts::{Counts, in_ns, wide};
@@ -52,6 +53,15 @@ impl SysInfo {
 }
 
 impl Preamble {
+    /// The longest in ns that it can have lasted: start and end are whole seconds, of a clock that may
+    /// have been set meanwhile by a little. `None` if it does not tell both.
+    pub(in super::super) fn longest_ns(&self) -> Option<u64> {
+        let [start, end] = [&self.start_time, &self.end_time].map(|time| Date::parse_mail(time));
+        let seconds = u64::try_from(end?.seconds() - start?.seconds()).ok()?;
+        let ns = seconds.checked_add(1)?.checked_mul(1_000_000_000)?;
+        ns.checked_add(ns / 10)
+    }
+
     /// Puts what it tells into a draft.
     pub(in super::super) fn tell(self, draft: &mut Draft) {
         draft.source.version = self.version.filter(|v| !v.is_empty());
@@ -125,11 +135,12 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     }
     // What wakescope writes has rows that are rounded up, and a mean of what was before.
     let rounded = own.is_some();
+    let longest_ns = preamble.longest_ns();
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
     let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
     let most_cycles = file.thread.0.iter().map(|(_, thread)| thread.cycles).max();
-    lasted_for_cycles(&mut draft, most_cycles.unwrap_or(0));
+    lasted_for_cycles(&mut draft, most_cycles.unwrap_or(0), longest_ns)?;
     for (i, (key, thread)) in file.thread.0.into_iter().enumerate() {
         if number(&key) != Some(i as u64) {
             return Err(ImportError::new(format!("thread {i} is missing or out of order")));
@@ -154,12 +165,34 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
 
 /// Start and end are whole seconds, so that a run of 1.5 s can seem to be one of 1 s. It lasted for all
 /// of its cycles at least; intervals of other threads than the first are longer, if anything.
-fn lasted_for_cycles(draft: &mut Draft, cycles: u64) {
-    let Some((stated_ns, interval_ns)) = draft.duration_ns.zip(draft.interval_ns) else { return };
+fn lasted_for_cycles(
+    draft: &mut Draft,
+    cycles: u64,
+    longest_ns: Option<u64>,
+) -> Result<(), ImportError> {
+    let Some(interval_ns) = draft.interval_ns else { return Ok(()) };
     let least_ns = cycles.saturating_mul(interval_ns);
-    if least_ns > stated_ns {
+    not_longer(least_ns, longest_ns, &format!("{cycles} cycles of {} take", SpanNs(interval_ns)))?;
+    if draft.duration_ns.is_some_and(|stated_ns| least_ns > stated_ns) {
         draft.duration_ns = Some(least_ns);
         draft.approximate("duration_ns: at least that, by the number of cycles and the interval");
+    }
+    Ok(())
+}
+
+/// Refuses what `took` so long where start and end leave less time.
+pub(in super::super) fn not_longer(
+    ns: u64,
+    longest_ns: Option<u64>,
+    took: &str,
+) -> Result<(), ImportError> {
+    match longest_ns.filter(|&longest_ns| ns > longest_ns) {
+        None => Ok(()),
+        Some(longest_ns) => Err(ImportError::new(format!(
+            "it contradicts itself: {took} {}, but its start and end are at most {} apart",
+            SpanNs(ns),
+            SpanNs(longest_ns)
+        ))),
     }
 }
 
