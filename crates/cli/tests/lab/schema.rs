@@ -76,7 +76,9 @@ fn what_is_computed_fits_the_schema() {
         .map(|i| Cell {
             asked: if i % 2 == 0 { "none".into() } else { "full".into() },
             seed: i / 2,
-            max_ns: Some(0),
+            max_ns: None,
+            p99_ns: Some(1_000),
+            p50_ns: Some(1_000),
             p999_ns: (i < 20).then_some(1_000 + i),
             ..lab.cells[0].clone()
         })
