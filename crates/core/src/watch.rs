@@ -199,6 +199,21 @@ impl OwnCost {
             (self.agent_ns as f64 + self.program_ns? as f64 + self.tracer_ns as f64) / all
         })
     }
+
+    /// Why it cannot have been taken in a window of this length, if it cannot.
+    fn fault(&self, window_ns: u64) -> Option<String> {
+        // Estimates may be too high. A window begins a little before or after its own cost does.
+        const FACTOR: u64 = 2;
+        const SLACK_NS: u64 = 1_000_000_000;
+        let cpus = u64::from(self.cpus.max(1));
+        let most_ns =
+            window_ns.saturating_mul(FACTOR).saturating_add(SLACK_NS).saturating_mul(cpus);
+        let parts = [self.agent_ns, self.program_ns.unwrap_or(0), self.tracer_ns];
+        let taken_ns = parts.into_iter().fold(0, u64::saturating_add);
+        (taken_ns > most_ns).then(|| {
+            format!("{taken_ns} ns were taken of {cpus} CPUs in a window of {window_ns} ns")
+        })
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.

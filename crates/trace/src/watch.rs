@@ -234,7 +234,8 @@ impl Watcher {
             }
         }
         let now = clock::now();
-        // While rows still have the owners that they had in these turns.
+        // While rows still have the owners that they had in these turns. And between the rows of series and those of
+        // CPUs: a long wait that ends meanwhile is in one of them.
         counted.episodes = self.long_waits.read(&self.rows, &mut self.cgroups, now);
         for row in self.reuse.rested(&self.rows.runs(), now) {
             self.give_back(row, &mut counted.series);

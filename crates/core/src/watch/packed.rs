@@ -140,7 +140,17 @@ impl Window {
         let waits = all_waits(self).find_map(|waits| Some(("waits".into(), fault(waits)?)));
         let explanations = || Some(("explanations".into(), self.explanations.as_ref()?.fault()?));
         let episodes = || Some(("episodes".into(), self.episodes.as_ref()?.fault()?));
-        waits.or_else(episodes).or_else(explanations)
+        let cost = || Some(("own_cost".into(), self.own_cost.fault(self.window_ns)?));
+        let longest = || Some(("episodes".into(), self.fault_of_longest()?));
+        waits.or_else(episodes).or_else(longest).or_else(explanations).or_else(cost)
+    }
+
+    /// A wait that is shown is one of those that are counted.
+    fn fault_of_longest(&self) -> Option<String> {
+        let longest = self.episodes.as_ref()?.longest.iter().map(|episode| episode.ns).max()?;
+        let max = all_waits(self).filter_map(|waits| waits.max_ns).max().unwrap_or(0);
+        (longest > max)
+            .then(|| format!("one is {longest} ns long, but the longest wait is {max} ns"))
     }
 }
 
@@ -339,6 +349,27 @@ mod tests {
         refused("\"series\":[", "\"series\":[7,", "it is no window");
         let half = line(&window(&[(57, 3)])).unwrap();
         assert!(matches!(read(&half.as_bytes()[..half.len() / 2]), Err(LineError::Form(_))));
+    }
+
+    #[test]
+    fn figures_that_the_waits_exclude_are_refused() {
+        use crate::watch::episode::{Episode, Episodes};
+        let max_ns = window(&[(57, 3)]).others.max_ns.unwrap();
+        let check = |ns: u64, agent_ns: u64, want: Option<&str>| {
+            let mut window = window(&[(57, 3)]);
+            let longest = vec![Episode { ns, unexplained_ns: ns, ..Episode::default() }];
+            window.episodes = Some(Episodes { long_waits: 1, longest, ..Episodes::default() });
+            window.own_cost.agent_ns = agent_ns;
+            let found = read(line(&window).unwrap().as_bytes()).err().map(|e| e.to_string());
+            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
+            assert!(is_found && want.is_some() == found.is_some(), "{want:?}: {found:?}");
+        };
+        check(max_ns, 1, None);
+        check(max_ns + 1, 1, Some("but the longest wait is"));
+        check(1_000_000_000_000_000_000, 1, Some("one is 1000000000000000000 ns long"));
+        // Two CPUs for ten minutes.
+        check(max_ns, 1_200_000_000_000, None);
+        check(max_ns, 1_000_000_000_000_000_000, Some("were taken of 2 CPUs in a window of"));
     }
 
     #[test]
