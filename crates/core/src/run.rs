@@ -25,6 +25,7 @@ pub use crate::time_domain::TimeDomain;
 use crate::unknown::{Unknown, keep_unknown};
 
 mod episode;
+mod extent;
 mod reading;
 mod thread;
 
@@ -333,6 +334,7 @@ impl Run {
         self.fault_of_threads()
             .or_else(of_sum)
             .or_else(|| self.fault_of_summary())
+            .or_else(|| self.fault_of_extent())
             .or_else(|| self.fault_of_explanation())
             .or_else(|| self.fault_of_ended())
     }

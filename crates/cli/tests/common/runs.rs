@@ -79,7 +79,7 @@ pub(crate) fn full_run() -> Run {
     };
     let mut run = Run {
         id: "2026-11-21T01-00-00-7f".into(),
-        duration_ns: 10_000_000_000,
+        duration_ns: 10_000_000,
         origin_ns: 17,
         seed: u64::MAX,
         state: State::Complete,

@@ -136,6 +136,7 @@ fn a_figure_that_some_runs_lack_says_on_how_many_it_rests() {
     let mut short = run(150);
     short.threads[0].expiries = Distribution::of((1..=500).map(|i| i * 30_000));
     short.threads[0].woken = short.threads[0].expiries.clone();
+    short.duration_ns = 500_000_000;
     let short = test.write_run("new/short", &short);
     let ended = compare(&test, &[new, vec![short]].concat(), &old, &[]);
     assert_eq!((ended.code, &*ended.stderr), (Some(1), ""), "{ended:?}");
@@ -365,7 +366,10 @@ fn refused(change: impl Fn(&mut Run), want: &str) {
 #[test]
 fn runs_that_are_not_alike_are_refused() {
     refused(|run| run.time_domain = TimeDomain::Virtual, "differ in time domain: virtual (");
-    refused(|run| run.plan.interval_ns = 500_000, "differ in interval: 500 µs (");
+    refused(
+        |run| (run.plan.interval_ns, run.duration_ns) = (500_000, 2_000_000_000),
+        "differ in interval: 500 µs (",
+    );
     refused(|run| run.plan.load.clear(), "differ in load: none (");
     refused(
         |run| {

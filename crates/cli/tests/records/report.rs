@@ -67,15 +67,21 @@ fn with_samples(run: &Run, cpus: &[&[u64]]) -> Run {
         let mut d = run.threads[0].woken.clone();
         d.count = samples.len() as u64;
         (d.min_ns, d.max_ns) = (samples.iter().min().copied(), samples.iter().max().copied());
+        d.max_at_ns = Some(0);
         d.sum_ns = samples.iter().sum();
         d.histogram = histogram_of(samples);
         Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
     });
     run.threads = threads.collect();
+    run.limits.clear();
     let latest = cpus.concat().into_iter().max().unwrap_or(0);
     for worst in &mut run.worst {
+        (worst.cpu, worst.expiry_ns, worst.missed) = (Some(0), 0, 0);
         worst.wakeup_latency_ns = worst.wakeup_latency_ns.min(latest);
     }
+    let most = cpus.iter().map(|samples| samples.len() as u64).max();
+    run.duration_ns = run.plan.interval_ns * most.unwrap_or(0);
+    run.plan.cpus = (0..).zip(cpus).map(|(cpu, _)| cpu).collect();
     run.summarize();
     run
 }
@@ -391,6 +397,8 @@ fn numbers_at_the_limits_do_no_harm() {
     for (each, is_taken) in [(u64::MAX / 8, true), (u64::MAX / 4, false)] {
         let mut many = base.clone();
         many.as_object_mut().unwrap().remove("summary");
+        // No run is long enough for them.
+        many["plan"]["interval_ns"] = 0.into();
         for thread in many["threads"].as_array_mut().unwrap() {
             for kind in ["woken", "expiries"] {
                 let d = &mut thread[kind];

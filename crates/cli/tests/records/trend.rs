@@ -117,7 +117,7 @@ fn runs_without_a_start_are_not_ordered_by_it() {
 fn what_is_no_series_is_refused() {
     let test = Test::new("trend-refused");
     let mut other = run(100);
-    other.plan.interval_ns = 7;
+    (other.plan.interval_ns, other.duration_ns) = (7, 28_000);
     let runs = [test.write_run("a", &run(1)), test.write_run("b", &other)];
     let ended = trend(&test, &[], &runs);
     assert_eq!(ended.code, Some(2));

@@ -3,12 +3,18 @@ use crate::explain::{Components, Culprit, Frame, Share, Step, StepEvent};
 use crate::finding::Verdict;
 use proptest::prelude::*;
 
+const INTERVAL_NS: u64 = 1_000_000;
+
+fn latest_of(samples: &[u64]) -> Option<usize> {
+    samples.iter().position(|sample| Some(sample) == samples.iter().max())
+}
+
 fn distribution(samples: &[u64]) -> Distribution {
     Distribution {
         count: samples.len() as u64,
         min_ns: samples.iter().min().copied(),
         max_ns: samples.iter().max().copied(),
-        max_at_ns: samples.first().copied(),
+        max_at_ns: latest_of(samples).map(|at| at as u64 * INTERVAL_NS),
         sum_ns: samples.iter().fold(0, |sum, &s| sum.saturating_add(s)),
         histogram: Histogram::of(samples.iter().copied()),
         stated: None,
@@ -40,7 +46,7 @@ fn explained(text: &str) -> Episode {
     }
 }
 
-/// A run of these samples, with `text` in places where text comes from elsewhere.
+/// A run of these samples, a millisecond apart, with `text` in places where text comes from elsewhere.
 pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
     let threads = cpus.iter().map(|samples| {
         let d = distribution(samples);
@@ -51,13 +57,13 @@ pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
         schema: SCHEMA.into(),
         id: text.into(),
         started: String::new(),
-        duration_ns: 1,
+        duration_ns: cpus.iter().map(Vec::len).max().unwrap_or(0) as u64 * INTERVAL_NS,
         origin_ns: 0,
         time_domain: TimeDomain::Real,
         seed: 1,
         state: State::Complete,
         host: Host { cmdline: text.into(), ..Default::default() },
-        plan: Plan { interval_ns: 1_000_000, ..Default::default() },
+        plan: Plan { interval_ns: INTERVAL_NS, cpus: vec![0], ..Default::default() },
         validity: Validity { verdict: Verdict::Valid, findings: Vec::new() },
         threads: threads.collect(),
         worst: vec![explained(text)],

@@ -69,7 +69,7 @@ pub(crate) fn store(test: &Test, change: impl FnOnce(&mut Stored)) -> Stored {
         schema: SCHEMA.into(),
         id: "r1".into(),
         started: "2026-11-21T01:00:00Z".into(),
-        duration_ns: 10_000_000,
+        duration_ns: 5_000_000,
         origin_ns: ORIGIN,
         state: State::Complete,
         threads: vec![Thread { cpu: Some(0), woken: woken.clone(), expiries, ..Thread::default() }],
