@@ -193,7 +193,9 @@ impl Distribution {
     }
 
     /// Why its sum cannot be that of its samples, if it cannot. It is no fault of a snapshot that was
-    /// taken while samples were written, nor of other programs' rounded figures.
+    /// taken while samples were written. Sums of other programs' files come from rounded means, and
+    /// from means of the ends or the middles of buckets: these may be off by a step, and by the width of
+    /// a narrow bucket.
     pub fn fault_of_sum(&self) -> Option<String> {
         let (mut least, mut most) = (0_u128, 0_u128);
         let (min, max) = (self.min_ns.unwrap_or(0), self.max_ns.unwrap_or(u64::MAX));
@@ -201,6 +203,12 @@ impl Distribution {
             let count = u128::from(bucket.count);
             least = least.saturating_add(count.saturating_mul(bucket.lower.max(min).into()));
             most = most.saturating_add(count.saturating_mul((bucket.upper - 1).min(max).into()));
+        }
+        if let Some(stated) = &self.stated {
+            let steps = u128::from(self.count).saturating_mul(stated.resolution_ns.into());
+            let narrow = u128::from(NARROW);
+            least = least.saturating_sub(least / narrow).saturating_sub(steps);
+            most = most.saturating_add(most / narrow).saturating_add(steps);
         }
         // A sum saturates.
         let [least, most] = [least, most].map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));

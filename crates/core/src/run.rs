@@ -340,10 +340,9 @@ impl Run {
     }
 
     /// What only holds once nothing is written any more: what is kept beside the histograms fits them. (A
-    /// record of a running measurement may have a sum or a late wakeup more. Figures of other programs
-    /// are compared when they are imported.)
+    /// record of a running measurement may have a sum or a late wakeup more.)
     fn fault_of_ended(&self) -> Option<String> {
-        if self.state == State::Running || self.source.is_some() {
+        if self.state == State::Running {
             return None;
         }
         let of_threads = || {
@@ -381,7 +380,8 @@ impl Run {
     /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate
     /// may have been computed by another version.)
     fn fault_of_summary(&self) -> Option<String> {
-        let Summary { count, missed, min_ns, max_ns, ref percentiles, .. } = self.summary;
+        let Summary { count, missed, min_ns, max_ns, .. } = self.summary;
+        let Summary { percentiles, percentiles_at_most, .. } = &self.summary;
         // A record may be without.
         if self.summary == Summary::default() {
             return None;
@@ -394,11 +394,12 @@ impl Run {
             ("max_ns", max_ns, all.max_ns),
         ];
         let of_all = of_all.map(|(key, said, has)| (key.to_owned(), said, has));
-        // Those of other programs are stated beside their histograms.
-        let own = Percentile::SHOWN.into_iter().filter(|_| self.source.is_none());
-        let of_percentiles = own.filter_map(|p| {
-            let said = (*percentiles.get(&p.to_string())?)?;
-            Some((format!("percentiles.{p}"), Some(said), Some(all.percentile(p)?)))
+        let of_percentiles = Percentile::SHOWN.into_iter().filter_map(|p| {
+            let name = p.to_string();
+            let known = percentiles.get(&name).copied().flatten();
+            let said = known.or_else(|| percentiles_at_most.get(&name).copied())?;
+            let (Quantile::Known(has) | Quantile::AtMost(has)) = all.quantile(p)?;
+            Some((format!("percentiles.{p}"), Some(said), Some(has)))
         });
         let mut all = of_all.into_iter().chain(of_percentiles);
         let (key, said, has) = all.find(|(_, said, has)| said.is_some() && said != has)?;

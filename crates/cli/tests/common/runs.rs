@@ -54,7 +54,7 @@ pub(crate) fn empty_run() -> Run {
 pub(crate) fn full_run() -> Run {
     let mut expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
     expiries.stated = Some(Stated {
-        percentiles: [("p50".parse().unwrap(), 8_123)].into(),
+        percentiles: [("p50".parse().unwrap(), 8_127)].into(),
         resolution_ns: 1_000,
     });
     let woken = distribution(&[8_123, 8_123, 5_040_211]);

@@ -1,6 +1,8 @@
 use super::*;
 use crate::explain::{Components, Culprit, Frame, Share, Step, StepEvent};
 use crate::finding::Verdict;
+use crate::histogram::Bucket;
+use crate::stated::Stated;
 use proptest::prelude::*;
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -276,4 +278,39 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
             assert!(e.contains(want), "{e}");
         }
     }
+}
+
+/// Means of other programs are rounded, and percentiles can be bounds.
+#[test]
+fn figures_of_imported_records_fit_their_histograms_too() {
+    let full = || {
+        let mut run = run_with(&[vec![5_000; 60], [vec![3_000; 50], vec![9_000]].concat()], "x");
+        run.source = Some(Source::default());
+        for thread in &mut run.threads {
+            for d in [&mut thread.woken, &mut thread.expiries] {
+                d.stated = Some(Stated { resolution_ns: 10, ..Stated::default() });
+            }
+        }
+        let bucket = |lower, upper, count| Bucket { lower, upper, count };
+        let wide = vec![bucket(3_000, 9_000, 50), bucket(9_000, 9_010, 1)];
+        run.threads[1].woken.histogram = Histogram::from_buckets(wide.clone()).unwrap();
+        run.threads[1].expiries.histogram = Histogram::from_buckets(wide).unwrap();
+        run.summarize();
+        serde_json::to_value(run).unwrap()
+    };
+    let check = |at: &str, figure: serde_json::Value, want: Option<&str>| {
+        let mut json = full();
+        *json.pointer_mut(at).expect(at) = figure;
+        let found = Run::from_json(json.to_string().as_bytes()).err().map(|e| e.to_string());
+        let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
+        assert!(is_found && want.is_some() == found.is_some(), "{at}: {want:?}: {found:?}");
+    };
+    check("/seed", 3.into(), None);
+    check("/threads/0/woken/sum_ns", (60 * 4_991).into(), None);
+    check("/threads/0/woken/sum_ns", 5.into(), Some("threads[0].woken: sum_ns is 5, but"));
+    check("/threads/1/expiries/sum_ns", 900_000.into(), Some("threads[1].expiries: sum_ns is"));
+    check("/summary/percentiles_at_most/p50", 8_999.into(), None);
+    let want = "summary.percentiles.p50 is 8998, but its threads have 8999";
+    check("/summary/percentiles_at_most/p50", 8_998.into(), Some(want));
+    check("/summary/percentiles/p50", 5.into(), Some("summary.percentiles.p50 is 5, but"));
 }
