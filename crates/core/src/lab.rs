@@ -14,6 +14,7 @@ use crate::scope::{Kind, Place, Scope};
 use crate::unknown::{Unknown, keep_unknown};
 
 mod asked;
+mod faults;
 mod standing;
 
 pub use asked::Asked;
@@ -103,12 +104,6 @@ impl Lab {
             None => Ok(lab),
             Some(fault) => Err(LabError::Inconsistent(fault)),
         }
-    }
-
-    /// What is wrong with its cells, if anything.
-    fn fault(&self) -> Option<String> {
-        let mut cells = self.cells.iter().enumerate();
-        cells.find_map(|(i, cell)| Some(format!("cells[{i}]: {}", cell.fault()?)))
     }
 
     /// How many places its table has: a row per kernel and load, a column per model asked for. Cells
@@ -277,30 +272,6 @@ pub struct Cell {
 }
 
 keep_unknown!(Cell);
-
-impl Cell {
-    /// Which of its figures contradict each other, if any do.
-    fn fault(&self) -> Option<String> {
-        let percentiles =
-            [("p50_ns", self.p50_ns), ("p99_ns", self.p99_ns), ("p999_ns", self.p999_ns)];
-        let max = ("max_ns", self.max_ns);
-        // The minimum is that of wakeups. Percentiles are of expiries, and those that a late wakeup
-        // swallowed may be less late than any wakeup.
-        let of_all = percentiles.into_iter().chain([max]);
-        unordered(of_all).or_else(|| unordered([("min_ns", self.min_ns), max].into_iter()))
-    }
-}
-
-/// The first figure that is below the one before it, of those that are there.
-fn unordered(figures: impl Iterator<Item = (&'static str, Option<u64>)>) -> Option<String> {
-    let figures: Vec<_> = figures.filter_map(|(key, ns)| Some((key, ns?))).collect();
-    figures.windows(2).find_map(|pair| match pair {
-        [(low_key, low), (key, ns)] if low > ns => {
-            Some(format!("{low_key} is {low}, but {key} is {ns}"))
-        }
-        _ => None,
-    })
-}
 
 /// What the longest of all that can hold off a wakeup add up to in a cell. What it is made of
 /// stands in the cell's run.
@@ -515,39 +486,6 @@ mod tests {
         }
         let deep = format!(r#"{{"schema":"wakescope.lab/1","x":{}"#, "[".repeat(100_000));
         assert!(Lab::from_json(deep.as_bytes()).is_err(), "deep nesting is no crash");
-    }
-
-    #[test]
-    fn a_cell_of_which_figures_contradict_each_other_is_refused() {
-        let true_cell = Cell {
-            min_ns: Some(3_584),
-            p50_ns: Some(3_000),
-            p99_ns: Some(4_412),
-            p999_ns: None,
-            max_ns: Some(9_000),
-            ..Cell::default()
-        };
-        let read = |cell: Cell| {
-            let lab = Lab { schema: SCHEMA.into(), cells: vec![cell], ..Lab::default() };
-            Lab::from_json(lab.to_json().as_bytes()).err().map(|e| e.to_string())
-        };
-        type Change = fn(&mut Cell);
-        for (change, want) in [
-            ((|_| ()) as Change, None),
-            (|cell| cell.max_ns = None, None),
-            (|cell| cell.p99_ns = None, None),
-            (|cell| cell.max_ns = Some(0), Some("p99_ns is 4412, but max_ns is 0")),
-            (|cell| cell.p50_ns = Some(1 << 60), Some("p50_ns is 1152921504606846976, but p99_ns")),
-            (|cell| cell.p999_ns = Some(4_411), Some("p99_ns is 4412, but p999_ns is 4411")),
-            (|cell| cell.p999_ns = Some(9_001), Some("p999_ns is 9001, but max_ns is 9000")),
-            (|cell| cell.min_ns = Some(9_001), Some("min_ns is 9001, but max_ns is 9000")),
-        ] {
-            let mut cell = true_cell.clone();
-            change(&mut cell);
-            let found = read(cell);
-            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
-            assert!(is_found && want.is_some() == found.is_some(), "{want:?}: {found:?}");
-        }
     }
 
     #[test]
