@@ -75,6 +75,30 @@ pub struct Judgement {
     pub reason: String,
 }
 
+impl Judgement {
+    /// What contradicts it in a run with these expiries, if anything does.
+    pub(crate) fn fault(&self, expiries: &Distribution) -> Option<String> {
+        let Self { limit_ns, outcome, .. } = *self;
+        let observed_ns = self.observed_ns?;
+        let is_other = match outcome {
+            Outcome::Pass => observed_ns > limit_ns,
+            Outcome::Fail => observed_ns <= limit_ns,
+            Outcome::Inconclusive => false,
+        };
+        if is_other {
+            return Some(format!(
+                "outcome is {outcome:?}, but observed_ns is {observed_ns} and limit_ns {limit_ns}"
+            ));
+        }
+        let figure = match self.limit.split_once(" ≤ ")?.0 {
+            "max" => expiries.max_ns,
+            percentile => expiries.percentile(percentile.parse().ok()?),
+        };
+        let has = figure.filter(|&has| has != observed_ns)?;
+        Some(format!("observed_ns is {observed_ns}, but its threads have {has}"))
+    }
+}
+
 impl Limit {
     /// The limit as one writes it for `--fail-above`: `p99.9=50us`.
     pub fn as_argument(&self) -> String {
@@ -189,5 +213,31 @@ mod tests {
         check("89us", 10_000, Valid, false, Fail);
         check("p99.9=60us", 10_000, Valid, true, Pass);
         check("p99.9=60us", 1_000, Valid, true, Inconclusive);
+    }
+
+    #[test]
+    fn a_judgement_is_that_of_the_samples() {
+        let expiries = Distribution::of([5_000; 100]);
+        let judged = |text: &str| {
+            let limit: Limit = text.parse().unwrap();
+            limit.judge(&expiries, Verdict::Valid, true)
+        };
+        type Change = fn(&mut Judgement);
+        for (text, change, want) in [
+            ("5us", (|_| ()) as Change, None),
+            ("4us", |_| (), None),
+            ("p50=4us", |_| (), None),
+            ("p99.9=4us", |_| (), None),
+            ("5us", |it| it.limit_ns = 4_999, Some("outcome is Pass, but observed_ns is 5000")),
+            ("4us", |it| it.limit_ns = 5_000, Some("outcome is Fail, but observed_ns is 5000")),
+            ("4us", |it| it.observed_ns = Some(1 << 60), Some("but its threads have 5000")),
+            ("p50=4us", |it| it.observed_ns = Some(4_001), Some("but its threads have 5000")),
+        ] {
+            let mut judgement = judged(text);
+            change(&mut judgement);
+            let found = judgement.fault(&expiries);
+            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
+            assert!(is_found && want.is_some() == found.is_some(), "{text} {want:?}: {found:?}");
+        }
     }
 }

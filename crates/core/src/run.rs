@@ -352,9 +352,16 @@ impl Run {
         let of_worst = || {
             let max = self.threads.iter().filter_map(|t| t.expiries.max_ns).max()?;
             let net = self.net_of_steal.iter().flat_map(|net| &net.worst);
-            let late = self.worst.iter().chain(net).map(|worst| worst.wakeup_latency_ns).max()?;
-            (late > max).then(|| {
+            let all = || self.worst.iter().chain(net.clone());
+            let late = all().map(|worst| worst.wakeup_latency_ns).max()?;
+            let (swallowed, missed) = (all().map(|worst| worst.missed).max()?, self.missed());
+            let is_later = (late > max).then(|| {
                 format!("a wakeup of worst is {late} ns late, but the maximum is {max} ns")
+            });
+            is_later.or_else(|| {
+                (swallowed > missed).then(|| {
+                    format!("a wakeup of worst swallowed {swallowed} expiries, of {missed} missed")
+                })
             })
         };
         let of_deviation = || {
@@ -374,7 +381,13 @@ impl Run {
                 all.find_map(|(key, causes)| Some((key, rows::later_than(causes, max)?)))?;
             Some(format!("{key}causes[{i}]: {ns} ns of a wakeup, but the maximum is {max} ns"))
         };
-        of_threads().or_else(of_worst).or_else(of_causes).or_else(of_deviation)
+        let of_limits = || {
+            let expiries = self.expiries();
+            let mut all = self.limits.iter().enumerate();
+            all.find_map(|(i, limit)| Some(format!("limits[{i}]: {}", limit.fault(&expiries)?)))
+        };
+        let of_figures = || of_threads().or_else(of_worst).or_else(of_causes);
+        of_figures().or_else(of_deviation).or_else(of_limits)
     }
 
     /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate

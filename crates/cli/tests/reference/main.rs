@@ -96,7 +96,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
         names(&|run| run.source.as_mut().unwrap().quantity = quantity);
     }
     for outcome in [Outcome::Pass, Outcome::Inconclusive, Outcome::Fail] {
-        names(&|run| run.limits[0].outcome = outcome);
+        names(&|run| (run.limits[0].outcome, run.limits[0].observed_ns) = (outcome, Option::None));
     }
     use Model::{Full, Lazy, None, Rt, Unknown, Voluntary};
     for model in [None, Voluntary, Full, Lazy, Rt, Unknown] {

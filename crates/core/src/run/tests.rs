@@ -252,6 +252,8 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
     };
     assert_eq!(said("complete", "/seed", 3.into()).err(), None);
     let episode = serde_json::json!({"cpu": 0, "expiry_ns": 0, "wakeup_latency_ns": 7_001});
+    let swallowed = serde_json::json!({"cpu": 0, "expiry_ns": 0, "wakeup_latency_ns": 7_000,
+        "missed": 3});
     let cause = serde_json::json!({"cause": "irq", "episodes": 1, "total_ns": 7_001,
         "worst_ns": 7_001, "share": 1.0});
     for (at, figure, want) in [
@@ -268,6 +270,7 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
             "threads[0].maxima: the largest is 5001 ns, but the maximum is 5000 ns",
         ),
         ("/worst/0", episode, "a wakeup of worst is 7001 ns late, but the maximum is 7000 ns"),
+        ("/worst/0", swallowed, "a wakeup of worst swallowed 3 expiries, of 0 missed"),
         ("/causes/0", cause, "causes[0]: 7001 ns of a wakeup, but the maximum is 7000 ns"),
         ("/summary/interval_deviation/max_ns", 301.into(), "summary.interval_deviation is"),
         ("/summary/interval_deviation/mean_ns", 60.0.into(), "summary.interval_deviation is"),
