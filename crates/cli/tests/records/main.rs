@@ -10,6 +10,7 @@ mod export;
 mod fuzz;
 mod import;
 mod import_truth;
+mod leaves;
 mod model;
 mod pages;
 mod privacy;
