@@ -217,35 +217,34 @@ fn numbers_of_a_window_that_nothing_else_tells() {
         window.trim_end(),
         is_read,
         &expect![[r#"
-        /begin_ns: 0 1 10^18 +1 -1
-        /cpus/0/cpu: 1 +1
-        /cpus/0/switches: 0 1 10^18 +1 -1
-        /cpus/0/waits/max_ns: +1 -1
-        /cpus/0/waits/min_ns: +1 -1
-        /cpus/0/waits/sum_ns: 0 1 10^18 +1 -1
-        /left_out/caught_up: 1 10^18 +1
-        /left_out/contradicted: 1 10^18 +1
-        /left_out/discarded: 1 10^18 +1
-        /left_out/first: 1 10^18 +1
-        /left_out/missed: 1 10^18 +1
-        /left_out/missed_ns: 1 10^18 +1
-        /left_out/uncovered_ns: 1 10^18 +1
-        /left_out/unstamped: 1 10^18 +1
-        /left_out/untracked: 1 10^18 +1
-        /moved/before_ns: 1 10^18 +1
-        /moved/count: 1 10^18 +1
-        /others/sum_ns: 1 10^18 +1
-        /own_cost/agent_ns: 0 1 +1 -1
-        /own_cost/cpus: 0 1 +1 -1
-        /own_cost/program_ns: 0 1 +1 -1
-        /own_cost/program_runs: 0 1 10^18 +1 -1
-        /series/0/cgroup_id: 0 1 10^18 +1 -1
-        /series/0/waits/max_ns: +1 -1
-        /series/0/waits/min_ns: +1 -1
-        /series/0/waits/sum_ns: 0 1 10^18 +1 -1
-        /series_limit: 0 1 10^18 +1 -1
-        /series_used: 0 10^18 +1 -1
-        /window_ns: 0 1 10^18 +1 -1
-    "#]],
+            /begin_ns: 0 1 10^18 +1 -1
+            /cpus/0/cpu: 1 +1
+            /cpus/0/switches: 0 1 10^18 +1 -1
+            /cpus/0/waits/max_ns: +1 -1
+            /cpus/0/waits/min_ns: +1 -1
+            /cpus/0/waits/sum_ns: +1 -1
+            /left_out/caught_up: 1 10^18 +1
+            /left_out/contradicted: 1 10^18 +1
+            /left_out/discarded: 1 10^18 +1
+            /left_out/first: 1 10^18 +1
+            /left_out/missed: 1 10^18 +1
+            /left_out/missed_ns: 1 10^18 +1
+            /left_out/uncovered_ns: 1 10^18 +1
+            /left_out/unstamped: 1 10^18 +1
+            /left_out/untracked: 1 10^18 +1
+            /moved/before_ns: 1 10^18 +1
+            /moved/count: 1 10^18 +1
+            /own_cost/agent_ns: 0 1 +1 -1
+            /own_cost/cpus: 0 1 +1 -1
+            /own_cost/program_ns: 0 1 +1 -1
+            /own_cost/program_runs: 0 1 10^18 +1 -1
+            /series/0/cgroup_id: 0 1 10^18 +1 -1
+            /series/0/waits/max_ns: +1 -1
+            /series/0/waits/min_ns: +1 -1
+            /series/0/waits/sum_ns: +1 -1
+            /series_limit: 0 1 10^18 +1 -1
+            /series_used: 0 10^18 +1 -1
+            /window_ns: 0 1 +1 -1
+        "#]],
     );
 }
