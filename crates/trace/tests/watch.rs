@@ -292,14 +292,18 @@ fn all_turns_of_a_long_wait_are_known() {
     if !can_take_turns(name) {
         return;
     }
-    let planted = ["alone", "one-of-two", "one-of-two"].map(|name| (name, SpanNs(100_000_000)));
+    let planted = ["alone", "one-of-two", "one-of-two"].map(|name| (name, SpanNs(400_000_000)));
     let mut best = None;
     // A guest of 6.18 omits up to one switch in a hundred, and others may have to run there, too.
     for _ in 0..10 {
         let Some(mut watcher) = watch(name, Limits::default()) else { return };
         let found = wait_behind(&mut watcher, &planted, |_, _| ());
         let Some((episode, threads)) = found else { continue };
-        if episode.ns >= 50_000_000 && episode.unexplained_ns <= episode.ns / 10 {
+        let is_behind =
+            |name: &str| episode.occupants.iter().any(|occupant| occupant.task.comm == name);
+        let is_behind_all = planted.iter().all(|&(name, _)| is_behind(name));
+        // On a busy machine the longest wait may be another one, behind tasks that were not planted.
+        if is_behind_all && episode.unexplained_ns <= episode.ns / 10 {
             return check_all_is_known(&episode, &threads);
         }
         best = Some(episode);

@@ -184,7 +184,11 @@ fn cyclictest(threads: usize, rows: usize) -> String {
 }
 
 fn lines(threads: usize) -> String {
-    let line = |t| format!("T:{t:2} ({t}) P:80 I:1000 C: 9 Min: 1 Act: 1 Avg: 1 Max: 9999999999\n");
+    let line = |t| {
+        format!(
+            "T:{t:2} ({t}) P:80 I:9999999999 C: 9 Min: 1 Act: 1 Avg: 1111111112 Max: 9999999999\n"
+        )
+    };
     (0..threads).map(line).collect()
 }
 
@@ -245,7 +249,7 @@ fn realfeel(rows: usize) -> String {
 
 fn perf(tasks: usize) -> String {
     let head = "  Task |   Runtime ms  |  Count   | Avg delay ms | Max delay ms |\n";
-    let all = "t|1 ms|1| avg:0.0 ms|max:9.9 ms\n".repeat(tasks);
+    let all = "t|1 ms|1| avg:9.9 ms|max:9.9 ms\n".repeat(tasks);
     format!("{head}{all}  TOTAL: |      1 ms |  {tasks} |\n")
 }
 

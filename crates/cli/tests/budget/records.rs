@@ -12,7 +12,17 @@ fn record(change: impl FnOnce(&mut Value)) -> String {
     json["id"] = "hostile".into();
     // With that of other threads it would be refused before anything costs time or memory.
     json.as_object_mut().unwrap().remove("summary");
+    json["duration_ns"] = Value::Null;
     change(&mut json);
+    let threads = json["threads"].as_array().unwrap();
+    let counts = threads.iter().filter_map(|thread| thread["expiries"]["count"].as_u64());
+    let most = counts.max().unwrap();
+    // And so would it be where its length is not that of its expiries.
+    let interval_ns: u64 = if most < 1 << 40 { 1_000_000 } else { 1 };
+    json["plan"]["interval_ns"] = interval_ns.into();
+    if json["duration_ns"].is_null() {
+        json["duration_ns"] = (most * interval_ns).into();
+    }
     json.to_string()
 }
 
@@ -94,7 +104,7 @@ fn records() -> Vec<(&'static str, String)> {
         (
             "cpus",
             record(|json| {
-                let cpus: Vec<u32> = (0..80_000).map(|i| u32::MAX - 2 * i).collect();
+                let cpus: Vec<u32> = (0..80_000).map(|i| u32::MAX - 2 * i).chain([0]).collect();
                 json["plan"]["cpus"] = json!(cpus);
             }),
         ),
