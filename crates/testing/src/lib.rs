@@ -6,6 +6,7 @@ mod folder;
 mod fuzz;
 mod program;
 mod rerun;
+mod told;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub use folder::Folder;
 pub use fuzz::{fuzz, fuzz_fewer};
 pub use program::{copy_program, write_program};
 pub use rerun::{change, failing_with};
+pub use told::assert_told;
 
 /// Says that a test, or a named part of one, did not run here, and why.
 ///

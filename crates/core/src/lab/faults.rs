@@ -100,6 +100,8 @@ impl CellLimit {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::assert_told;
+
     use super::super::SCHEMA;
     use super::*;
 
@@ -130,9 +132,7 @@ mod tests {
         ] {
             let mut cell = true_cell.clone();
             change(&mut cell);
-            let found = read(cell);
-            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
-            assert!(is_found && want.is_some() == found.is_some(), "{want:?}: {found:?}");
+            assert_told(read(cell), want);
         }
     }
 
@@ -171,9 +171,7 @@ mod tests {
             let mut effect = true_effect.clone();
             change(&mut effect);
             let comparison = Comparison { seeds: 10, max: Some(effect), ..Comparison::default() };
-            let found = comparison.fault();
-            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
-            assert!(is_found && want.is_some() == found.is_some(), "{want:?}: {found:?}");
+            assert_told(comparison.fault(), want);
         }
     }
 

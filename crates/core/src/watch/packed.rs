@@ -246,6 +246,8 @@ pub(super) fn histogram<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram,
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::assert_told;
+
     use super::*;
     use crate::date::Date;
     use crate::watch::boot::Boot;
@@ -361,8 +363,7 @@ mod tests {
             window.episodes = Some(Episodes { long_waits: 1, longest, ..Episodes::default() });
             window.own_cost.agent_ns = agent_ns;
             let found = read(line(&window).unwrap().as_bytes()).err().map(|e| e.to_string());
-            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
-            assert!(is_found && want.is_some() == found.is_some(), "{want:?}: {found:?}");
+            assert_told(found, want);
         };
         check(max_ns, 1, None);
         check(max_ns + 1, 1, Some("but the longest wait is"));

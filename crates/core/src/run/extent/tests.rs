@@ -5,6 +5,7 @@ use crate::maxima::Maxima;
 use crate::plan::Stimulus;
 use crate::source::Source;
 use proptest::prelude::*;
+use wakescope_testing::assert_told;
 
 const MS: u64 = 1_000_000;
 
@@ -49,9 +50,7 @@ fn check(summarizes: bool, change: Change, want: Option<&str>) {
     if summarizes {
         run.summarize();
     }
-    let fault = run.fault();
-    let is_found = want.is_none_or(|want| fault.as_ref().is_some_and(|f| f.contains(want)));
-    assert!(is_found && want.is_some() == fault.is_some(), "{want:?}: {fault:?}");
+    assert_told(run.fault(), want);
 }
 
 #[test]
