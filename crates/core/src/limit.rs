@@ -76,9 +76,15 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// What contradicts it in a run with these expiries, if anything does.
-    pub(crate) fn fault(&self, expiries: &Distribution) -> Option<String> {
+    /// What contradicts it in a run with these expiries, if anything does. `limit` is the one of the plan.
+    pub(crate) fn fault(&self, limit: Option<&Limit>, expiries: &Distribution) -> Option<String> {
         let Self { limit_ns, outcome, .. } = *self;
+        if let Some(other) = limit.filter(|limit| limit.above.0 != limit_ns) {
+            return Some(format!(
+                "limit_ns is {limit_ns}, but the plan has {}",
+                other.as_argument()
+            ));
+        }
         let observed_ns = self.observed_ns?;
         let is_other = match outcome {
             Outcome::Pass => observed_ns > limit_ns,
@@ -90,16 +96,20 @@ impl Judgement {
                 "outcome is {outcome:?}, but observed_ns is {observed_ns} and limit_ns {limit_ns}"
             ));
         }
-        let figure = match self.limit.split_once(" ≤ ")?.0 {
-            "max" => expiries.max_ns,
-            percentile => expiries.percentile(percentile.parse().ok()?),
-        };
-        let has = figure.filter(|&has| has != observed_ns)?;
+        let has = limit?.figure(expiries).filter(|&has| has != observed_ns)?;
         Some(format!("observed_ns is {observed_ns}, but its threads have {has}"))
     }
 }
 
 impl Limit {
+    /// The figure that is held to it; `None` if the samples do not carry it.
+    fn figure(&self, expiries: &Distribution) -> Option<u64> {
+        match self.percentile {
+            Some(p) => expiries.percentile(p),
+            None => expiries.max_ns,
+        }
+    }
+
     /// The limit as one writes it for `--fail-above`: `p99.9=50us`.
     pub fn as_argument(&self) -> String {
         match self.percentile {
@@ -111,10 +121,7 @@ impl Limit {
     /// Judges `expiries`. An invalid run is never judged. A run that was cut short can fail, but
     /// not pass: what it would still have seen is not known.
     pub fn judge(&self, expiries: &Distribution, verdict: Verdict, complete: bool) -> Judgement {
-        let observed_ns = match self.percentile {
-            Some(p) => expiries.percentile(p),
-            None => expiries.max_ns,
-        };
+        let observed_ns = self.figure(expiries);
         // Where a file only bounds the percentile, the bounds may still decide.
         let range = self.percentile.filter(|_| observed_ns.is_none());
         let range = range.and_then(|p| expiries.range(p));
@@ -160,6 +167,8 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_testing::assert_told;
+
     use super::*;
     use crate::histogram::Histogram;
 
@@ -217,27 +226,30 @@ mod tests {
 
     #[test]
     fn a_judgement_is_that_of_the_samples() {
+        use Outcome::{Fail, Pass};
         let expiries = Distribution::of([5_000; 100]);
-        let judged = |text: &str| {
-            let limit: Limit = text.parse().unwrap();
-            limit.judge(&expiries, Verdict::Valid, true)
-        };
         type Change = fn(&mut Judgement);
         for (text, change, want) in [
             ("5us", (|_| ()) as Change, None),
             ("4us", |_| (), None),
             ("p50=4us", |_| (), None),
             ("p99.9=4us", |_| (), None),
-            ("5us", |it| it.limit_ns = 4_999, Some("outcome is Pass, but observed_ns is 5000")),
-            ("4us", |it| it.limit_ns = 5_000, Some("outcome is Fail, but observed_ns is 5000")),
+            ("5us", |it| it.limit_ns = 4_999, Some("limit_ns is 4999, but the plan has 5us")),
+            ("5us", |it| it.outcome = Fail, Some("outcome is Fail, but observed_ns is 5000")),
+            ("4us", |it| it.outcome = Pass, Some("outcome is Pass, but observed_ns is 5000")),
             ("4us", |it| it.observed_ns = Some(1 << 60), Some("but its threads have 5000")),
             ("p50=4us", |it| it.observed_ns = Some(4_001), Some("but its threads have 5000")),
         ] {
-            let mut judgement = judged(text);
+            let limit: Limit = text.parse().unwrap();
+            let mut judgement = limit.judge(&expiries, Verdict::Valid, true);
             change(&mut judgement);
-            let found = judgement.fault(&expiries);
-            let is_found = want.is_none_or(|want| found.as_ref().is_some_and(|f| f.contains(want)));
-            assert!(is_found && want.is_some() == found.is_some(), "{text} {want:?}: {found:?}");
+            assert_told(judgement.fault(Some(&limit), &expiries), want);
         }
+        // Without a plan, what was observed is compared with the limit only.
+        let mut judgement = "4us".parse::<Limit>().unwrap().judge(&expiries, Verdict::Valid, true);
+        judgement.observed_ns = Some(1 << 60);
+        assert_told(judgement.fault(None, &expiries), None);
+        judgement.limit_ns = 1 << 61;
+        assert_told(judgement.fault(None, &expiries), Some("outcome is Fail, but observed_ns is"));
     }
 }

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 pub use crate::kernel_stamps::{KernelStamps, StampedPart};
-use crate::limit::Judgement;
+use crate::limit::{Judgement, Limit};
 use crate::line::Line;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
@@ -383,8 +383,13 @@ impl Run {
         };
         let of_limits = || {
             let expiries = self.expiries();
+            let planned: Vec<Limit> =
+                self.plan.fail_above.iter().filter_map(|text| text.parse().ok()).collect();
             let mut all = self.limits.iter().enumerate();
-            all.find_map(|(i, limit)| Some(format!("limits[{i}]: {}", limit.fault(&expiries)?)))
+            all.find_map(|(i, judgement)| {
+                let fault = judgement.fault(planned.get(i), &expiries)?;
+                Some(format!("limits[{i}]: {fault}"))
+            })
         };
         let of_figures = || of_threads().or_else(of_worst).or_else(of_causes);
         of_figures().or_else(of_deviation).or_else(of_limits)

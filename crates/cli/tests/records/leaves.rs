@@ -76,6 +76,7 @@ fn numbers_of_a_run_that_nothing_else_tells() {
         wakeup_latency_ns: 5_000_000,
         ..Episode::default()
     }];
+    run.plan.fail_above = vec!["1ms".into()];
     run.limits = vec![Judgement {
         limit: "max ≤ 1.00 ms".into(),
         limit_ns: 1_000_000,
@@ -89,30 +90,29 @@ fn numbers_of_a_run_that_nothing_else_tells() {
         &run.to_json(),
         is_read,
         &expect![[r#"
-        /duration_ns: +1 -1
-        /host/clock/read_cost_ns: 1 10^18 +1
-        /host/clock/resolution_ns: 1 10^18 +1
-        /limits/0/limit_ns: 0 1 +1 -1
-        /load/0/per_second: 0 1 10^18
-        /load/0/work: 1 10^18 +1
-        /origin_ns: 1 10^18 +1
-        /plan/interval_ns: 0 +1 -1
-        /plan/warmup_ns: 1 10^18 +1
-        /plan/worst: 1 10^18 +1
-        /seed: 1 10^18 +1
-        /summary/not_excluded_every_ns: +1 -1
-        /threads/0/expiries/max_at_ns: 1 +1
-        /threads/0/expiries/min_ns: +1 -1
-        /threads/0/expiries/sum_ns: +1 -1
-        /threads/0/lost: 1 10^18 +1
-        /threads/0/migrated: 1 10^18 +1
-        /threads/0/page_faults: 1 10^18 +1
-        /threads/0/woken/max_at_ns: 1 +1
-        /threads/0/woken/max_ns: +1 -1
-        /threads/0/woken/sum_ns: +1 -1
-        /worst/0/expiry_ns: 1 +1
-        /worst/0/wakeup_latency_ns: 0 1 -1
-    "#]],
+            /duration_ns: +1 -1
+            /host/clock/read_cost_ns: 1 10^18 +1
+            /host/clock/resolution_ns: 1 10^18 +1
+            /load/0/per_second: 0 1 10^18
+            /load/0/work: 1 10^18 +1
+            /origin_ns: 1 10^18 +1
+            /plan/interval_ns: 0 +1 -1
+            /plan/warmup_ns: 1 10^18 +1
+            /plan/worst: 1 10^18 +1
+            /seed: 1 10^18 +1
+            /summary/not_excluded_every_ns: +1 -1
+            /threads/0/expiries/max_at_ns: 1 +1
+            /threads/0/expiries/min_ns: +1 -1
+            /threads/0/expiries/sum_ns: +1 -1
+            /threads/0/lost: 1 10^18 +1
+            /threads/0/migrated: 1 10^18 +1
+            /threads/0/page_faults: 1 10^18 +1
+            /threads/0/woken/max_at_ns: 1 +1
+            /threads/0/woken/max_ns: +1 -1
+            /threads/0/woken/sum_ns: +1 -1
+            /worst/0/expiry_ns: 1 +1
+            /worst/0/wakeup_latency_ns: 0 1 -1
+        "#]],
     );
 }
 
