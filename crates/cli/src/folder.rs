@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
-use wakescope_store::{EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES};
+use wakescope_store::{
+    EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
+};
 
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
@@ -83,6 +85,30 @@ impl RunFolder {
                 .try_this("make room and measure again, or name another folder: --out DIR"),
             other => failure(other),
         })
+    }
+}
+
+/// The folder in which the runs of one command have theirs.
+pub(crate) enum RunsFolder {
+    /// The one that the user named, which its first run makes.
+    Named(PathBuf),
+    /// One that is named after the time.
+    New(SeriesFolder),
+}
+
+impl RunsFolder {
+    pub(crate) fn create(named: Option<&Path>, time: &str) -> Result<Self, Failure> {
+        Ok(match named {
+            Some(path) => Self::Named(path.into()),
+            None => Self::New(SeriesFolder::create(time).map_err(failure)?),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) => path,
+            Self::New(folder) => folder.path(),
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub use output::{
     write_new,
 };
 pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
-pub use run_folder::{EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES};
+pub use run_folder::{
+    EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
+};
 pub use trust::{Refused, check_folder, is_trusted_owner};
 pub use window_folder::{AppendError, WindowFolder, window_files};

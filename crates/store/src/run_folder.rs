@@ -73,6 +73,32 @@ pub struct RunFiles {
     exchanges: bool,
 }
 
+/// A folder for several runs, each of which is to have a folder of its own in it. It is named after the time, below
+/// `runs/`. When it is dropped and nothing is in it, it is removed.
+#[derive(Debug)]
+pub struct SeriesFolder(Place);
+
+impl SeriesFolder {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// If `runs` cannot be made or is not safe to write to, or if too many began in this second.
+    pub fn create(time: &str) -> Result<Self, RunFolderError> {
+        Place::below_runs(time).map(Self)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+}
+
+impl Drop for SeriesFolder {
+    fn drop(&mut self) {
+        self.0.discard();
+    }
+}
+
 /// Whether runs lie in folders of this one, as far as can be seen at once.
 fn holds_runs(path: &Path) -> bool {
     const MOST: usize = 10_000;

@@ -1,6 +1,6 @@
 //! A series of runs from one command: all stimuli, threads and processes, or all pairs of CPUs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::plan::{Between, Plan, Stimulus};
@@ -16,6 +16,7 @@ use wakescope_sys::signal::EndSignals;
 use super::args::{self, MeasureArgs};
 use super::wakers::{Asked, Place};
 use super::{keep, prepare_process, time_now, verdict_of};
+use crate::folder::RunsFolder;
 use crate::{Failure, Outcome, output};
 
 /// What the runs of a series differ in.
@@ -136,13 +137,13 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     }
     let signals = prepare_process()?;
     let mut signals = Ending { signals: &signals, has_come: false };
-    let folder = folder(args);
+    let folder = RunsFolder::create(args.out.as_deref(), &time_now())?;
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     let mut first_failure = None;
     for (number, member) in (1..).zip(members) {
         let Member { name, plan } = member;
         output::tell(&format!("run {number} of {count}: {name}"));
-        let path = folder.join(name.replace(':', "-"));
+        let path = folder.path().join(name.replace(':', "-"));
         match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
             Ok((figures, judged)) => {
                 worst = worst.max(judged);
@@ -168,7 +169,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     if rows.iter().all(|row| row.figures.is_none()) {
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
-    show(args, varied, &rows, count - rows.len(), &folder)?;
+    show(args, varied, &rows, count - rows.len(), folder.path())?;
     // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
     let is_lacking = varied != Varied::Stimulus && first_failure.is_some();
     if is_lacking && worst != Judged::Fail {
@@ -186,14 +187,6 @@ fn why(failure: &Failure) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('→'));
     let text = lines.collect::<Vec<_>>().join(": ");
     text.strip_prefix("wakescope: ").unwrap_or(&text).to_owned()
-}
-
-/// Where the runs of the series lie.
-fn folder(args: &MeasureArgs) -> PathBuf {
-    args.out.clone().unwrap_or_else(|| {
-        let stamp = time_now().replace(':', "-");
-        Path::new("runs").join(stamp.trim_end_matches('Z'))
-    })
 }
 
 fn measure(

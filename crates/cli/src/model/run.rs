@@ -1,6 +1,5 @@
 //! `wakescope model run`
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::plan::WORST;
@@ -12,13 +11,12 @@ use wakescope_model::{Image, Rules, Scenario};
 use wakescope_report::model as shown;
 use wakescope_report::model::{Drawn, Ending, Figures, Simulated, Simulation};
 use wakescope_report::style::clean;
-use wakescope_store::create_folder;
 
 use super::drawing::{Drawing, MOST};
 use super::scenario;
 use super::simulating::each;
 use super::{rules, rules_or_all};
-use crate::folder::RunFolder;
+use crate::folder::{RunFolder, RunsFolder};
 use crate::measure::time_now;
 use crate::{Failure, Outcome, output};
 
@@ -86,7 +84,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let scenario = scenario::read(&args.scenario)?;
     let images = args.images(&scenario)?;
     let experiments = args.experiments(&scenario, &images);
-    let mut folder = args.out.clone();
+    let mut folder = None;
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
     let mut latest: Vec<Vec<(u64, u64)>> = vec![Vec::new(); experiments.len()];
@@ -97,11 +95,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
                 let late = |e: &Episode| (e.wakeup_latency_ns, e.expiry_ns);
                 latest[place] = run.worst.iter().map(late).collect();
                 let name = experiment.image.rules.name;
+                // Nothing is made before there is something to keep.
                 let parent = match folder.take() {
                     Some(folder) => folder,
-                    None => new_folder()?,
+                    None => RunsFolder::create(args.out.as_deref(), &time_now())?,
                 };
-                let path = folder.insert(parent).join(name).join(experiment.seed.to_string());
+                let parent = folder.insert(parent).path();
+                let path = parent.join(name).join(experiment.seed.to_string());
                 let measured = scenario.measured.iter().find(|measured| measured.preempt == name);
                 let figures = write(&path, &run)?.beside(measured, &run);
                 Ending::Ok(Box::new(figures))
@@ -110,7 +110,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         };
         Ok(())
     })?;
-    show(args, &simulated, folder.as_deref())?;
+    show(args, &simulated, folder.as_ref().map(RunsFolder::path))?;
     match (drawing, args.timeline) {
         (Some(drawing), nth) => {
             let drawn = drawn(&experiments, &latest, nth.unwrap_or(0))?;
@@ -236,24 +236,6 @@ fn drawn<'a>(
         Ok(Drawn { image, timeline })
     };
     worst.into_iter().map(draw).collect()
-}
-
-/// Makes a folder named after the time, below `runs`; a number is added if several are made in one second.
-fn new_folder() -> Result<PathBuf, Failure> {
-    let make = |path: &Path| match create_folder(path) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(e) => Err(Failure::new(format!("cannot create {}: {e}", path.display()))
-            .try_this("name another folder: --out DIR")),
-    };
-    make(Path::new("runs"))?;
-    let stem = format!("runs/{}", time_now().replace(':', "-").trim_end_matches('Z'));
-    let (mut path, mut number) = (PathBuf::from(&stem), 1);
-    while !make(&path)? {
-        number += 1;
-        path = PathBuf::from(format!("{stem}-{number}"));
-    }
-    Ok(path)
 }
 
 /// Writes the record of a run into its folder.

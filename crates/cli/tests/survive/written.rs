@@ -108,10 +108,25 @@ fn a_run_folder_of_others_is_refused() {
     // A new folder in a place of theirs is one's own.
     assert_eq!(measure("theirs/new").code, Some(0));
     fs::remove_dir_all(theirs.join("new")).unwrap();
+    let without_out = [
+        &["measure", "--samples", "1"][..],
+        &["measure", "--stimulus", "all", "--samples", "1"],
+        &["model", "run", "late-wakeup", "--preempt", "none", "--samples", "1"],
+    ];
+    let check_runs = || {
+        for args in without_out {
+            let ended = test.start_command(args).output();
+            assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+            assert!(ended.stderr.contains("cannot use the run's folder runs: "), "{ended:?}");
+        }
+    };
+    symlink("root's", test.dir.join("runs")).unwrap();
+    lchown(test.dir.join("runs"), Some(NOBODY), None).unwrap();
+    check_runs();
+    fs::remove_file(test.dir.join("runs")).unwrap();
     fs::create_dir(test.dir.join("runs")).unwrap();
     chown(test.dir.join("runs"), Some(NOBODY), None).unwrap();
-    let ended = test.measure(&["--samples", "1"]);
-    assert!(ended.stderr.contains("cannot use the run's folder runs: "), "{ended:?}");
+    check_runs();
     assert_eq!(names(&test.dir.join("runs")), [""; 0]);
     assert_eq!(names(&test.dir.join("root's")), [""; 0]);
     // Unless it is they who measure, by sudo. Their links stay foreign.
