@@ -89,8 +89,8 @@ impl OnScreen {
         self.notes.push(text.into());
     }
 
-    /// Gives the terminal back, and tells what was to be told. The last text, which `text` makes of what the
-    /// user chose.
+    /// Gives the terminal back, and prints the messages that were kept meanwhile. Returns the last text to
+    /// print: `text` makes it for the view that the user chose.
     pub(super) fn leave(self, streams: &Streams, text: impl FnOnce(View) -> String) -> String {
         let Self { live, terminal, mut notes, .. } = self;
         drop(terminal);

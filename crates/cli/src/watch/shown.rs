@@ -165,9 +165,10 @@ pub(crate) fn json(window: &Window) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{channel, sync_channel};
+    use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::watch::streams::tests::SlowReader;
 
     #[test]
     fn windows_that_are_not_taken_are_added_up() {
@@ -177,13 +178,7 @@ mod tests {
             window_ns,
             ..Window::default()
         };
-        let (written, texts) = channel();
-        let (go_on, may_go_on) = sync_channel(0);
-        let out = move |text: &str| {
-            let _ = may_go_on.recv();
-            let _ = written.send(text.to_owned());
-            Ok(true)
-        };
+        let (reader, out) = SlowReader::new();
         let (told, notes) = channel();
         let err = move |text: &str| {
             let _ = told.send(text.to_owned());
@@ -196,8 +191,7 @@ mod tests {
         let last = window(35, 1);
         shown.end(&last, &last).unwrap();
         let printed = [(); 2].map(|()| {
-            go_on.send(()).unwrap();
-            let window: Window = serde_json::from_str(&texts.recv().unwrap()).unwrap();
+            let window: Window = serde_json::from_str(&reader.take()).unwrap();
             (window.begin_ns, window.window_ns)
         });
         assert_eq!(printed, [(0, 10), (10, 26)]);

@@ -73,7 +73,7 @@ impl Streams {
     }
 
     fn give_err(&self, text: String) {
-        // Nobody can be told that standard error is closed.
+        // If standard error is closed, there is no place left to say so.
         let _ = self.err.give(text);
     }
 
@@ -237,38 +237,59 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
     use super::*;
 
-    /// A stream that takes a text whenever it is asked for one.
-    fn stalled() -> (Streams, Receiver<String>, SyncSender<()>) {
-        let (written, texts) = channel();
-        let (go_on, may_go_on) = sync_channel(0);
-        let out = move |text: &str| {
-            let _ = may_go_on.recv();
-            let _ = written.send(text.to_owned());
-            Ok(true)
-        };
-        (Streams::with(out, |_| Ok(true)).unwrap(), texts, go_on)
+    /// The reader of a stream, which takes a text only when it is told to.
+    pub(in super::super) struct SlowReader {
+        begun: Receiver<()>,
+        go_on: SyncSender<()>,
+        texts: Receiver<String>,
+    }
+
+    impl SlowReader {
+        /// A reader, and what writes to it.
+        pub(in super::super) fn new()
+        -> (Self, impl FnMut(&str) -> Result<bool, Failure> + Send + 'static) {
+            let ((begins, begun), (written, texts)) = (channel(), channel());
+            let (go_on, may_go_on) = sync_channel(0);
+            let write = move |text: &str| {
+                let _ = begins.send(());
+                let _ = may_go_on.recv();
+                let _ = written.send(text.to_owned());
+                Ok(true)
+            };
+            (Self { begun, go_on, texts }, write)
+        }
+
+        /// Waits until a text is being written, which is not taken yet.
+        fn wait(&self) {
+            self.begun.recv().unwrap();
+        }
+
+        /// Takes the next text.
+        pub(in super::super) fn take(&self) -> String {
+            self.go_on.send(()).unwrap();
+            self.texts.recv().unwrap()
+        }
     }
 
     #[test]
     fn a_stream_that_takes_nothing_holds_nobody_up() {
-        let (streams, texts, go_on) = stalled();
-        for number in 0..103 {
+        let (reader, out) = SlowReader::new();
+        let streams = Streams::with(out, |_| Ok(true)).unwrap();
+        assert!(streams.print("0".into()).unwrap());
+        // Of those that are not being written yet, only the last hundred are kept.
+        reader.wait();
+        for number in 1..103 {
             assert!(streams.print(number.to_string()).unwrap());
         }
         assert!(streams.is_behind());
-        let take = || {
-            go_on.send(()).unwrap();
-            texts.recv().unwrap()
-        };
-        // The first one was being written.
         let want = ["0", "2 earlier messages are left out\n", "3", "4"];
-        assert_eq!(want.map(|_| take()), want);
-        let rest: Vec<String> = (5..103).map(|_| take()).collect();
+        assert_eq!(want.map(|_| reader.take()), want);
+        let rest: Vec<String> = (5..103).map(|_| reader.take()).collect();
         assert_eq!(rest, (5..103).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 

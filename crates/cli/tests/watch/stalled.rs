@@ -30,7 +30,7 @@ fn pid(child: &Child) -> i32 {
     i32::try_from(child.id()).unwrap()
 }
 
-/// The exit code and what was told, once it ends.
+/// Waits until it ends. Its exit code, and its messages.
 fn end(mut child: Child) -> (Option<i32>, String) {
     kill("TERM", &[pid(&child)]);
     let status = eventually_some("it ends", || child.try_wait().unwrap());
