@@ -11,9 +11,10 @@ use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SectionIndex, Symb
 /// How far a function of unknown length is taken to reach.
 const UNKNOWN: u64 = 4 << 10;
 
-/// The most symbols and segments of a file. Of one with more symbols no function is told, because the
-/// nearest one may be left out.
+/// The most symbols that are read of a file. If it has more, none is used: the nearest to an address may be
+/// among those that are not read.
 const MOST_SYMBOLS: usize = 1 << 19;
+/// The most segments that are read of a file.
 const MOST_SEGMENTS: usize = 1 << 10;
 
 /// The most bytes of a name that are read; more than any report shows.

@@ -5,8 +5,8 @@ use wakescope_testing::Folder;
 use super::{built, stack_of};
 use crate::image::{Image, NoImage};
 
-/// Why no lines are told of an image with these sections, which are written for an assembler and then
-/// packed.
+/// The reason for which an image is refused; `None` if its lines are found. An assembler makes its `sections`,
+/// and they are packed.
 fn refusal(sections: &str) -> Option<String> {
     let folder = Folder::new("costs");
     folder.write("sections.s", sections);
