@@ -26,7 +26,11 @@ impl Run {
             Some(format!("threads[{i}].cpu is {cpu}, but plan.cpus is {:?}", self.plan.cpus))
         };
         let of_worst = || {
-            let is_known = |cpu: u32| self.threads.iter().any(|thread| thread.cpu == Some(cpu));
+            // Of a run that was killed early, the episodes may tell of CPUs before the record does.
+            let is_to_come = |cpu| self.state == State::Running && self.plan.cpus.contains(&cpu);
+            let is_known = |cpu: u32| {
+                self.threads.iter().any(|thread| thread.cpu == Some(cpu)) || is_to_come(cpu)
+            };
             let other = self.late().find_map(|late| late.cpu.filter(|&cpu| !is_known(cpu)))?;
             Some(format!("a wakeup of worst was on CPU {other}, which no thread measured"))
         };

@@ -80,6 +80,10 @@ fn times_and_places_of_other_runs_are_refused() {
             },
             "due at 64000000 ns",
         ),
+        (
+            |run| (run.state, run.threads, run.worst[0].cpu) = (State::Running, vec![], Some(7)),
+            "a wakeup of worst was on CPU 7, which no thread measured",
+        ),
     ] {
         check(true, change, Some(want));
     }
@@ -143,6 +147,8 @@ fn true_runs_are_read() {
             run.state = State::Running;
             run.threads[0].expiries.max_at_ns = Some(90 * MS);
         },
+        // It may also be a record of before the first sample.
+        |run| (run.state, run.threads) = (State::Running, vec![]),
         // Probes that may run anywhere.
         |run| (run.threads[0].cpu, run.worst[0].cpu) = (None, None),
         |run| {
