@@ -24,7 +24,8 @@ pub struct Paired {
     /// Pairs in which B is larger. In the rest they are equal.
     pub larger: u32,
     /// How likely a mean log ratio so far from 0 is, in either direction, if each pair could as
-    /// well have come the other way round: above 0, at most 1.
+    /// well have come the other way round: above 0, at most 1. It is 1 if the mean is not on the side of
+    /// the median: then it shows nothing of the figure that is told.
     pub p_value: f64,
     /// At least 95 % sure to hold the median ratio of all pairs that there could be; `None` if
     /// there are too few for that.
@@ -43,17 +44,18 @@ impl Paired {
             return None;
         }
         ratios.sort_by(f64::total_cmp);
+        let median = middle(&ratios);
         let count_if = |wanted: fn(f64, f64) -> bool| {
             counted(pairs.iter().filter(|&&(a, b)| wanted(a, b)).count())
         };
         Some(Self {
             count: counted(pairs.len()),
-            median: middle(&ratios),
+            median,
             low: ratios[0],
             high: ratios[ratios.len() - 1],
             smaller: count_if(|a, b| b < a),
             larger: count_if(|a, b| b > a),
-            p_value: sign_flip(&pairs.iter().map(|&(a, b)| log_ratio(a, b)).collect::<Vec<_>>()),
+            p_value: p_value(pairs, median),
             interval: trimmed(counted(ratios.len()))
                 .map(|cut| (ratios[cut], ratios[ratios.len() - 1 - cut])),
         })
@@ -62,6 +64,16 @@ impl Paired {
 
 fn counted(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn p_value(pairs: &[(f64, f64)], median: f64) -> f64 {
+    let ratios: Vec<f64> = pairs.iter().map(|&(a, b)| log_ratio(a, b)).collect();
+    // Two roots multiplied are 1 up to rounding.
+    let is_between = median.ln().abs() < 1e-9;
+    match ratios.iter().sum::<f64>() * median.ln() < 0.0 && !is_between {
+        true => 1.0,
+        false => sign_flip(&ratios),
+    }
 }
 
 /// ln(B / A), exactly the negative of ln(A / B): rounding must not favour a side.

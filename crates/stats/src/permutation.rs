@@ -34,14 +34,16 @@ pub struct Asked {
 pub struct Apart {
     /// Mean of the first group less that of the second.
     pub difference: f64,
-    /// Twice the share of splits whose difference is at least as far out on the same side, at most 1:
-    /// both the split that was seen and those that tie with it count.
+    /// Twice the share of splits whose difference is at least as far out on the side of the one that was
+    /// seen, at most 1: both the split that was seen and those that tie with it count. Without a
+    /// difference it is 1.
     pub p_value: f64,
     /// The same of one side: how likely a difference so large is, or a larger one, if the true one is the
     /// bar that is asked for, or below.
     pub p_above_bar: f64,
     /// Shifts of the first group that leave nothing to explain, at the confidence asked for: the
-    /// test inverted. `None` at an end where there are too few splits for a limit.
+    /// test inverted. `None` at an end where there are too few splits for a limit. It holds the difference,
+    /// and leaves 0 out only where the p-value allows it.
     pub interval: (Option<f64>, Option<f64>),
     /// Splits that were counted, the one that was seen included.
     pub splits: u64,
@@ -115,11 +117,13 @@ impl Groups {
         let spread = all.fold(0.0_f64, |most, x| most.max(x.abs()));
         // Sums of the same figures in another order may differ in their last bits.
         let tolerance = spread * 1e-9;
+        let difference = mean(&self.first) - mean(&self.second);
+        let (low, high) = swaps.interval(asked.alpha);
         Apart {
-            difference: mean(&self.first) - mean(&self.second),
-            p_value: swaps.p_value(tolerance),
+            difference,
+            p_value: swaps.p_value(difference, tolerance),
             p_above_bar: swaps.share(|gain| gain <= asked.bar + tolerance),
-            interval: swaps.interval(asked.alpha),
+            interval: (low.map(|low| low.min(difference)), high.map(|high| high.max(difference))),
             splits: swaps.splits(),
             exact: self.has_few_splits(),
         }
@@ -244,9 +248,16 @@ impl Swaps {
         self.gains.len() as u64 + self.unchanged
     }
 
-    fn p_value(&self, tolerance: f64) -> f64 {
-        let (above, below) = (|gain| gain <= tolerance, |gain| gain >= -tolerance);
-        (2.0 * self.share(above).min(self.share(below))).min(1.0)
+    /// Of skewed figures, few splits may lie on the other side of a difference: with one far outlier in a
+    /// large second group, nearly all lie above 0, and a small difference above 0 is lower than those.
+    /// That shows no difference below 0, so only the side of the difference counts.
+    fn p_value(&self, difference: f64, tolerance: f64) -> f64 {
+        let share = match difference {
+            _ if difference > tolerance => self.share(|gain| gain <= tolerance),
+            _ if difference < -tolerance => self.share(|gain| gain >= -tolerance),
+            _ => 1.0,
+        };
+        (2.0 * share).min(1.0)
     }
 
     /// The share of splits that reach what is asked, with those that swap nothing.

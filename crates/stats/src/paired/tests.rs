@@ -24,6 +24,20 @@ fn equal_series_do_not_differ() {
     assert_eq!((got.median, got.p_value, got.interval), (1.0, 1.0, Some((1.0, 1.0))));
 }
 
+/// In 11 of 20 pairs B is a fifth smaller, and in 9 a hundred times larger. In the mean it is larger
+/// (p = 0.004), but that does not show that it is smaller, as the median has it.
+#[test]
+fn a_mean_on_the_other_side_shows_nothing_of_the_median() {
+    let pairs = [vec![(100, 80); 11], vec![(100, 10_000); 9]].concat();
+    let swapped: Vec<_> = pairs.iter().map(|&(a, b)| (b, a)).collect();
+    for pairs in [pairs, swapped] {
+        let logs: Vec<f64> =
+            pairs.iter().map(|&(a, b)| log_ratio(f64::from(a), f64::from(b))).collect();
+        assert!(sign_flip(&logs) < 0.005);
+        assert_eq!(of(&pairs).p_value, 1.0);
+    }
+}
+
 #[test]
 fn what_is_no_positive_number_is_not_compared() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {

@@ -27,6 +27,21 @@ fn as_scipy_has_it() {
     check(&[5.0, 5.2, 4.9, 5.3, 5.1, 5.6], &close, 1.0 / 6.0, 0.20995670995670995);
 }
 
+/// With one far outlier in the second group, all splits but one differ to one side. That a difference on
+/// that side is the least of those shows none on the other side, although only 2 of 100 splits are as far
+/// there.
+#[test]
+fn a_difference_is_only_held_against_those_on_its_side() {
+    let others: Vec<f64> = (1..99).map(f64::from).chain([-1e6]).collect();
+    for sign in [1.0, -1.0] {
+        let second: Vec<f64> = others.iter().map(|x| x * sign).collect();
+        let got = apart(&[0.0], &second, &asked(0.05, 1)).unwrap();
+        let (low, high) = got.interval;
+        assert!(got.difference * sign > 0.0 && got.p_value == 1.0, "{got:?}");
+        assert!(low.unwrap() < 0.0 && high.unwrap() > 0.0, "{got:?}");
+    }
+}
+
 #[test]
 fn alike_groups_are_not_apart() {
     check(&[7.0; 4], &[7.0; 5], 0.0, 1.0);
@@ -133,8 +148,23 @@ proptest! {
     #[test]
     fn p_is_counted_as_one_would_by_hand(first in group(), second in group()) {
         let (more, less) = counted_one_by_one(&first, &second);
-        let got = apart(&first, &second, &asked(0.05, 1)).unwrap().p_value;
-        prop_assert!((got - (2.0 * more.min(less)).min(1.0)).abs() < 1e-12);
+        let got = apart(&first, &second, &asked(0.05, 1)).unwrap();
+        let share = match got.difference {
+            difference if difference > 1e-9 => more,
+            difference if difference < -1e-9 => less,
+            _ => 1.0,
+        };
+        prop_assert!((got.p_value - (2.0 * share).min(1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn p_and_interval_agree(first in group(), second in group(), alpha in 0.02_f64..0.4) {
+        let got = apart(&first, &second, &asked(alpha, 1)).unwrap();
+        let (low, high) = got.interval;
+        prop_assert!(low.is_none_or(|low| low <= got.difference), "{got:?}");
+        prop_assert!(high.is_none_or(|high| high >= got.difference), "{got:?}");
+        let leaves_0_out = low.is_some_and(|low| low > 1e-9) || high.is_some_and(|high| high < -1e-9);
+        prop_assert_eq!(leaves_0_out, got.p_value <= alpha + 1e-9, "{:?}", got);
     }
 
     #[test]
@@ -145,18 +175,20 @@ proptest! {
             let moved: Vec<f64> = first.iter().map(|x| x - by).collect();
             counted_one_by_one(&moved, &second)
         };
-        let (low, high) = apart(&first, &second, &asked(alpha, 1)).unwrap().interval;
+        let Apart { interval: (low, high), difference, .. } =
+            apart(&first, &second, &asked(alpha, 1)).unwrap();
         // The shares only change at differences of means of up to 5 whole numbers: so no closer
-        // than 1/20 to each other where they differ at all.
+        // than 1/20 to each other where they differ at all. An end that would leave the difference
+        // itself out is the difference.
         if let Some(low) = low {
             prop_assert!(shifted(low - 0.01).0 <= alpha / 2.0 + 1e-9);
-            prop_assert!(shifted(low + 0.01).0 > alpha / 2.0 - 1e-9);
+            prop_assert!(low == difference || shifted(low + 0.01).0 > alpha / 2.0 - 1e-9);
         } else {
             prop_assert!(shifted(-1e6).0 > alpha / 2.0 - 1e-9);
         }
         if let Some(high) = high {
             prop_assert!(shifted(high + 0.01).1 <= alpha / 2.0 + 1e-9);
-            prop_assert!(shifted(high - 0.01).1 > alpha / 2.0 - 1e-9);
+            prop_assert!(high == difference || shifted(high - 0.01).1 > alpha / 2.0 - 1e-9);
         } else {
             prop_assert!(shifted(1e6).1 > alpha / 2.0 - 1e-9);
         }
@@ -173,7 +205,8 @@ proptest! {
         let moved: Vec<f64> = first.iter().map(|x| x - bar).collect();
         prop_assert!((got.p_above_bar - counted_one_by_one(&moved, &second).0).abs() < 1e-12);
         let is_above = got.interval.0.is_some_and(|low| low > bar);
-        prop_assert_eq!(is_above, got.p_above_bar <= alpha / 2.0 + 1e-9);
+        let is_shown = got.p_above_bar <= alpha / 2.0 + 1e-9;
+        prop_assert_eq!(is_above, got.difference > bar && is_shown);
     }
 }
 
