@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wakescope_core::units::SpanNs;
 use wakescope_store::{
-    OwnError, Refused, check_own, create_folder, is_full, is_trusted_owner, make_own_folder,
+    Refused, WayError, check_own, create_folder, is_full, is_trusted_owner, make_own_folder,
     open_lock, open_own_folder, write_new,
 };
 use wakescope_sys::clock::{self, Clock};
@@ -88,13 +88,13 @@ impl CacheError {
 }
 
 /// `action` is what is said of a folder that is no folder.
-fn of_own(action: &'static str) -> impl FnOnce(OwnError) -> CacheError {
+fn of_own(action: &'static str) -> impl FnOnce(WayError) -> CacheError {
     move |e| match e {
-        OwnError::Refused { path, why: why @ (Refused::NoFolder(_) | Refused::Links) } => {
+        WayError::Refused { path, why: why @ (Refused::NoFolder(_) | Refused::Links) } => {
             CacheError::Io { action, path, source: why.into() }
         }
-        OwnError::Refused { path, why } => CacheError::Untrusted { path, why },
-        OwnError::Io { path, source } => CacheError::Io { action, path, source },
+        WayError::Refused { path, why } => CacheError::Untrusted { path, why },
+        WayError::Io { path, source } => CacheError::Io { action, path, source },
     }
 }
 

@@ -6,12 +6,12 @@
 //! folder in which others may exchange files; and nothing waits for the reader of a FIFO.
 
 mod growing;
+#[cfg(test)]
+mod link_tests;
 mod output;
 mod own;
 mod roomy;
 mod run_folder;
-mod trust;
-mod way;
 mod window_folder;
 
 pub use growing::GrowingFile;
@@ -19,9 +19,11 @@ pub use output::{
     Output, check_output, copy_new, create_folder, create_new, create_output, is_full, open_lock,
     write_new,
 };
-pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
+pub use own::{check_own, make_own_folder, open_own_folder};
 pub use run_folder::{
     EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
 };
-pub use trust::{Refused, check_folder, is_trusted_owner};
 pub use window_folder::{AppendError, WindowFolder, window_files};
+
+pub use wakescope_sys::trust::{Refused, check_folder, is_trusted_owner};
+pub use wakescope_sys::way::WayError;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use wakescope_sys::file::duplicate;
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
+use wakescope_sys::trust::{Refused, check_exclusive, is_trusted_owner};
+use wakescope_sys::way::{open_parent, read_link};
 
 use crate::run_folder::{RECORD, begins_as_record};
-use crate::trust::{Refused, check_exclusive, is_trusted_owner};
-use crate::way::{open_parent, read_link};
 
 /// Of files and folders that others may not write, whatever the umask says.
 const FILE_MODE: u32 = 0o644;

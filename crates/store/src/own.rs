@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::folder::{About, Folder, Kind};
-
-use crate::trust::{Refused, others_may_write};
-use crate::way::{Asked, Stop, Way, not_opened};
+use wakescope_sys::trust::{Refused, others_may_write};
+use wakescope_sys::way::{Asked, Stop, Way, WayError, not_opened};
 
 /// Folders in folders; a kernel's modules have ten.
 const MOST_DEPTH: u32 = 40;
@@ -18,33 +17,12 @@ const MOST_DEPTH: u32 = 40;
 /// For folders whose content is executed or believed, whatever the umask says.
 const FOLDER_MODE: u32 = 0o755;
 
-/// Why a folder or file is not used.
-#[derive(Debug, thiserror::Error)]
-pub enum OwnError {
-    /// Another user controls it.
-    #[error("cannot trust {}: {why}", .path.display())]
-    Refused {
-        /// The folder or file; it may lie above the one that was asked for.
-        path: PathBuf,
-        /// How the other user controls it.
-        why: Refused,
-    },
-    /// It could not be looked at.
-    #[error("cannot open {}: {source}", .path.display())]
-    Io {
-        /// The folder or file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-}
-
 /// Opens the folder at `path`, which must be absolute. Every folder on the way to it, and what its
 /// links lead through, is opened and looked at, so that afterwards nobody else can put another folder
 /// in its place. `None` if there is none; what there is of the way to it is safe then.
 ///
 /// The user who called `sudo` is somebody else here: what is below may run as root.
-pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, OwnError> {
+pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, WayError> {
     match walk(path, false)? {
         Some((Found::Folder(folder), at)) => {
             check(&folder.about().map_err(not_opened(&at))?, &at)?;
@@ -57,7 +35,7 @@ pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, OwnError> {
 
 /// Makes the folder at `path`, with all above it that is missing, unless it is there. The same is
 /// asked of it as by [`open_own_folder`].
-pub fn make_own_folder(path: &Path) -> Result<(), OwnError> {
+pub fn make_own_folder(path: &Path) -> Result<(), WayError> {
     match walk(path, true)? {
         Some((Found::Folder(folder), at)) => check(&folder.about().map_err(not_opened(&at))?, &at),
         Some((Found::Other(kind), at)) => refused(&at, Refused::NoFolder(kind)),
@@ -68,12 +46,12 @@ pub fn make_own_folder(path: &Path) -> Result<(), OwnError> {
 /// Fails unless all that lies at `path` is this user's own or root's and writable by nobody else:
 /// a file; or a folder with all in it, but for names that `skip` picks, which nobody must use. What
 /// links lead to is looked at, too. A `path` that leads nowhere is fine.
-pub fn check_own(path: &Path, skip: &dyn Fn(&OsStr) -> bool) -> Result<(), OwnError> {
+pub fn check_own(path: &Path, skip: &dyn Fn(&OsStr) -> bool) -> Result<(), WayError> {
     Tree { skip, seen: BTreeSet::new() }.check_path(path, 0)
 }
 
 /// Fails unless only root and this user can change what is at `path`.
-fn check(found: &About, path: &Path) -> Result<(), OwnError> {
+fn check(found: &About, path: &Path) -> Result<(), WayError> {
     match judge(found, effective_user()) {
         Ok(()) => Ok(()),
         Err(why) => refused(path, why),
@@ -94,8 +72,8 @@ fn judge(found: &About, user: u32) -> Result<(), Refused> {
     }
 }
 
-fn refused<T>(path: &Path, why: Refused) -> Result<T, OwnError> {
-    Err(OwnError::Refused { path: path.into(), why })
+fn refused<T>(path: &Path, why: Refused) -> Result<T, WayError> {
+    Err(WayError::Refused { path: path.into(), why })
 }
 
 /// What a path leads to.
@@ -106,7 +84,7 @@ enum Found {
 
 /// Goes to the end of a path, which must be absolute; `make` makes folders that are missing. `None` if
 /// something is missing.
-fn walk(path: &Path, make: bool) -> Result<Option<(Found, PathBuf)>, OwnError> {
+fn walk(path: &Path, make: bool) -> Result<Option<(Found, PathBuf)>, WayError> {
     if !path.is_absolute() {
         return Err(not_opened(path)(io::ErrorKind::InvalidInput.into()));
     }
@@ -115,10 +93,10 @@ fn walk(path: &Path, make: bool) -> Result<Option<(Found, PathBuf)>, OwnError> {
         match way.go_on()? {
             Stop::End => {
                 let at = way.path().to_path_buf();
-                return Ok(Some((Found::Folder(way.folder), at)));
+                return Ok(Some((Found::Folder(way.into_folder()), at)));
             }
             Stop::Missing(name) if make => {
-                match way.folder.make(&name, FOLDER_MODE) {
+                match way.folder().make(&name, FOLDER_MODE) {
                     // Another lab that begins now has made it. It is checked like any other.
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                     other => other.map_err(|e| way.failed(&name, e))?,
@@ -146,14 +124,14 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn check_path(&mut self, path: &Path, depth: u32) -> Result<(), OwnError> {
+    fn check_path(&mut self, path: &Path, depth: u32) -> Result<(), WayError> {
         match walk(path, false)? {
             Some((Found::Folder(folder), at)) => self.check_folder(&folder, &at, depth),
             Some((Found::Other(_), _)) | None => Ok(()),
         }
     }
 
-    fn check_folder(&mut self, folder: &Folder, at: &Path, depth: u32) -> Result<(), OwnError> {
+    fn check_folder(&mut self, folder: &Folder, at: &Path, depth: u32) -> Result<(), WayError> {
         let found = folder.about().map_err(not_opened(at))?;
         check(&found, at)?;
         if !self.seen.insert(found.identity) {

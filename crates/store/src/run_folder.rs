@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind, Rename};
+use wakescope_sys::trust::{Refused, check_folder, is_trusted_owner};
+use wakescope_sys::way::{Asked, Stop, Way, of_path, to_list};
 
 use crate::growing::GrowingFile;
 use crate::roomy::RoomyFile;
-use crate::trust::{Refused, check_folder, is_trusted_owner};
-use crate::way::{Asked, Stop, Way, of_path, to_list};
 
 /// The record's name in its folder.
 pub const RECORD: &str = "run.json";
@@ -308,7 +308,7 @@ impl Place {
         loop {
             match way.go_on().map_err(|e| of_path(path, e))? {
                 Stop::End => break,
-                Stop::Missing(part) => match make_new(&way.folder, &part) {
+                Stop::Missing(part) => match make_new(way.folder(), &part) {
                     Ok(next) => made.insert(0, (way.enter(next, &part), part)),
                     // Another run that is to be written there was faster.
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => way.again(part),
@@ -317,7 +317,7 @@ impl Place {
                 Stop::Other(part, _) => return Err(way.why_no_folder(&part)),
             }
         }
-        let folder = to_list(&way.folder, path)?;
+        let folder = to_list(way.folder(), path)?;
         check_folder(&folder)?;
         Ok(folder)
     }

@@ -3,6 +3,9 @@
 //! A wrapper does one call, takes safe types, returns `io::Result` and says why it is sound. What
 //! changes the machine returns a guard that puts it back. This crate and the one that loads BPF
 //! programs are the only ones with `unsafe`.
+//!
+//! The walk along a path ([`way`]) and the owners that it trusts ([`trust`]) do decide something. They are
+//! here because whatever makes files below a path of the user's needs the same rules.
 #![allow(unsafe_code)]
 
 pub mod barrier;
@@ -47,8 +50,10 @@ pub mod shared_page;
 pub mod signal;
 pub mod terminal;
 pub mod timer_file;
+pub mod trust;
 pub mod wake_signal;
 pub mod wakeup_device;
+pub mod way;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
 fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {

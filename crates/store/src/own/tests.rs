@@ -52,32 +52,13 @@ fn only_what_this_user_and_root_alone_can_change_is_trusted() {
     }
 }
 
-#[test]
-fn above_a_cache_others_may_share_folders_with_a_sticky_bit_only() {
-    let judge_above = |owner, mode| {
-        let found = about(Kind::Folder, owner, 7, mode);
-        crate::trust::judge(&found, &[0, 1000, 65534]).is_ok()
-    };
-    for (owner, mode, is_trusted) in [
-        (0, 0o755, true),
-        (1000, 0o755, true),
-        (65534, 0o755, true),
-        (1001, 0o755, false),
-        (0, 0o1777, true),
-        (0, 0o777, false),
-        (1000, 0o775, false),
-    ] {
-        assert_eq!(judge_above(owner, mode), is_trusted, "{owner} {mode:o}");
-    }
-}
-
 /// The path that is refused, below the scratch folder, and why; empty if none is.
 fn refused_in(scratch: &Path) -> String {
     let cache = scratch.join("cache");
     let opened = open_own_folder(&cache).map(drop);
     match opened.and_then(|()| check_own(&cache, &|name| name == "unused")) {
         Ok(()) => String::new(),
-        Err(OwnError::Refused { path, why }) => {
+        Err(WayError::Refused { path, why }) => {
             let below = path.strip_prefix(scratch).unwrap_or(&path);
             format!("{}: {why}", below.display())
         }

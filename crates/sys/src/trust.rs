@@ -1,12 +1,12 @@
-//! Which folders and files are safe to write.
+//! Which folders, files and links other users control.
 
 use std::io;
 use std::path::Path;
 
-use wakescope_sys::file::effective_user;
-use wakescope_sys::folder::{About, Folder, Kind};
+use crate::file::effective_user;
+use crate::folder::{About, Folder, Kind};
 
-/// Why nothing is written there.
+/// Why nothing is made, written or believed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The folder belongs to this other user.
@@ -79,6 +79,9 @@ pub fn is_trusted_owner(owner: u32) -> bool {
 
 /// Fails unless nobody but root, this user and the user who called `sudo` can exchange or remove
 /// files in `folder`. That is enough where files are made anew.
+///
+/// # Errors
+/// `PermissionDenied` with [`Refused`] in it; what the kernel says if the folder cannot be looked at.
 pub fn check_folder(folder: &Folder) -> io::Result<()> {
     let owners = [Some(0), Some(effective_user()), sudo_caller()];
     let owners: Vec<u32> = owners.into_iter().flatten().collect();
@@ -88,7 +91,10 @@ pub fn check_folder(folder: &Folder) -> io::Result<()> {
 /// Fails unless nobody but root and this user can exchange or remove files in `folder`. Only then is it
 /// known who gave a file or a link its name there: with hard links, others can give names to files that
 /// are not theirs.
-pub(crate) fn check_exclusive(folder: &Folder) -> io::Result<()> {
+///
+/// # Errors
+/// `PermissionDenied` with [`Refused`] in it; what the kernel says if the folder cannot be looked at.
+pub fn check_exclusive(folder: &Folder) -> io::Result<()> {
     judge(&folder.about()?, &exclusive_owners()?).map_err(io::Error::from)
 }
 
@@ -112,7 +118,7 @@ fn sudo_caller() -> Option<u32> {
 
 /// Fails unless nobody but these users can exchange or remove files in `folder`: in one with the sticky
 /// bit, others can exchange only their own.
-pub(crate) fn judge(folder: &About, owners: &[u32]) -> Result<(), Refused> {
+fn judge(folder: &About, owners: &[u32]) -> Result<(), Refused> {
     const STICKY: u32 = 0o1000;
     if !owners.contains(&folder.owner) {
         return Err(Refused::ForeignFolder(folder.owner));
@@ -124,7 +130,7 @@ pub(crate) fn judge(folder: &About, owners: &[u32]) -> Result<(), Refused> {
 }
 
 /// Whether the mode lets anybody write but the owner and root.
-pub(crate) fn others_may_write(found: &About) -> bool {
+pub fn others_may_write(found: &About) -> bool {
     const OTHERS: u32 = 0o002;
     const GROUP: u32 = 0o020;
     // Many systems give each user a group of the same number, and let it write by default.

@@ -1,13 +1,13 @@
 //! The way to a file or folder, walked name by name along open folders, so that nobody can exchange
 //! what was looked at.
+//!
+//! [`open_folder`] and [`open_parent`] go to the end of a path. [`Way`] is for those who make what is missing.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use wakescope_sys::folder::{About, Folder, Kind};
-
-use crate::own::OwnError;
+use crate::folder::{About, Folder, Kind};
 use crate::trust::{Refused, check_exclusive, exclusive_owners};
 
 /// As many links as the kernel follows.
@@ -15,7 +15,7 @@ const MOST_LINKS: u32 = 40;
 
 /// What nobody else may be able to exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// Each folder on the way: what is at its end is executed or believed.
     Folders,
     /// Each link on the way. Another user's folders are passed: something is made anew in them, and
@@ -23,8 +23,30 @@ pub(crate) enum Asked {
     Links,
 }
 
+/// Why a way is not gone on.
+#[derive(Debug, thiserror::Error)]
+pub enum WayError {
+    /// Another user controls it.
+    #[error("cannot trust {}: {why}", .path.display())]
+    Refused {
+        /// The folder or file; it may lie above the one that was asked for.
+        path: PathBuf,
+        /// How the other user controls it.
+        why: Refused,
+    },
+    /// It could not be looked at.
+    #[error("cannot open {}: {source}", .path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
 /// Where a walk stops.
-pub(crate) enum Stop {
+#[derive(Debug)]
+pub enum Stop {
     /// The path leads to the folder that the walk is in.
     End,
     /// There is nothing of this name.
@@ -34,10 +56,11 @@ pub(crate) enum Stop {
 }
 
 /// A path that is being walked.
-pub(crate) struct Way {
+#[derive(Debug)]
+pub struct Way {
     asked: Asked,
     /// The folder that the walk is in.
-    pub(crate) folder: Folder,
+    folder: Folder,
     /// Where that is, with as few links as are known.
     at: PathBuf,
     /// Names that remain, the next one last.
@@ -45,24 +68,36 @@ pub(crate) struct Way {
     links: u32,
 }
 
-/// Opens the folder that the file at `path` lies in, or is to lie in; that of a bare name is the current
-/// folder. No link leads there that another user made or could exchange.
+/// Opens the folder at `path`, in which files are to be made; an empty path is the current folder. No link
+/// leads there that another user made or could exchange.
 ///
 /// # Errors
 /// `PermissionDenied` with [`Refused`] in it for such a link; what the kernel says otherwise.
-pub(crate) fn open_parent(path: &Path) -> io::Result<Folder> {
+pub fn open_folder(path: &Path) -> io::Result<Folder> {
+    let folder = go_to(path).map_err(|e| of_path(path, e))?;
+    to_list(&folder, path)
+}
+
+/// Opens the folder that the file at `path` lies in, or is to lie in, as [`open_folder`] does; that of a bare
+/// name is the current folder.
+///
+/// # Errors
+/// Those of [`open_folder`]. They are about `path`, which may lead through the link.
+pub fn open_parent(path: &Path) -> io::Result<Folder> {
     let parent = path.parent().unwrap_or(Path::new(""));
-    let open = || {
-        let mut way = Way::new(parent, Asked::Links)?;
-        match way.go_on()? {
-            Stop::End => Ok(way.folder),
-            Stop::Missing(name) | Stop::Other(name, _) => {
-                Err(way.failed(&name, way.why_no_folder(&name)))
-            }
-        }
-    };
-    let folder = open().map_err(|e| of_path(path, e))?;
+    let folder = go_to(parent).map_err(|e| of_path(path, e))?;
     to_list(&folder, parent)
+}
+
+/// The folder at the end of a path, opened to be passed.
+fn go_to(path: &Path) -> Result<Folder, WayError> {
+    let mut way = Way::new(path, Asked::Links)?;
+    match way.go_on()? {
+        Stop::End => Ok(way.folder),
+        Stop::Missing(name) | Stop::Other(name, _) => {
+            Err(way.failed(&name, way.why_no_folder(&name)))
+        }
+    }
 }
 
 /// The same folder, opened so that its names can be listed.
@@ -70,7 +105,7 @@ pub(crate) fn open_parent(path: &Path) -> io::Result<Folder> {
 /// # Errors
 /// If this user may not; and if the kernel reaches another folder at `path`. Links of /proc to folders
 /// of other processes do not lead to where their text says.
-pub(crate) fn to_list(folder: &Folder, path: &Path) -> io::Result<Folder> {
+pub fn to_list(folder: &Folder, path: &Path) -> io::Result<Folder> {
     let folder = folder.subfolder(OsStr::new("."))?;
     match Folder::open_to_pass(path)?.about()?.identity == folder.about()?.identity {
         true => Ok(folder),
@@ -79,19 +114,22 @@ pub(crate) fn to_list(folder: &Folder, path: &Path) -> io::Result<Folder> {
 }
 
 /// Of an error on the way to `path`, what is said of `path` itself.
-pub(crate) fn of_path(path: &Path, e: OwnError) -> io::Error {
+pub fn of_path(path: &Path, e: WayError) -> io::Error {
     match e {
-        OwnError::Refused { path: at, why: Refused::ForeignLink(owner) } if at != path => {
+        WayError::Refused { path: at, why: Refused::ForeignLink(owner) } if at != path => {
             Refused::ForeignWay(owner).into()
         }
-        OwnError::Refused { why, .. } => why.into(),
-        OwnError::Io { source, .. } => source,
+        WayError::Refused { why, .. } => why.into(),
+        WayError::Io { source, .. } => source,
     }
 }
 
 impl Way {
     /// Begins at `/`, or with a relative path in the current folder.
-    pub(crate) fn new(path: &Path, asked: Asked) -> Result<Self, OwnError> {
+    ///
+    /// # Errors
+    /// If that cannot be opened.
+    pub fn new(path: &Path, asked: Asked) -> Result<Self, WayError> {
         let start = Path::new(if path.is_absolute() { "/" } else { "" });
         let folder = Folder::open_to_pass(start).map_err(not_opened(start))?;
         let mut way = Self { asked, folder, at: start.into(), remaining: Vec::new(), links: 0 };
@@ -114,7 +152,7 @@ impl Way {
     ///
     /// # Errors
     /// If another user could exchange what is not to be exchanged, or something cannot be looked at.
-    pub(crate) fn go_on(&mut self) -> Result<Stop, OwnError> {
+    pub fn go_on(&mut self) -> Result<Stop, WayError> {
         while let Some(name) = self.remaining.pop() {
             if self.asked == Asked::Folders {
                 check_exclusive(&self.folder).map_err(|e| not_safe(&self.at, e))?;
@@ -136,50 +174,60 @@ impl Way {
     }
 
     /// Looks at this name once more: something has been made of it.
-    pub(crate) fn again(&mut self, name: OsString) {
+    pub fn again(&mut self, name: OsString) {
         self.remaining.push(name);
     }
 
     /// Goes on in a folder that has this name in the current one, which is returned.
-    pub(crate) fn enter(&mut self, folder: Folder, name: &OsStr) -> Folder {
+    pub fn enter(&mut self, folder: Folder, name: &OsStr) -> Folder {
         self.at = self.path_of(name);
         std::mem::replace(&mut self.folder, folder)
     }
 
     /// The path of what has this name in the current folder.
-    pub(crate) fn path_of(&self, name: &OsStr) -> PathBuf {
+    pub fn path_of(&self, name: &OsStr) -> PathBuf {
         match name == ".." && self.at.is_absolute() {
             true => self.at.parent().unwrap_or(Path::new("/")).to_path_buf(),
             false => self.at.join(name),
         }
     }
 
+    /// The folder that the walk is in.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The same, for good.
+    pub fn into_folder(self) -> Folder {
+        self.folder
+    }
+
     /// The path of the current folder.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.at
     }
 
     /// Whether no name remains.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.remaining.is_empty()
     }
 
     /// That something could not be done with what has this name in the current folder.
-    pub(crate) fn failed(&self, name: &OsStr, source: io::Error) -> OwnError {
-        OwnError::Io { path: self.path_of(name), source }
+    pub fn failed(&self, name: &OsStr, source: io::Error) -> WayError {
+        WayError::Io { path: self.path_of(name), source }
     }
 
     /// Why the kernel does not let anybody go on to this name.
-    pub(crate) fn why_no_folder(&self, name: &OsStr) -> io::Error {
+    pub fn why_no_folder(&self, name: &OsStr) -> io::Error {
         // If it does so by now, another process has made the folder meanwhile.
         self.folder.pass(name).err().unwrap_or(io::ErrorKind::NotFound.into())
     }
 
-    fn follow(&mut self, name: &OsStr, link: &About) -> Result<(), OwnError> {
+    fn follow(&mut self, name: &OsStr, link: &About) -> Result<(), WayError> {
         let at = self.path_of(name);
         self.links += 1;
         if self.links > MOST_LINKS {
-            return Err(OwnError::Refused { path: at, why: Refused::Links });
+            return Err(WayError::Refused { path: at, why: Refused::Links });
         }
         let target = read_link(&self.folder, name, link).map_err(|e| not_safe(&at, e))?;
         if target.is_absolute() {
@@ -197,7 +245,7 @@ impl Way {
 ///
 /// # Errors
 /// `PermissionDenied` with [`Refused::ForeignLink`] in it otherwise.
-pub(crate) fn read_link(folder: &Folder, name: &OsStr, link: &About) -> io::Result<PathBuf> {
+pub fn read_link(folder: &Folder, name: &OsStr, link: &About) -> io::Result<PathBuf> {
     if !exclusive_owners()?.contains(&link.owner) {
         return Err(Refused::ForeignLink(link.owner).into());
     }
@@ -207,15 +255,16 @@ pub(crate) fn read_link(folder: &Folder, name: &OsStr, link: &About) -> io::Resu
     folder.read_link(name)
 }
 
-pub(crate) fn not_opened(path: &Path) -> impl Fn(io::Error) -> OwnError + use<'_> {
-    move |source| OwnError::Io { path: path.into(), source }
+/// That what is at `path` could not be opened or looked at.
+pub fn not_opened(path: &Path) -> impl Fn(io::Error) -> WayError + use<'_> {
+    move |source| WayError::Io { path: path.into(), source }
 }
 
 /// An error of the rules of what is safe, or of the kernel.
-fn not_safe(path: &Path, e: io::Error) -> OwnError {
+fn not_safe(path: &Path, e: io::Error) -> WayError {
     match e.get_ref().and_then(|inner| inner.downcast_ref::<Refused>()) {
-        Some(&why) => OwnError::Refused { path: path.into(), why },
-        None => OwnError::Io { path: path.into(), source: e },
+        Some(&why) => WayError::Refused { path: path.into(), why },
+        None => WayError::Io { path: path.into(), source: e },
     }
 }
 
