@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::ExitStatusExt;
 
 use common::bench::{
@@ -442,6 +442,52 @@ fn what_others_put_into_the_directory_is_not_touched() {
     assert_eq!(out.code, Some(0), "{out:?}");
     assert!(target.join("treasure").exists() && fs::symlink_metadata(&link).is_ok());
     assert_eq!(foreign.exists(), given_away, "{out:?}");
+}
+
+#[test]
+fn no_link_of_another_user_leads_to_where_loads_work() {
+    if effective_user() != 0 {
+        let name = "no_link_of_another_user_leads_to_where_loads_work";
+        return skip(name, "only root can give links away");
+    }
+    let test = Test::new("foreign-link");
+    let treasury = test.dir.join("treasury");
+    let leftover = "inner/wakescope-load-0-1-0000000000000001";
+    fs::create_dir_all(treasury.join(leftover)).unwrap();
+    fs::set_permissions(treasury.join(leftover), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink("treasury", test.dir.join("link")).unwrap();
+    lchown(test.dir.join("link"), Some(NOBODY), None).unwrap();
+    let way = "its path leads through a symbolic link that user 65534 controls";
+    for (dir, why) in [
+        ("link", "it is a symbolic link that user 65534 controls"),
+        ("link/", "it is a symbolic link that user 65534 controls"),
+        ("link/inner", way),
+        ("link/../treasury/inner", way),
+    ] {
+        let fault = format!("cannot make a directory in {dir}: {why}");
+        for (args, remedy) in [
+            (
+                &["load", "find", "--duration", "1ms", "--dir"][..],
+                "→ use another directory: --dir DIR",
+            ),
+            (&["measure", "--samples", "1", "--load", "find", "--load-dir"], "--load-dir DIR"),
+        ] {
+            let ended = test.start_command(&[args, &[dir]].concat()).output();
+            assert_eq!(ended.code, Some(2), "{args:?} {dir}: {ended:?}");
+            assert!(ended.stderr.contains(&fault), "{args:?} {dir}: {}", ended.stderr);
+            assert!(ended.stderr.contains(remedy), "{args:?} {dir}: {}", ended.stderr);
+        }
+        // A load that makes no files runs, and removes none there either.
+        let ended = test.output(&["cpu", "--duration", "1ms", "--dir", dir]);
+        assert_eq!(ended.code, Some(0), "{dir}: {ended:?}");
+        assert!(treasury.join(leftover).exists(), "{dir}");
+    }
+    assert_eq!(fs::read_dir(treasury.join("inner")).unwrap().count(), 1);
+    // The same link of one's own is followed, and what was left there goes.
+    lchown(test.dir.join("link"), Some(0), None).unwrap();
+    let ended = test.output(&["find", "--duration", "1ms", "--dir", "link/inner"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(fs::read_dir(treasury.join("inner")).unwrap().count(), 0);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{effective_user, try_lock};
 use wakescope_sys::folder::{Folder, Kind};
+use wakescope_sys::way::open_folder;
 
 /// Of a directory that nobody else may look into.
 const MODE: u32 = 0o700;
@@ -47,7 +48,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a directory in `dir`.
+    /// Makes a directory in `dir`, whose path leads through no link of another user.
     pub(super) fn create(dir: &Path) -> io::Result<Self> {
         // Nothing rests on the name being hard to guess: a name that is taken, by whatever, is not
         // followed but another one is tried.
@@ -64,7 +65,7 @@ impl Scratch {
 
     /// `None` if the name is taken, or is that of something else before it could be locked.
     fn create_as(dir: &Path, name: String) -> io::Result<Option<Self>> {
-        let parent = Folder::open(dir)?;
+        let parent = open_folder(dir)?;
         let reserved = (0..RESERVED).map(|_| parent.as_file().try_clone());
         let reserved = reserved.collect::<io::Result<Vec<File>>>()?;
         match parent.make(OsStr::new(&name), MODE) {
@@ -133,9 +134,10 @@ impl Drop for Scratch {
 
 /// Removes what loads left in `dir` that were killed together with their keeper, or by a loss of
 /// power. Touches only directories with a load's name and marker that belong to this user, that
-/// nobody else may enter, and that no live load has locked. Returns how many it removed.
+/// nobody else may enter, and that no live load has locked. A `dir` to which a link of another user leads
+/// is left alone. Returns how many it removed.
 pub fn clean_up_leftovers(dir: &Path) -> usize {
-    let Ok(parent) = Folder::open(dir) else { return 0 };
+    let Ok(parent) = open_folder(dir) else { return 0 };
     let names = parent.names().unwrap_or_default();
     let named = names.iter().filter_map(|name| name.to_str()).filter(|name| is_own_form(name));
     named.filter(|name| remove_leftover(&parent, name).unwrap_or(false)).count()
