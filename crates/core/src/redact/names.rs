@@ -1,5 +1,7 @@
 //! Names in records: those that are the same everywhere stay.
 
+use crate::units::SpanNs;
+
 /// Stands for what is left out.
 pub const REDACTED: &str = "[redacted]";
 
@@ -27,6 +29,41 @@ const LOADS: &[&str] = &[
     "printk",
     "dbench",
     "stress-ng",
+];
+
+/// What disturbs, in the names of disturbances: `disturb-fifo-300us`.
+const DISTURBANCES: &[&str] = &[
+    "fifo",
+    "timers",
+    "syscall",
+    "softirq",
+    "throttle",
+    "irqs-off",
+    "preempt-off",
+    "spin-lock",
+    "raw-spin-lock",
+    "bh-off",
+    "rcu-read",
+    "tasklet",
+    "timer",
+    "hrtimer",
+    "irq-work",
+    "work",
+    "loop",
+    "loop-resched",
+    "loop-lock-break",
+    "loop-restart",
+    "lock-wait",
+    "lock-wait-irqs-off",
+    "nmi",
+    "nested-preempt-off-irqs-off",
+    "nested-preempt-off-irq-work",
+    "nested-preempt-off-nmi",
+    "nested-irqs-off-nmi",
+    "overlapping-preempt-off-irqs-off",
+    "overlapping-irqs-off-preempt-off",
+    "back-to-back-preempt-off-irqs-off",
+    "back-to-back-irqs-off-preempt-off",
 ];
 
 /// What they count.
@@ -97,6 +134,48 @@ const NUMBERED_KERNEL_THREADS: [&str; 16] = [
     "kcompactd",
 ];
 
+/// What wakescope's own threads are called, as the kernel keeps it (15 bytes). A name that only begins like one is
+/// that of somebody's program.
+const OWN_THREADS: &[&str] = &[
+    "wakescope",
+    "wakescope-guest",
+    "wakescope-r",
+    "wakescope-expl",
+    "load-find",
+    "load-launch",
+    "load-file-move",
+    "load-cpu",
+    "load-fifos-mmap",
+    "load-p3-fpu",
+    "load-fs",
+    "load-crashme",
+    "load-fork",
+    "load-memory",
+    "load-sync",
+    "load-truncate",
+    "load-nfs-comp",
+    "load-ttcp",
+    "load-network",
+    "load-hackbench",
+    "load-interrupts",
+    "load-serial",
+    "load-serial-pty",
+    "load-printk",
+    "load-dbench",
+    "load-disturb",
+    "load-stress-ng",
+    "load-exec",
+    "disturb-fifo",
+    "disturb-timers",
+    "disturb-syscall",
+    "disturb-softirq",
+    "disturb-throttl",
+    "disturb-inject",
+];
+
+/// The same, before the number of a CPU: probes, and those that wake them.
+const NUMBERED_OWN_THREADS: [&str; 2] = ["wakescope/", "wakescope-w/"];
+
 /// The part of a thread's name that only the kernel can have chosen: the whole of `ksoftirqd/1`, and `irq/24` of
 /// `irq/24-nvme0q1`. Any task can give itself a name that begins so, so that nothing else of it is certain.
 pub(super) fn kernels_part(comm: &str) -> Option<&str> {
@@ -112,10 +191,12 @@ pub(super) fn kernels_part(comm: &str) -> Option<&str> {
     is_known.then_some(part)
 }
 
-/// Whether a thread has the name of one of wakescope's own: probes, loads, disturbances.
+/// Whether a thread has a name that wakescope gives its own: probes, loads, disturbances.
 pub(super) fn is_own_thread(comm: &str) -> bool {
-    let rest = ["wakescope", "load-", "disturb-"].iter().find_map(|name| comm.strip_prefix(name));
-    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_alphanumeric() || "/-".contains(c)))
+    let cpu = NUMBERED_OWN_THREADS.iter().find_map(|name| comm.strip_prefix(name));
+    let is_number =
+        |text: &str| (1..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    OWN_THREADS.contains(&comm) || cpu.is_some_and(is_number)
 }
 
 /// Whether `unit` is what a load of every wakescope counts.
@@ -125,13 +206,22 @@ pub(super) fn is_unit(unit: &str) -> bool {
 
 /// Keeps the name of a load that every wakescope has; of a command only that it was one.
 pub(super) fn redact_name_of_load(name: &mut String) {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-    let is_disturbance = name.starts_with("disturb-") && name.chars().all(is_plain);
     if let Some(kind) = ["exec:", "serial:"].iter().find(|kind| name.starts_with(**kind)) {
         *name = format!("{kind}{REDACTED}");
-    } else if !LOADS.contains(&without_intensity(name)) && !is_disturbance {
+    } else if !LOADS.contains(&without_intensity(name)) && !is_disturbance(name) {
         remove(name);
     }
+}
+
+/// Whether `name` is that of a disturbance: `disturb-fifo-300us`, `disturb-loop-resched-every-10-300us`.
+fn is_disturbance(name: &str) -> bool {
+    let parts = name.strip_prefix("disturb-").and_then(|rest| rest.rsplit_once('-'));
+    parts.is_some_and(|(kind, length)| {
+        let (kind, turns) = kind.split_once("-every-").unwrap_or((kind, "1"));
+        DISTURBANCES.contains(&kind)
+            && turns.parse::<u32>().is_ok()
+            && length.parse::<SpanNs>().is_ok()
+    })
 }
 
 /// The load of `find@25%`.
@@ -171,7 +261,23 @@ mod tests {
             ("ksoft", None, false),
             ("wakescope", None, true),
             ("wakescope/12", None, true),
+            ("wakescope-w/3", None, true),
+            ("wakescope-r", None, true),
+            ("wakescope-expl", None, true),
             ("load-cpu", None, true),
+            ("disturb-inject", None, true),
+            ("disturb-throttl", None, true),
+            // And such as begin like those of wakescope.
+            ("load-secret", None, false),
+            ("load-cpu-secret", None, false),
+            ("load-", None, false),
+            ("disturb-secret", None, false),
+            ("wakescopesecret", None, false),
+            ("wakescope/secret", None, false),
+            ("wakescope/", None, false),
+            ("wakescope/123456", None, false),
+            ("wakescope-w/1a", None, false),
+            ("wakescope-sec", None, false),
             ("wakescope: all", None, false),
             ("bash", None, false),
         ] {
@@ -194,6 +300,12 @@ mod tests {
             ("disturb-fifo-1ms@5%", REDACTED),
             ("disturb-fifo-300us", "disturb-fifo-300us"),
             ("disturb-fifo-0.3ms", "disturb-fifo-0.3ms"),
+            ("disturb-loop-resched-every-10-1ms", "disturb-loop-resched-every-10-1ms"),
+            ("disturb-nested-irqs-off-nmi-1ms", "disturb-nested-irqs-off-nmi-1ms"),
+            ("disturb-loop-resched-every-acme-1ms", REDACTED),
+            ("disturb-secret-1ms", REDACTED),
+            ("disturb-fifo-secret", REDACTED),
+            ("disturb-fifo", REDACTED),
             ("disturb-x y", REDACTED),
             ("exec:make", "exec:[redacted]"),
             ("exec:[redacted]", "exec:[redacted]"),

@@ -75,7 +75,7 @@ impl Job<'_> {
 }
 
 /// The loads, in the order in which they are listed. A new one is a row here, a file with its `run`,
-/// and its name and unit among those that `core::redact` keeps.
+/// and its name, its unit and the name of its threads among those that `core::redact` keeps.
 pub(super) static KINDS: &[Kind] = &[
     Kind {
         name: "find",

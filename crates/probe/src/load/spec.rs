@@ -322,6 +322,7 @@ impl std::error::Error for SpecError {}
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::explain::{CauseRow, Culprit, NamedTask};
     use wakescope_core::redact::redact;
     use wakescope_core::run::{LoadResult, Run};
 
@@ -415,6 +416,28 @@ mod tests {
                 redact(&mut run);
                 assert_eq!((run.plan.load, run.load), (vec![name], vec![load]));
             }
+        }
+    }
+
+    /// Programs of others may have names that begin alike, so `core::redact` knows each name whole.
+    #[test]
+    fn threads_and_disturbances_keep_their_names_in_records_that_are_published() {
+        let of_disturbances = Disturbance::all().map(|disturbance| disturbance.thread_name());
+        let of_loads = KINDS.iter().map(|kind| kind.thread_name.to_owned());
+        for mut comm in of_loads.chain(of_disturbances) {
+            // As the kernel does.
+            comm.truncate(15);
+            let culprit = Culprit::Task(NamedTask { comm, ..NamedTask::default() });
+            let causes = vec![CauseRow { culprit, ..CauseRow::default() }];
+            let mut run = Run { causes: causes.clone(), ..Run::default() };
+            redact(&mut run);
+            assert_eq!(run.causes, causes);
+        }
+        for name in Disturbance::all().map(|disturbance| disturbance.to_string()) {
+            let mut run = Run::default();
+            run.plan.load = vec![name.clone()];
+            redact(&mut run);
+            assert_eq!(run.plan.load, [name]);
         }
     }
 

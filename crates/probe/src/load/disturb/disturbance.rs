@@ -48,6 +48,7 @@ const fn pair(first: Section, pairing: Pairing, second: Section) -> Kind {
     Kind::Pair(first, pairing, second)
 }
 
+/// The names are also among those that `core::redact` keeps.
 const KINDS: [(Kind, &str); 31] = [
     (Kind::Fifo, "fifo"),
     (Kind::Timers, "timers"),
@@ -96,8 +97,15 @@ impl Kind {
 }
 
 impl Disturbance {
+    /// One of every kind.
+    #[cfg(test)]
+    pub(in super::super) fn all() -> impl Iterator<Item = Self> {
+        let every = |kind: Kind| if kind.has_points() { USUAL_EVERY + 1 } else { 0 };
+        KINDS.iter().map(move |&(kind, _)| Self { kind, length: LENGTHS[0], every: every(kind) })
+    }
+
     /// By this name, `disturb-fifo`, the threads that disturb are to be found.
-    pub(super) fn thread_name(&self) -> String {
+    pub(in super::super) fn thread_name(&self) -> String {
         match self.kind {
             // The kernel keeps 15 bytes; functions of the module have names that tell.
             Kind::Injected(_) | Kind::Pair(..) => format!("{PREFIX}inject"),
