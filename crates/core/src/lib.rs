@@ -13,6 +13,7 @@ pub mod date;
 pub mod distribution;
 pub mod episodes;
 pub mod explain;
+mod faults;
 pub mod finding;
 pub mod harmless;
 pub mod histogram;

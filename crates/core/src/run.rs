@@ -30,6 +30,7 @@ mod reading;
 mod thread;
 
 pub use episode::Episode;
+pub(crate) use extent::LATE_SENDER_NS;
 use reading::Head;
 pub use reading::{MadeBy, RunError};
 pub use thread::{Overflow, Spin, Thread};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod edges;
 pub mod explained;
+mod faults;
 pub mod first_blame;
 pub mod flame;
 pub mod locks;
@@ -93,10 +94,16 @@ impl Scope {
     /// Reads a record.
     ///
     /// # Errors
-    /// If it is not one, or of another schema.
+    /// If it is not one, is of another schema, or contradicts itself.
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
         let scope: Self = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-        if scope.schema == SCHEMA { Ok(scope) } else { Err(format!("its schema is not {SCHEMA}")) }
+        if scope.schema != SCHEMA {
+            return Err(format!("its schema is not {SCHEMA}"));
+        }
+        match scope.fault() {
+            None => Ok(scope),
+            Some(fault) => Err(format!("it contradicts itself: {fault}")),
+        }
     }
 
     /// The record as JSON.

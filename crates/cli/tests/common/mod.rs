@@ -16,6 +16,7 @@ pub(crate) mod formats;
 pub(crate) mod lab;
 pub(crate) mod made_up;
 pub(crate) mod made_up_kernel;
+pub(crate) mod made_up_scope;
 pub(crate) mod measured;
 #[path = "../../../trace/tests/moved_sleeper/mod.rs"]
 pub(crate) mod moved_sleeper;

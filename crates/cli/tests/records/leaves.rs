@@ -8,9 +8,11 @@ use serde_json::{Number, Value};
 use wakescope_core::lab::{Arm, Cell, CellLimit, Comparison, Effect, Lab, Status};
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::run::{Episode, Run};
+use wakescope_core::scope::Scope;
 use wakescope_core::watch::packed;
 
 use crate::common::made_up::run;
+use crate::common::made_up_scope;
 use crate::common::stored_window::busy_window;
 
 const ABSURD: u64 = 1_000_000_000_000_000_000;
@@ -205,6 +207,59 @@ fn numbers_of_a_lab_that_nothing_else_tells() {
         /settings/samples: 1 10^18 +1
         /settings/warmup_ns: 1 10^18 +1
     "#]],
+    );
+}
+
+#[test]
+fn numbers_of_a_scope_that_nothing_else_tells() {
+    let is_read = |text: &str| Scope::from_json(text.as_bytes()).map(drop);
+    check(
+        &made_up_scope::full().to_json(),
+        is_read,
+        &expect![[r#"
+            /callers_lost: 1 10^18 +1
+            /drift_ns: 1 10^18 +1
+            /episodes/0/cpu: 1 +1
+            /episodes/0/missed: 1 10^18 +1
+            /explained/compared: 0 1 +1 -1
+            /explained/first_not_section: 1 +1
+            /explained/late: 10^18 +1 -1
+            /explained/matched_times: 0 1 10^18 +1 -1
+            /explained/section_not_first: 1 +1
+            /explained/shares/0/expiry_ns: 0 +1 -1
+            /explained/shares/0/section/length_ns: 10^18 +1 -1
+            /explained/shares/1/expiry_ns: 0 +1 -1
+            /first_blame/causes/0/longer_ns/p50: 0 1 +1 -1
+            /first_blame/held_by_nothing: 0 1 10^18 +1 -1
+            /first_blame/longer_ns/p50: 0 1 +1 -1
+            /first_blame/others/0/expiry_ns: 1 +1
+            /first_blame/others/0/said_ns: 0 1 -1
+            /first_blame/others/0/seen_ns: 0 1 +1 -1
+            /first_blame/others/0/wakeup_latency_ns: 10^18 +1
+            /flames/0/calls/0/self_ns: 0 1 -1
+            /flames/0/calls/1/self_ns: 0 1 -1
+            /locks/doubts/calls_lost: 1 10^18 +1
+            /locks/doubts/handed_over: 1 10^18 +1
+            /locks/doubts/held_at_end: 0 10^18 +1 -1
+            /locks/doubts/not_seen_released: 1 10^18 +1
+            /locks/doubts/not_seen_taken: 1 10^18 +1
+            /locks/doubts/outside_section: 1 10^18 +1
+            /locks/doubts/taken_before: 1 10^18 +1
+            /locks/in_episodes/0/locks/0/held_ns: -1
+            /locks/in_episodes/0/locks/0/ns: 0 1 +1 -1
+            /locks/in_episodes/0/locks/0/pid: 0 1 +1 -1
+            /locks/longest/0/begin_ns: 0 1 +1 -1
+            /locks/longest/0/length_ns: -1
+            /locks/longest/0/pid: 0 1 +1 -1
+            /locks/rows/0/locks: +1
+            /locks/rows/0/sections/0/holds: 0 1 -1
+            /locks/rows/0/sections/0/ns: 0 1 -1
+            /longest/0/begin_ns: 0 1 +1 -1
+            /longest/0/length_ns: -1
+            /sections_lost: 1 10^18 +1
+            /sections_unlisted: 1 +1
+            /window_ns: 0 1 10^18 +1 -1
+        "#]],
     );
 }
 

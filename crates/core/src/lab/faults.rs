@@ -1,14 +1,12 @@
 //! Figures of a lab that contradict each other.
 
+use crate::faults::first;
+
 use super::{Cell, CellLimit, Comparison, Effect, Lab, Verdict};
 
 impl Lab {
     /// Which of its figures contradict each other, if any do.
     pub(super) fn fault(&self) -> Option<String> {
-        fn first<T>(key: &str, all: &[T], fault: impl Fn(&T) -> Option<String>) -> Option<String> {
-            let mut all = all.iter().enumerate();
-            all.find_map(|(i, one)| Some(format!("{key}[{i}]: {}", fault(one)?)))
-        }
         first("cells", &self.cells, Cell::fault)
             .or_else(|| first("comparisons", &self.comparisons, Comparison::fault))
             .or_else(|| first("limits", &self.limits, CellLimit::fault))

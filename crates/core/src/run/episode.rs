@@ -45,7 +45,7 @@ keep_unknown!(Episode);
 
 impl Episode {
     /// What is wrong with its explanation, if anything.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<String> {
         let latency_ns = self.wakeup_latency_ns;
         let parts = self.components.map(|c| c.checked_total_ns());
         if parts.is_some_and(|sum| sum != Some(latency_ns)) {

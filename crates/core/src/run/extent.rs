@@ -8,7 +8,7 @@ use crate::tail::bound::Bound;
 
 /// Beyond the end of the run, a stimulus that is no grid of the kernel's may have been due so late: who
 /// wakes the probe, or the probe that sends, can itself be held up at its last point.
-const LATE_SENDER_NS: u64 = 10_000_000_000;
+pub(crate) const LATE_SENDER_NS: u64 = 10_000_000_000;
 
 impl Run {
     /// What says another time or place than the run has, if anything does.

@@ -1,9 +1,14 @@
 //! Locks of a guest's kernel, by who took and who released them, as the emulator saw it.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
+use super::faults::fault_of;
 use super::{Kind, Place};
 use crate::distribution::Distribution;
+use crate::faults::{first, more_than_whole, wrong_sum};
+use crate::run::Episode;
 
 /// Locks that were taken while a cell measured. All times are virtual.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -184,4 +189,94 @@ pub struct LockInEpisode {
     pub ns: u64,
     /// How long it was held in all, ns.
     pub held_ns: u64,
+}
+
+impl Locks {
+    /// What contradicts itself in them, or the late wakeups that are shown, if anything does.
+    pub(super) fn fault(&self, episodes: &[Episode]) -> Option<String> {
+        let counts = self.rows.iter().map(|row| row.held.count);
+        wrong_sum("holds", self.holds, "those of rows", counts)
+            .or_else(|| first("rows", &self.rows, LockRow::fault))
+            .or_else(|| {
+                let listed = ("the number of longest", self.longest.len() as u64);
+                more_than_whole([(listed, ("holds", self.holds))])
+            })
+            .or_else(|| first("longest", &self.longest, |hold| self.fault_of_hold(hold)))
+            .or_else(|| self.fault_of_episodes(episodes))
+    }
+
+    fn fault_of_hold(&self, hold: &Hold) -> Option<String> {
+        let row = usize::try_from(hold.row).ok().and_then(|row| self.rows.get(row));
+        let Some(row) = row else { return Some(format!("there is no row {}", hold.row)) };
+        let (range, length_ns) = (row.range_ns(), hold.length_ns);
+        (!range.contains(&length_ns)).then(|| {
+            let (min, max) = range.into_inner();
+            format!("length_ns is {length_ns}, but those of its row are from {min} to {max}")
+        })
+    }
+
+    /// It is one of the holds of a row.
+    fn fault_of_held(&self, lock: &LockInEpisode) -> Option<String> {
+        let is_its = |row: &&LockRow| {
+            (row.kind, &row.lock, &row.taken) == (lock.kind, &lock.lock, &lock.taken)
+        };
+        let mut rows = self.rows.iter().filter(is_its);
+        let is_known = rows.any(|row| row.range_ns().contains(&lock.held_ns));
+        (!is_known).then(|| format!("held_ns is {}, as in no row of that lock", lock.held_ns))
+    }
+
+    /// Each of these wakeups has its locks. A record may lack the wakeups.
+    fn fault_of_episodes(&self, episodes: &[Episode]) -> Option<String> {
+        if !episodes.is_empty() && self.in_episodes.len() != episodes.len() {
+            let (own, all) = (self.in_episodes.len(), episodes.len());
+            return Some(format!("in_episodes are {own}, but episodes are {all}"));
+        }
+        let pairs: Vec<(&EpisodeLocks, &Episode)> = self.in_episodes.iter().zip(episodes).collect();
+        first("in_episodes", &pairs, |(locks, episode)| {
+            if locks.expiry_ns != episode.expiry_ns {
+                let (own, all) = (locks.expiry_ns, episode.expiry_ns);
+                return Some(format!("expiry_ns is {own}, but that of the episode is {all}"));
+            }
+            let late = ("wakeup_latency_ns of the episode", episode.wakeup_latency_ns);
+            first("locks", &locks.locks, |lock| {
+                let ns = ("ns", lock.ns);
+                more_than_whole([(ns, ("held_ns", lock.held_ns)), (ns, late)])
+                    .or_else(|| self.fault_of_held(lock))
+            })
+        })
+    }
+}
+
+impl LockRow {
+    /// The shortest and the longest hold, ns.
+    fn range_ns(&self) -> RangeInclusive<u64> {
+        self.held.min_ns.unwrap_or(0)..=self.held.max_ns.unwrap_or(0)
+    }
+
+    fn fault(&self) -> Option<String> {
+        let held = ("the number of holds", self.held.count);
+        let of_distribution = |key: &str, lengths: &Distribution| {
+            fault_of(lengths).map(|fault| format!("{key}: {fault}"))
+        };
+        of_distribution("held", &self.held)
+            .or_else(|| of_distribution("waited", &self.waited))
+            .or_else(|| {
+                let waits = ("the number of waits", self.waited.count);
+                more_than_whole([(("locks", self.locks), held), (waits, held)])
+            })
+            .or_else(|| {
+                let is_none = self.locks == 0 && self.held.count > 0;
+                is_none.then(|| format!("locks is 0, but there are {} holds", self.held.count))
+            })
+            .or_else(|| {
+                first("sections", &self.sections, |section| {
+                    let sum = ("sum_ns of held", self.held.sum_ns);
+                    more_than_whole([(("holds", section.holds), held), (("ns", section.ns), sum)])
+                })
+            })
+            .or_else(|| {
+                let is_seen = self.waited_for.is_some() && self.waited.count == 0;
+                is_seen.then(|| "waited_for is there, but nobody waited".into())
+            })
+    }
 }

@@ -13,7 +13,7 @@ use wakescope_core::budget::Exceeded;
 use wakescope_core::episodes;
 use wakescope_core::explain::{Cause, Culprit, Known, Marks, Phase, Share, Wakeup, What};
 use wakescope_core::run::{Episode, Run};
-use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind, Spread};
+use wakescope_core::scope::explained::{ComparedShare, Explained, Held, SharesOfKind};
 use wakescope_core::scope::{Kind, Section};
 use wakescope_core::units::grouped;
 use wakescope_decode::scope::Looked;
@@ -132,10 +132,10 @@ impl Late {
             let seen = Seen { wakeup, distance_ns, sections: &sections, interrupts };
             seen.compare(known, self.origin_ns, &mut explained);
         }
-        explained.kinds = Kind::ALL.map(|kind| of_kind(kind, &explained.shares)).into();
+        explained.kinds = Kind::ALL.map(|kind| SharesOfKind::of(kind, &explained.shares)).into();
         explained
             .shares
-            .sort_by_key(|share| Reverse(longer_ns(share).map_or(share.ns, i64::unsigned_abs)));
+            .sort_by_key(|share| Reverse(share.longer_ns().map_or(share.ns, i64::unsigned_abs)));
         explained.shares_unlisted = explained.shares.len().saturating_sub(LISTED) as u64;
         explained.shares.truncate(LISTED);
         Ok(explained)
@@ -323,30 +323,6 @@ fn speaks_of(share: &Share, kind: Kind) -> bool {
     match kind {
         Kind::IrqsOff => is_same,
         Kind::PreemptOff => is_same || is_scheduler || share.cause == Cause::NoPreemptionPoint,
-    }
-}
-
-fn longer_ns(share: &ComparedShare) -> Option<i64> {
-    let held_ns = share.section.as_ref()?.ns;
-    let [said, held] = [share.ns, held_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
-    Some(said - held)
-}
-
-fn of_kind(kind: Kind, all: &[ComparedShare]) -> SharesOfKind {
-    let own = || all.iter().filter(move |share| share.kind == kind);
-    let beside = own().filter(|share| share.section.is_none());
-    let is_named = |share: &&ComparedShare| {
-        let Some(Held { began, ended, .. }) = &share.section else { return false };
-        let mut named = [began, ended].into_iter().flat_map(|at| [&at.function, &at.caller]);
-        share.function.is_some() && named.any(|name| *name == share.function)
-    };
-    SharesOfKind {
-        kind,
-        shares: own().count() as u64,
-        in_section: own().filter(|share| share.section.is_some()).count() as u64,
-        longest_beside_ns: beside.map(|share| share.ns).max(),
-        named: own().filter(is_named).count() as u64,
-        longer_ns: Spread::of(own().filter_map(longer_ns).collect()),
     }
 }
 

@@ -159,6 +159,7 @@ fn answer(share: &Share) -> Answer {
 #[cfg(test)]
 mod tests {
     use wakescope_core::explain::{Frame, Function, Name, Task, Within};
+    use wakescope_core::scope::{SCHEMA, Scope};
 
     use super::*;
 
@@ -176,9 +177,12 @@ mod tests {
         SeenBlame { blame: episode.blame.clone(), ..SeenBlame::default() }
     }
 
-    /// In a kernel with full preemption.
+    /// In a kernel with full preemption. A record holds it in a way that can be read.
     fn compared(said: &[&Episode], seen: &[Episode]) -> Option<FirstBlame> {
-        first_blame(said, &seen.iter().map(seen_of).collect::<Vec<_>>(), Model::Full)
+        let got = first_blame(said, &seen.iter().map(seen_of).collect::<Vec<_>>(), Model::Full);
+        let scope = Scope { schema: SCHEMA.into(), first_blame: got.clone(), ..Scope::default() };
+        assert_eq!(Scope::from_json(scope.to_json().as_bytes()), Ok(scope));
+        got
     }
 
     fn in_function(cause: Cause, name: &str, ns: u64) -> Share {

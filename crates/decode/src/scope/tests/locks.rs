@@ -1,7 +1,7 @@
 //! Locks in the stream.
 
-use wakescope_core::scope::Kind;
 use wakescope_core::scope::locks::{LockKind, Locks};
+use wakescope_core::scope::{Kind, Scope};
 use wakescope_testing::fuzz;
 
 use super::{WELL, decode, record};
@@ -45,6 +45,8 @@ fn edges(all: &[(u64, u64, u64)]) -> Vec<u64> {
 fn stream(of_locks: &[Vec<u64>], edges: u64, locks: u64) -> Vec<u8> {
     let mut end = WELL;
     (end[14], end[16], end[19]) = (edges, 1, locks);
+    // No section has ended.
+    (end[4], end[7]) = (0, 0);
     let head = vec![u64::from_le_bytes(*b"akescope"), FORMAT, 0, 100, 1_000];
     let start = [record(1, &[100, 100]), record(11, &[7, 0, 0, 0])];
     let start = start.concat().into_iter().chain(record(9, &[200, 0, 0x8000_0000, 0, 1]));
@@ -75,7 +77,9 @@ fn read(bytes: &[u8]) -> Result<Option<Locks>, ScopeError> {
 
 #[test]
 fn locks_are_read_with_their_names() {
-    let locks = read(&whole()).unwrap().unwrap();
+    let scope = decode(&whole(), &kernel()).unwrap().scope;
+    assert_eq!(Scope::from_json(scope.to_json().as_bytes()).as_ref(), Ok(&scope));
+    let locks = scope.locks.unwrap();
     let [outer, inner] = &locks.rows[..] else { panic!("{locks:#?}") };
     assert_eq!((outer.kind, outer.lock.as_deref()), (LockKind::Spin, Some("a_lock")));
     assert_eq!((inner.held.max_ns, inner.lock.as_deref()), (Some(10), Some("own_lock")));

@@ -1,7 +1,8 @@
 //! Made-up wakeups and sections.
 
 use wakescope_core::explain::{Context, Event, Frame, Mode, Policy, Task, WokenBy};
-use wakescope_core::scope::Place;
+use wakescope_core::scope::explained::Spread;
+use wakescope_core::scope::{Place, SCHEMA, Scope};
 use wakescope_core::units::MonoNs;
 
 use super::*;
@@ -89,10 +90,19 @@ fn looked(late: &Late, sections: Vec<Section>) -> Looked {
     Looked { process_ns: BEGAN + DISTANCE - 300, sections, readings, lost: 0 }
 }
 
+/// What is said of these sections, which a record holds in a way that can be read.
+fn compared(late: &Late, sections: Vec<Section>) -> Explained {
+    let got = late.compare(&looked(late, sections), &[]).unwrap();
+    let explained = Some(got.clone());
+    let scope = Scope { schema: SCHEMA.into(), explained, ..Scope::default() };
+    assert_eq!(Scope::from_json(scope.to_json().as_bytes()), Ok(scope));
+    got
+}
+
 #[test]
 fn shares_are_compared_with_the_sections_that_they_are_in() {
     let late = late(vec![wakeup("hold", 1)]);
-    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
+    let got = compared(&late, sections());
     assert_eq!((got.late, got.compared, got.matched_times), (3, 1, 4));
     let [irqs, preempt] = &got.kinds[..] else { panic!("{got:#?}") };
     // Held up until 2,050 ns; said until the interrupt's entry.
@@ -110,16 +120,16 @@ fn shares_are_compared_with_the_sections_that_they_are_in() {
 
 #[test]
 fn the_way_to_the_scheduler_is_added_to_what_is_said_of_a_section() {
-    let compared = |known: Known| {
+    let with = |known: Known| {
         let mut late = late(vec![wakeup("hold", 1)]);
         late.wakeups[0].1 = known;
-        late.compare(&looked(&late, sections()), &[]).unwrap()
+        compared(&late, sections())
     };
     let unknown = Known { scheduling_ns: Some(1_000), ..Known::default() };
     // 700 ns of 5,000 are the scheduler's then.
     let known = Known { least_sched_latency_ns: Some(500), ..unknown };
-    assert_eq!(compared(known), compared(unknown));
-    assert_eq!(compared(known).kinds[1].longer_ns.unwrap().p50, 100);
+    assert_eq!(with(known), with(unknown));
+    assert_eq!(with(known).kinds[1].longer_ns.unwrap().p50, 100);
 }
 
 #[test]
@@ -144,7 +154,7 @@ fn interrupts_in_a_section_are_not_its_time() {
     });
     wakeup.events.splice(0..0, [entry, exit]);
     let late = late(vec![wakeup]);
-    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
+    let got = compared(&late, sections());
     let held = got.shares.iter().find(|share| share.first).unwrap().section.as_ref().unwrap();
     assert_eq!(held.ns, 4_300);
     assert_eq!(got.kinds[1].longer_ns, Some(Spread { min: 100, p50: 100, max: 100 }));
@@ -154,7 +164,7 @@ fn interrupts_in_a_section_are_not_its_time() {
 fn a_share_beside_every_section_is_counted_apart() {
     let late = late(vec![wakeup("hold", 1)]);
     let own = vec![section(Kind::IrqsOff, (2_050, 3_100), "entry")];
-    let got = late.compare(&looked(&late, own), &[]).unwrap();
+    let got = compared(&late, own);
     for (kind, longest) in got.kinds.iter().zip([2_100, 5_000]) {
         assert_eq!((kind.shares, kind.in_section, kind.longest_beside_ns), (1, 0, Some(longest)));
         assert_eq!((kind.named, kind.longer_ns), (0, None));
@@ -172,7 +182,7 @@ fn an_interrupt_can_come_right_behind_the_beginning_of_a_section() {
             section(Kind::IrqsOff, (2_050, 3_100), "entry"),
             section(Kind::PreemptOff, (at, 7_900), "hold"),
         ];
-        late.compare(&looked(&late, own), &[]).unwrap().kinds[1].in_section
+        compared(&late, own).kinds[1].in_section
     };
     assert_eq!((begins_at(2_050), begins_at(2_051)), (1, 0));
 }
@@ -181,7 +191,7 @@ fn an_interrupt_can_come_right_behind_the_beginning_of_a_section() {
 fn a_section_that_explain_does_not_see_is_counted() {
     // Without preemption off, kernel code of a preemptible kernel is left at once: what then runs is unknown.
     let late = late(vec![wakeup("other", 0)]);
-    let got = late.compare(&looked(&late, sections()), &[]).unwrap();
+    let got = compared(&late, sections());
     assert_eq!((got.section_not_first, got.first_not_section), (1, 0), "{got:#?}");
     assert_eq!((got.kinds[0].in_section, got.kinds[0].named), (1, 0));
     assert_eq!(got.kinds[1].shares, 0);
