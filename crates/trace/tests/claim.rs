@@ -1,16 +1,19 @@
 //! Callers that claim the same words at once, in the kernel.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, fs, hint, io, thread};
+use std::{hint, io, thread};
 
 use aya::maps::Map;
 use aya::programs::{ProgramFd, RawTracePoint};
 use aya::{Ebpf, EbpfLoader};
 use wakescope_sys::bpf::run_once;
 use wakescope_sys::shared::Words;
-use wakescope_testing::{Folder, skip};
+use wakescope_testing::skip;
+
+use compiled::compiled;
+
+mod compiled;
 
 /// Words in the program.
 const WORDS: usize = 1024;
@@ -18,19 +21,6 @@ const WORDS: usize = 1024;
 /// Callers at once, and how often they try.
 const CALLERS: u32 = 3;
 const ROUNDS: u64 = 300;
-
-fn object() -> Vec<u8> {
-    let crate_dir = env!("CARGO_MANIFEST_DIR");
-    let folder = Folder::new("claim");
-    let object = folder.join("claim.o");
-    let clang = env::var_os("CLANG").unwrap_or("clang".into());
-    let mut compile = Command::new(clang);
-    compile.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-I"]);
-    compile.arg(format!("{crate_dir}/bpf")).arg("-c").arg(format!("{crate_dir}/tests/claim.bpf.c"));
-    let compiled = compile.arg("-o").arg(&object).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    fs::read(object).unwrap()
-}
 
 fn program(programs: &mut Ebpf, name: &str) -> Result<ProgramFd, String> {
     let program: &mut RawTracePoint = programs.program_mut(name).unwrap().try_into().unwrap();
@@ -58,7 +48,7 @@ fn call(claim: BorrowedFd<'_>, waiting: &AtomicU32) -> io::Result<u32> {
 #[test]
 fn of_callers_at_once_one_claims_or_none() {
     const NAME: &str = "of_callers_at_once_one_claims_or_none";
-    let mut programs = match EbpfLoader::new().load(&object()) {
+    let mut programs = match EbpfLoader::new().load(&compiled("claim", &[])) {
         Ok(programs) => programs,
         Err(why) => return skip(NAME, &why.to_string()),
     };

@@ -1,8 +1,6 @@
 //! What the programs say was stolen of a wakeup, in the kernel, by a clock that the test sets.
 
 use std::os::fd::AsFd;
-use std::process::Command;
-use std::{env, fs};
 
 use aya::maps::Map;
 use aya::programs::{ProgramFd, RawTracePoint};
@@ -11,24 +9,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wakescope_sys::bpf::run_once;
 use wakescope_sys::shared::Words;
-use wakescope_testing::{Folder, skip};
+use wakescope_testing::skip;
+
+use compiled::compiled;
+
+mod compiled;
 
 /// Events that there is room for before a wakeup, and how many of them are looked at.
 const BEFORE: usize = 12;
 const LOOK_BACK: usize = 8;
-
-fn object(test: &str) -> Vec<u8> {
-    let crate_dir = env!("CARGO_MANIFEST_DIR");
-    let folder = Folder::new(test);
-    let object = folder.join("steal.o");
-    let clang = env::var_os("CLANG").unwrap_or("clang".into());
-    let mut compile = Command::new(clang);
-    compile.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wno-unused-function", "-I"]);
-    compile.arg(format!("{crate_dir}/bpf")).arg("-c").arg(format!("{crate_dir}/tests/steal.bpf.c"));
-    let compiled = compile.arg("-o").arg(&object).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    fs::read(object).unwrap()
-}
 
 struct Follower {
     follow: ProgramFd,
@@ -38,11 +27,11 @@ struct Follower {
 }
 
 impl Follower {
-    fn load(test: &str) -> Result<Self, String> {
+    fn load() -> Result<Self, String> {
         let mut loader = EbpfLoader::new();
         // At the run queue itself, and known.
         loader.set_global("steal_time_place", &[0_i64, 1], true);
-        let mut programs = loader.load(&object(test)).map_err(|e| e.to_string())?;
+        let mut programs = loader.load(&compiled("steal", &[])).map_err(|e| e.to_string())?;
         let program: &mut RawTracePoint =
             programs.program_mut("follow").unwrap().try_into().unwrap();
         program.load().map_err(|e| e.to_string())?;
@@ -69,7 +58,7 @@ impl Follower {
 }
 
 fn follower(test: &str) -> Option<Follower> {
-    Follower::load(test).map_err(|why| skip(test, &why)).ok()
+    Follower::load().map_err(|why| skip(test, &why)).ok()
 }
 
 #[test]
