@@ -80,7 +80,21 @@ pub enum Ending {
     /// The probes woke so seldom that there were too few samples after
     /// [`Experiment::longest_ns`].
     TooLong,
+    /// No probe woke for [`MOST_STEPS`].
+    TooManySteps,
 }
+
+impl Ending {
+    /// Whether the simulation was ended for what it took, and not by the user.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Self::TooLong | Self::TooManySteps)
+    }
+}
+
+/// So many steps of a simulation without a sample end it. The simplest ones take 1.2 s of CPU time, in a program that
+/// is not optimised as a whole. Those of a task that does something else every microsecond are 40 simulated seconds,
+/// in which even a slow probe has many periods.
+pub const MOST_STEPS: u64 = 100_000_000;
 
 impl Experiment<'_> {
     /// After so long, in simulated nanoseconds, an experiment ends whatever it has seen: ten times what

@@ -14,7 +14,7 @@ use wakescope_report::style::clean;
 
 use super::drawing::{Drawing, MOST};
 use super::scenario;
-use super::simulating::each;
+use super::simulating::{Ended, each};
 use super::{rules, rules_or_all};
 use crate::folder::{RunFolder, RunsFolder};
 use crate::measure::time_now;
@@ -23,7 +23,8 @@ use crate::{Failure, Outcome, output};
 /// Simulate a scenario under preemption models, and show how late its probes wake
 ///
 /// Each simulation writes a run record, which `report`, `compare` and `trend` read. Exit codes: 0
-/// success; 2 an error, or the simulated kernel broke a rule under one of the models.
+/// success; 2 an error, or the simulated kernel broke a rule under one of the models; 3 a simulation
+/// was ended, because its probes hardly ever ran.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -88,10 +89,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
     let mut latest: Vec<Vec<(u64, u64)>> = vec![Vec::new(); experiments.len()];
+    let mut is_cut = false;
     each(&experiments, !args.no_explain, threads, |place, result| {
         let experiment = &experiments[place];
         simulated.runs[place].ending = match result {
-            Ok(run) => {
+            Ok(Ended { run, ending }) => {
+                is_cut |= ending.is_bound();
                 let late = |e: &Episode| (e.wakeup_latency_ns, e.expiry_ns);
                 latest[place] = run.worst.iter().map(late).collect();
                 let name = experiment.image.rules.name;
@@ -123,9 +126,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         }
         (None, None) => {}
     }
-    Ok(match simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. })) {
-        true => Outcome::Undone,
-        false => Outcome::Done,
+    let is_broken = simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. }));
+    Ok(match (is_broken, is_cut) {
+        (true, _) => Outcome::Undone,
+        (false, true) => Outcome::Inconclusive,
+        (false, false) => Outcome::Done,
     })
 }
 

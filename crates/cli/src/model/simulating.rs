@@ -8,7 +8,7 @@ use std::time::Duration;
 use wakescope_core::run::Run;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
 use wakescope_model::Simulation;
-use wakescope_model::record::{Ending, Experiment, Recording};
+use wakescope_model::record::{Ending, Experiment, MOST_STEPS, Recording};
 use wakescope_model::simulation::{Broken, Until};
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
@@ -28,6 +28,14 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// A simulation looks whether it is to end once in so much simulated time, which takes well below a second.
 const STRIDE_NS: u64 = 10_000_000;
 
+/// A simulation that has ended.
+pub(super) struct Ended {
+    /// Its record.
+    pub(super) run: Run,
+    /// How it ended.
+    pub(super) ending: Ending,
+}
+
 /// Runs all experiments on `threads` threads, and explains their latest wakeups if `explains`. Calls `done`
 /// with the place and the record of each, in the order in which they end; not with those that a signal
 /// kept from beginning. The records do not depend on the number of threads.
@@ -38,7 +46,7 @@ pub(super) fn each(
     experiments: &[Experiment<'_>],
     explains: bool,
     threads: usize,
-    mut done: impl FnMut(usize, Result<Run, Broken>) -> Result<(), Failure>,
+    mut done: impl FnMut(usize, Result<Ended, Broken>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let signals = EndSignals::block()
         .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
@@ -93,7 +101,7 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
-    fn work(&self, results: &Sender<(usize, Result<Run, Broken>)>) {
+    fn work(&self, results: &Sender<(usize, Result<Ended, Broken>)>) {
         while !self.ends.load(Ordering::Relaxed) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(experiment) = self.experiments.get(place) else { return };
@@ -103,48 +111,51 @@ impl Team<'_> {
         }
     }
 
-    fn simulate(&self, experiment: &Experiment<'_>) -> Result<Run, Broken> {
+    fn simulate(&self, experiment: &Experiment<'_>) -> Result<Ended, Broken> {
         let image = experiment.image;
         let mut simulation = Simulation::new(image, experiment.seed, Recording::new(image));
-        let longest = experiment.longest_ns();
-        let ending = loop {
-            if simulation.samples() >= experiment.samples {
-                break self.finish(experiment, &mut simulation)?;
-            }
-            if simulation.now_ns() >= longest {
-                break Ending::TooLong;
-            }
-            if self.ends.load(Ordering::Relaxed) {
-                break Ending::Interrupted;
-            }
-            self.stride(experiment, &mut simulation, experiment.samples)?;
-        };
+        let ending = self.run(experiment, &mut simulation)?;
         let mut run = experiment.record(&simulation, ending);
         if self.explains && run.woken().count > 0 {
             let goes_on = || !self.ends.load(Ordering::Relaxed);
             wakescope_oracle::explain(image, &mut run, &goes_on)?;
         }
-        Ok(run)
+        Ok(Ended { run, ending })
     }
 
-    /// Waits for the probes that are late when the last sample comes: a run that left them out would
-    /// look better than it is.
-    fn finish<'i>(
+    /// Simulates until all samples are there, and the probes have run that are late when the last one comes: a
+    /// run that left them out would look better than it is.
+    fn run<'i>(
         &self,
         experiment: &Experiment<'i>,
         simulation: &mut Simulation<'i, Recording>,
     ) -> Result<Ending, Broken> {
-        let (end, longest) = (simulation.now_ns(), experiment.longest_ns());
-        while experiment.unanswered(simulation, end).is_some() {
-            if simulation.now_ns() >= longest {
+        let mut since_sample = simulation.events();
+        let mut all_came_ns = None;
+        loop {
+            let samples = simulation.samples();
+            let has_all = samples >= experiment.samples;
+            if has_all {
+                let end = *all_came_ns.get_or_insert(simulation.now_ns());
+                if experiment.unanswered(simulation, end).is_none() {
+                    return Ok(Ending::Complete);
+                }
+            }
+            if simulation.now_ns() >= experiment.longest_ns() {
                 return Ok(Ending::TooLong);
+            }
+            if simulation.events() - since_sample >= MOST_STEPS {
+                return Ok(Ending::TooManySteps);
             }
             if self.ends.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
-            self.stride(experiment, simulation, simulation.samples() + 1)?;
+            let wanted = if has_all { samples + 1 } else { experiment.samples };
+            self.stride(experiment, simulation, wanted)?;
+            if simulation.samples() > samples {
+                since_sample = simulation.events();
+            }
         }
-        Ok(Ending::Complete)
     }
 
     fn stride<'i>(

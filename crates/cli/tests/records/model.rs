@@ -102,6 +102,85 @@ fn a_table_shows_what_each_model_gives() {
     );
 }
 
+/// A probe behind a task that never sleeps, and goes on every `step`.
+fn starving(period: &str, step: &str) -> String {
+    format!(
+        r#"
+schema = "wakescope.scenario/1"
+name = "starving"
+about = "a probe that never runs"
+
+[machine]
+cpus = 1
+
+[[task]]
+name = "probe"
+policy = "fifo:1"
+period = "{period}"
+
+[[task]]
+name = "hog"
+policy = "fifo:2"
+path = "hog"
+
+[path]
+hog = [{{ user = "{step}" }}]
+"#
+    )
+}
+
+#[test]
+fn a_simulation_without_samples_ends_and_says_how_far_it_came() {
+    let args = ["run", "starving.toml", "--preempt", "full", "--samples", "100", "--out", "out"];
+    for (period, step, want) in [
+        (
+            "1s",
+            "1ns",
+            expect![[r#"
+                stdout:
+                starving
+                 a probe that never runs
+
+                 times are simulated
+                 rules  samples  p50  p99.9  max
+                 full         0    –      –    –
+
+                 full, seed 1: invalid: the probe probe gave no sample
+                 full, seed 1: invalid: the probes gave 0 wakeups of 100 within 40.0 ms simulated time, and none
+                   in the last 100,000,000 steps: no figure holds for those that did not come
+
+                 runs: out   show: wakescope report out/*/*
+                stderr:
+            "#]],
+        ),
+        (
+            "1ms",
+            "1ms",
+            expect![[r#"
+                stdout:
+                starving
+                 a probe that never runs
+
+                 times are simulated
+                 rules  samples  p50  p99.9  max
+                 full         0    –      –    –
+
+                 full, seed 1: invalid: the probe probe gave no sample
+                 full, seed 1: invalid: the probes gave 0 wakeups of 100 within 2.00 s simulated time: no figure
+                   holds for those that did not come
+
+                 runs: out   show: wakescope report out/*/*
+                stderr:
+            "#]],
+        ),
+    ] {
+        let test = Test::new("model-starving");
+        fs::write(test.dir.join("starving.toml"), starving(period, step)).unwrap();
+        check(&model(&test, &args), 3, &want);
+        assert_valid_run(&record(&test, "out/full/1"));
+    }
+}
+
 #[test]
 fn the_latest_wakeup_is_drawn() {
     let test = test("model-timeline");

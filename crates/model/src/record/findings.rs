@@ -4,7 +4,7 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-use super::{Ending, Experiment};
+use super::{Ending, Experiment, MOST_STEPS};
 use crate::image::TaskId;
 use crate::simulation::{Simulation, Watch};
 
@@ -27,8 +27,8 @@ pub(super) fn findings<W: Watch>(
     }
     out.extend(overload(seen));
     let now = simulation.now_ns();
-    if ending == Ending::TooLong {
-        out.push(starved(experiment, simulation, woken));
+    if ending.is_bound() {
+        out.push(starved(experiment, simulation, woken, ending));
     } else if let Some(due) = experiment.unanswered(simulation, now) {
         // The user ended it while somebody waited.
         let message = format!(
@@ -82,19 +82,25 @@ fn starved<W: Watch>(
     experiment: &Experiment<'_>,
     simulation: &Simulation<'_, W>,
     woken: u64,
+    ending: Ending,
 ) -> Finding {
     let now = simulation.now_ns();
     let waits = match experiment.unanswered(simulation, now) {
         Some(due) => format!(", and one has been due for {}", SpanNs(now - due)),
         None => String::new(),
     };
+    let steps = match ending {
+        Ending::TooManySteps => format!(", and none in the last {} steps", grouped(MOST_STEPS)),
+        _ => String::new(),
+    };
     let message = format!(
-        "the probes gave {} of {} within {} simulated time{waits}: no figure holds for those that did \
-         not come",
+        "the probes gave {} of {} within {} simulated time{steps}{waits}: no figure holds for those that \
+         did not come",
         counted(woken, "wakeup"),
         grouped(experiment.samples),
         SpanNs(now)
     );
-    let hint = "give the probes a higher priority than the tasks that keep their CPUs busy";
+    let hint = "give the probes a higher priority than the tasks that keep their CPUs busy, or a shorter \
+                period";
     Finding::new("overload", Severity::Error, message, hint)
 }
