@@ -18,11 +18,12 @@
  * From 6.12 on a task may go to sleep and stay in the queue for a while (`sched_delayed`). If it is moved to
  * another one meanwhile, the kernel stamps it as if it waited from then on, and keeps that stamp when the task
  * is woken. Another program, at moves of tasks, marks these: their next wait is not counted. Neither is a long
- * wait of a task that was moved, and no program saw it.
+ * wait of a task that was moved, and no program saw it. The same program notes where tasks waited that it sees moved.
  */
 #include "bpf.h"
 #include "watch.h"
 #include "watch_counts.h"
+#include "watch_stays.h"
 #include "watch_tasks.h"
 #include "watch_turns.h"
 
@@ -444,10 +445,17 @@ SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct task_books *books = known_books(task->pid);
-	if (FIELD_EXISTS(task->se.sched_delayed) && COLD(task->se.sched_delayed))
+	u32 number = switching_cpu(task);
+	/* It may be asked to move to where it is. */
+	int moves = number != (u32)ctx[1];
+	if (books && moves)
+		leave_queue(task, books, bpf_map_lookup_elem(&cpu_rows, &number), number);
+	if (!FIELD_EXISTS(task->se.sched_delayed))
+		return 0;
+	if (COLD(task->se.sched_delayed))
 		return sleeper_moves(task, books);
-	/* It may be asked to move to where it is. A move that was not seen before stays one. */
-	if (books && books->moves == moves_of(task) && switching_cpu(task) != (u32)ctx[1])
+	/* A move that was not seen before stays one. */
+	if (books && moves && books->moves == moves_of(task))
 		books->moves++;
 	return 0;
 }

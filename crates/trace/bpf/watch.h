@@ -71,6 +71,32 @@ struct task_books {
 	u32 unused;
 };
 
+/* Of a wait, so many stays in queues of other CPUs are noted. The time of further ones is nobody's. */
+#define STAYS 2
+
+/* A wait in the queue of a CPU that ended there because the task was moved to another one. */
+struct stay {
+	/* How long it was; 0 if none is noted here. */
+	u64 ns;
+	/* When the task was moved: as in `struct turn`, of this CPU. */
+	u64 clock;
+	u64 lost;
+	u64 steal;
+	/* How many turns of this CPU had begun. */
+	u64 turns;
+	u32 cpu;
+	u32 unused;
+};
+
+/* Where a task that waits was before. */
+struct stays {
+	/* What the kernel had counted of its waits when it was moved the last time while it waited, ns. */
+	u64 run_delay;
+	/* How often the kernel had moved it after the last move that was seen. */
+	u64 moves;
+	struct stay each[STAYS];
+};
+
 /* The turns that are kept with a long wait: the loader may find those before them in the ring of the CPU. */
 #define KEPT_TURNS 64
 /* The longest waits that are kept of each CPU until they are read. */
@@ -111,6 +137,8 @@ struct long_wait {
 	u64 throttled_least;
 	u64 throttled_most;
 	struct series whose;
+	/* What of it was in queues of other CPUs before, as far as that is known. */
+	struct stay stays[STAYS];
 	/* The number of the turn that ended it, which is the first one below. Those before it come behind. */
 	u64 turn;
 	struct turn turns[KEPT_TURNS];

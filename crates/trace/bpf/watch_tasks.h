@@ -24,6 +24,8 @@ MAP(MAP_ARRAY, u32, struct task_books, 1, 0) places SEC(".maps");
 MAP(MAP_HASH, u32, u32, 1, 0) owners SEC(".maps");
 /* The books of tasks whose place another has. */
 MAP(MAP_HASH, u32, struct task_books, 1, 0) displaced SEC(".maps");
+/* Of the owner of each place. Only moves, and switches that end a long wait, look at them. */
+MAP(MAP_ARRAY, u32, struct stays, 1, 0) stays SEC(".maps");
 
 /* The books of a task; 0 if it has none. */
 INLINE struct task_books *known_books(u32 pid)
@@ -33,6 +35,14 @@ INLINE struct task_books *known_books(u32 pid)
 	if (HOT(place && READ_ONCE(place->pid) == pid))
 		return place;
 	return bpf_map_lookup_elem(&displaced, &pid);
+}
+
+/* Where a task was while it waited; 0 if it has no place. */
+INLINE struct stays *known_stays(u32 pid)
+{
+	u32 number = pid & place_mask;
+	struct task_books *place = bpf_map_lookup_elem(&places, &number);
+	return place && READ_ONCE(place->pid) == pid ? bpf_map_lookup_elem(&stays, &number) : 0;
 }
 
 /* Gives the task books that begin as `fresh`, in place of those that it may have; 0 if there is no room. */
@@ -97,5 +107,11 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 	books = new_books(pid, &fresh);
 	if (!books)
 		COUNT(untracked, 1);
+	struct stays *stays = known_stays(pid);
+	if (stays) {
+		/* Those that are noted are of another wait, or of another task. */
+		stays->run_delay = 0;
+		stays->moves = task->se.nr_migrations;
+	}
 	return books;
 }

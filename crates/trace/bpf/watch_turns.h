@@ -10,6 +10,7 @@
 
 #include "bpf.h"
 #include "watch.h"
+#include "watch_tasks.h"
 
 /* Turns that the ring of each CPU has room for, less one: they are a power of 2, and more than KEPT_TURNS. */
 const volatile u32 turn_mask = 0;
@@ -116,7 +117,7 @@ INLINE void stopped_by_quota(struct long_wait *wait, struct task_struct *task, s
 	if (task->prio < 100 || (s64)sum < 0)
 		sum = least = 0;
 	wait->throttled_least = least < wait->ns ? least : wait->ns;
-	wait->throttled_most = sum < wait->ns ? sum : wait->ns;
+	wait->throttled_most = sum < wait->here ? sum : wait->here;
 }
 
 /* Begins anew in the bank that is asked for. */
@@ -141,6 +142,21 @@ INLINE void keep_turns(struct long_wait *wait, u32 cpu)
 	}
 }
 
+/* Keeps where the task was before, if it was moved during this wait. The books are up to date with it. */
+INLINE void keep_stays(struct long_wait *wait, u32 pid, struct task_books *books)
+{
+	struct stays *stays = known_stays(pid);
+	/* The task was not moved since the wait began, or nobody saw it. */
+	if (stays && books && stays->run_delay <= books->run_delay - wait->ns)
+		stays = 0;
+#pragma unroll
+	for (u32 at = 0; at < STAYS; at++) {
+		wait->stays[at].ns = 0;
+		if (stays && books)
+			wait->stays[at] = stays->each[at];
+	}
+}
+
 /* Keeps the wait that has just ended, of which `here` was in this CPU's queue, if it is among the longest. */
 APART int keep_long_wait(struct task_struct *task, struct task_books *books, struct cpu_row *cpu, u64 ns, u64 here)
 {
@@ -162,6 +178,7 @@ APART int keep_long_wait(struct task_struct *task, struct task_books *books, str
 	wait->at = bpf_ktime_get_ns();
 	stopped_by_quota(wait, task, books, task->se.cfs_rq->rq->clock - ns);
 	describe_series(&wait->whose, task);
+	keep_stays(wait, task->pid, books);
 	wait->turn = cpu->switches - 1;
 	keep_turns(wait, switching_cpu(task));
 	barrier();

@@ -53,7 +53,7 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(5);
 pub struct Limits {
     /// Series that have figures of their own, 3.5 KB each. All others are one.
     pub series: u32,
-    /// Places for what is known of tasks, rounded up to a power of 2: some 200 bytes each. A task has the
+    /// Places for what is known of tasks, rounded up to a power of 2: some 300 bytes each. A task has the
     /// place that its number gives. Half as many tasks find room elsewhere if another has theirs.
     pub tasks: u32,
 }
@@ -149,7 +149,8 @@ impl Watcher {
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
         let cpus = cpu_numbers()?;
-        let Loaded { mut programs, names, not_measured } = loading::load(limits, cpus, &types)?;
+        let Loaded { mut programs, has_sleepers, not_measured } =
+            loading::load(limits, cpus, &types)?;
         // The kernel's types took 11 MB (6.18), for days.
         drop(types);
         memory::give_back_freed();
@@ -163,9 +164,9 @@ impl Watcher {
         let mut costs = Costs::default();
         costs.measure(true);
         let mut links = Vec::new();
-        for &name in names {
+        for (name, _) in loading::ATTACHED {
             links.push((name, loading::attach(&mut programs, name)?));
-            if name == loading::MOVE {
+            if name == loading::MOVE && has_sleepers {
                 runnable::tell(taken(&mut programs, "runnable_before")?)?;
             }
         }

@@ -5,12 +5,12 @@ use std::fs;
 use crate::common::bench::{Running, Test, eventually_or_told, kill, skip};
 use crate::common::following::can_follow;
 use crate::common::{Checker, read};
-use crate::planted::{Group, Hog, alone, cpu};
+use crate::planted::{Group, Hog, MovedWaiter, alone, cpu};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::explained::{Explained, Explanations};
 use wakescope_core::watch::{Window, packed};
-use wakescope_sys::sched::{Schedule, set_schedule};
+use wakescope_sys::sched::{Schedule, affinity, set_schedule};
 
 /// A watch whose windows go to a file as they end.
 fn start(test: &Test) -> Running {
@@ -109,6 +109,42 @@ fn a_real_time_task_that_keeps_the_cpu_is_named() {
     assert_eq!((who.policy, who.priority), (Policy::Fifo, Some(7)));
     drop((hog, waiter));
     end(running);
+}
+
+/// It is moved away from the CPU that it waits for, and its wait ends on another one, where the task that kept it waiting
+/// never runs.
+#[test]
+fn whoever_kept_the_cpu_that_a_task_was_moved_from_is_named() {
+    const NAME: &str = "whoever_kept_the_cpu_that_a_task_was_moved_from_is_named";
+    let fifo = Schedule::Fifo { priority: 7 };
+    if !can_follow(NAME) {
+        return;
+    }
+    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let [to, .., from] = affinity().unwrap()[..] else {
+        return skip(NAME, "it takes two CPUs");
+    };
+    let _alone = alone();
+    let test = Test::new("watch-moved");
+    let running = start(&test);
+    let threads = MovedWaiter::start("waits-here", "fifo-hog", fifo, (from, to));
+    let is_hog = |task: &NamedTask| task.comm == "fifo-hog";
+    // Where others compile, the longest waits may be of those that the load balancer moved away from the hog.
+    let found = await_episode(&test, "who ran on the CPU before is named", |episode| {
+        let is_culprit = matches!(&episode.culprit, Culprit::Task(task) if is_hog(task));
+        is_culprit && episode.cpu == to
+    });
+    drop(threads);
+    assert_eq!(found.cause, Cause::HigherPriorityTask, "{found:?}");
+    let queues = found.earlier_queues.iter().filter(|queue| queue.cpu == from);
+    let in_its_queue: u64 = queues.map(|queue| queue.ns).sum();
+    let hog = &found.occupants[0];
+    assert!(is_hog(&hog.task) && hog.ns <= in_its_queue, "{found:?}");
+    end_and_check(running);
+    let table = test.ended(&["report", "w"]).stdout;
+    assert!(table.contains("; before, it waited "), "{table}");
 }
 
 #[test]

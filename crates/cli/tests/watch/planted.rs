@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule};
+use wakescope_sys::sched::{
+    Schedule, affinity, set_affinity, set_affinity_of, set_schedule, this_thread,
+};
 use wakescope_testing::copy_program;
 
 use crate::common::bench::Test;
@@ -49,7 +52,7 @@ impl Hog {
                 clock::sleep_until(until.after(Self::REST)).unwrap();
             }
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(keep_busy).unwrap();
+        let thread = Builder::new().name(name.into()).spawn(keep_busy).unwrap();
         Self { ends, thread: Some(thread) }
     }
 }
@@ -58,6 +61,66 @@ impl Drop for Hog {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// A thread that never sleeps, and a hog that keeps its CPU from it for a while and then moves it to another one. The hog
+/// runs while it does so, and the other thread waits in the queue of that CPU.
+pub(crate) struct MovedWaiter {
+    /// The one that moves the other comes first: it ends before that one.
+    threads: [(Arc<AtomicBool>, Option<JoinHandle<()>>); 2],
+}
+
+impl MovedWaiter {
+    /// For how long the waiter is kept from the first CPU, and then has it, at a time.
+    const HELD_UP: SpanNs = SpanNs(80_000_000);
+    const REST: SpanNs = SpanNs(40_000_000);
+
+    /// Threads of these names: `hog` on the CPU `from`, scheduled so.
+    pub(crate) fn start(
+        waiter: &str,
+        hog: &str,
+        schedule: Schedule,
+        (from, to): (u32, u32),
+    ) -> Self {
+        let start = |name: &str, run: Box<dyn FnOnce(&AtomicBool) + Send>| {
+            let ends = Arc::new(AtomicBool::new(false));
+            let is_over = Arc::clone(&ends);
+            let thread = Builder::new().name(name.into()).spawn(move || run(&is_over)).unwrap();
+            (ends, Some(thread))
+        };
+        let (tell, told) = channel();
+        let wait = move |ends: &AtomicBool| {
+            tell.send(this_thread()).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        let waits = start(waiter, Box::new(wait));
+        let waiter = told.recv().unwrap();
+        let keep_busy_and_move = move |ends: &AtomicBool| {
+            set_affinity(&[from]).unwrap();
+            set_schedule(schedule).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                set_affinity_of(waiter, &[from]).unwrap();
+                clock::sleep_until(clock::now().after(Self::REST)).unwrap();
+                let until = clock::now().after(Self::HELD_UP);
+                while clock::now() < until {
+                    std::hint::spin_loop();
+                }
+                set_affinity_of(waiter, &[to]).unwrap();
+            }
+        };
+        Self { threads: [start(hog, Box::new(keep_busy_and_move)), waits] }
+    }
+}
+
+impl Drop for MovedWaiter {
+    fn drop(&mut self) {
+        for (ends, thread) in &mut self.threads {
+            ends.store(true, Ordering::Relaxed);
+            thread.take().unwrap().join().unwrap();
+        }
     }
 }
 

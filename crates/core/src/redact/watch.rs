@@ -126,6 +126,7 @@ fn redact_episode(episode: &mut Episode, ids: &mut Ids) {
         irq_ns: _,
         steal_ns: _,
         moved_ns: _,
+        earlier_queues: _,
         occupants,
         unexplained_ns: _,
     } = episode;

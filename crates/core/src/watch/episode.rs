@@ -10,6 +10,9 @@ use crate::watch::turns::MOST_OCCUPANTS;
 /// The most episodes of a window, and of several together.
 pub const MOST_EPISODES: usize = 8;
 
+/// The most earlier queues of an episode.
+pub const MOST_EARLIER_QUEUES: usize = 2;
+
 /// The longest waits of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episodes {
@@ -59,16 +62,29 @@ pub struct Episode {
     pub culprit: Culprit,
     /// What its own quota took of it at least, ns.
     pub throttled_ns: u64,
-    /// What interrupts on its CPU took at least, ns.
+    /// What interrupts took at least of the CPUs for which it waited, ns.
     pub irq_ns: u64,
-    /// What the hypervisor took of its CPU at least, ns.
+    /// What the hypervisor took of them at least, ns.
     pub steal_ns: u64,
-    /// What it waited in the queue of another CPU before, ns: who ran there is not known.
+    /// What it waited in queues of other CPUs before, ns.
     pub moved_ns: u64,
-    /// Who ran on its CPU meanwhile, whoever ran longest first.
+    /// What of this was in a queue that is known: all but that is a part of [`Self::unexplained_ns`], unless a quota
+    /// took it. Windows of earlier versions know none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_queues: Vec<EarlierQueue>,
+    /// Who ran meanwhile on the CPUs whose queues are known, whoever ran longest first.
     pub occupants: Vec<Occupant>,
     /// What nobody is known to have taken, ns.
     pub unexplained_ns: u64,
+}
+
+/// The queue of another CPU, in which a task waited before it was moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierQueue {
+    /// The CPU.
+    pub cpu: u32,
+    /// How long it waited there, ns.
+    pub ns: u64,
 }
 
 /// Who ran on a CPU while another waited.
@@ -115,6 +131,9 @@ impl Episodes {
         if self.longest.iter().any(|episode| episode.occupants.len() > MOST_OCCUPANTS) {
             return Some(format!("one has more than {MOST_OCCUPANTS} occupants"));
         }
+        if self.longest.iter().any(|it| it.earlier_queues.len() > MOST_EARLIER_QUEUES) {
+            return Some(format!("one has more than {MOST_EARLIER_QUEUES} earlier queues"));
+        }
         if self.longest.len() as u64 > self.long_waits {
             return Some("there are more than long waits".into());
         }
@@ -123,6 +142,16 @@ impl Episodes {
 }
 
 impl Episode {
+    /// What it waited in queues that nobody knows, ns.
+    pub fn elsewhere_ns(&self) -> u64 {
+        self.moved_ns.saturating_sub(self.earlier_ns())
+    }
+
+    /// What it waited in the queues of other CPUs that are known, ns.
+    fn earlier_ns(&self) -> u64 {
+        self.earlier_queues.iter().fold(0, |sum, queue| sum.saturating_add(queue.ns))
+    }
+
     /// Why its parts cannot be those of such a wait, if they cannot.
     fn fault(&self) -> Option<String> {
         let Self { ns, moved_ns, throttled_ns, unexplained_ns, .. } = *self;
@@ -133,11 +162,17 @@ impl Episode {
                 return Some(format!("{key} is {part} of a wait of {ns} ns"));
             }
         }
-        let here_ns = ns - moved_ns;
+        let earlier_ns = self.earlier_ns();
+        if earlier_ns > moved_ns {
+            return Some(format!("{earlier_ns} ns of earlier queues are of moved_ns, {moved_ns}"));
+        }
+        let in_known_ns = ns - self.elsewhere_ns();
         let occupants = self.occupants.iter().map(|occupant| occupant.ns);
         let taken = occupants.chain([self.irq_ns, self.steal_ns]).fold(0, u64::saturating_add);
-        if taken > here_ns {
-            return Some(format!("{taken} ns were taken of the {here_ns} ns that one waited here"));
+        if taken > in_known_ns {
+            return Some(format!(
+                "{taken} ns were taken of the {in_known_ns} ns that one waited in known queues"
+            ));
         }
         // What several occupants took that are left out is in no figure.
         let known = taken.saturating_add(throttled_ns).saturating_add(unexplained_ns);
@@ -165,6 +200,10 @@ mod tests {
         }
     }
 
+    fn queues(all: &[u64]) -> Vec<EarlierQueue> {
+        all.iter().map(|&ns| EarlierQueue { cpu: 3, ns }).collect()
+    }
+
     #[test]
     fn parts_that_are_not_those_of_the_wait_are_found() {
         type Change = fn(&mut Episode);
@@ -179,6 +218,28 @@ mod tests {
             (wait(&[50, u64::MAX]), |_| (), Some("were taken of the 90 ns")),
             (wait(&[50, 30]), |wait| wait.irq_ns = 6, Some("91 ns were taken of the 90 ns")),
             (wait(&[20, 20]), |_| (), Some("only 60 ns of a wait of 100 ns")),
+            // Of an earlier queue it is known who ran.
+            (wait(&[50, 40]), |wait| wait.earlier_queues = queues(&[6, 4]), None),
+            (
+                wait(&[50, 40]),
+                |wait| wait.earlier_queues = queues(&[4]),
+                Some("95 ns were taken of the 94 ns"),
+            ),
+            (
+                wait(&[50, 30]),
+                |wait| wait.earlier_queues = queues(&[6, 5]),
+                Some("11 ns of earlier queues are of moved_ns, 10"),
+            ),
+            (
+                wait(&[50, 30]),
+                |wait| wait.earlier_queues = queues(&[u64::MAX, 5]),
+                Some("ns of earlier queues are of moved_ns, 10"),
+            ),
+            (
+                wait(&[50, 30]),
+                |wait| wait.earlier_queues = queues(&[1, 1, 1]),
+                Some("one has more than 2 earlier queues"),
+            ),
             (wait(&[]), |wait| wait.moved_ns = 101, Some("moved_ns is 101 of a wait of 100 ns")),
             (wait(&[]), |wait| wait.throttled_ns = 101, Some("throttled_ns is 101 of a wait")),
             (wait(&[]), |wait| wait.unexplained_ns = 101, Some("unexplained_ns is 101 of a")),

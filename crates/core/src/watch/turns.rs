@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::explain::{Cause, Culprit, NamedTask, Task};
-use crate::watch::episode::{Episode, Occupant};
+use crate::watch::episode::{EarlierQueue, Episode, Occupant};
 
 /// The most occupants of an episode.
 pub const MOST_OCCUPANTS: usize = 3;
@@ -47,25 +47,34 @@ impl Runner {
     }
 }
 
+/// What of a wait was in the queue of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stay {
+    /// The CPU.
+    pub cpu: u32,
+    /// When it ended, by the run queue of this CPU.
+    pub ended: QueueClock,
+    /// How long it was, ns.
+    pub ns: u64,
+    /// The turns on this CPU that are known of the time before it ended, one behind the other, the oldest first.
+    pub turns: Vec<Turn>,
+}
+
 /// A long wait as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongWait {
     /// When it ended, ns.
     pub end_ns: u64,
-    /// The same by the run queue.
-    pub ended: QueueClock,
-    /// The CPU on which it ended.
-    pub cpu: u32,
     /// How long it was, ns.
     pub ns: u64,
-    /// What of it was in the queue of this CPU, ns.
-    pub here_ns: u64,
+    /// What of it was in queues of other CPUs before, as far as that is known.
+    pub earlier: Vec<Stay>,
+    /// What of it was in the queue of the CPU on which it ended.
+    pub last: Stay,
     /// What a quota took of it, ns: at least and at most.
     pub throttled_ns: (u64, u64),
     /// Who waited.
     pub waiter: Runner,
-    /// The turns on this CPU that are known of the time before it ended, one behind the other, the oldest first.
-    pub turns: Vec<Turn>,
     /// The tasks that had these turns, each once.
     pub runners: Vec<Runner>,
 }
@@ -73,24 +82,24 @@ pub struct LongWait {
 impl LongWait {
     /// Who took it, as far as that is certain. Paths of cgroups are still to be found.
     pub fn explained(self) -> Episode {
-        let begin = self.ended.clock_ns.saturating_sub(self.here_ns);
         let mut shares = Shares::of(&self.runners);
-        let ends = self.turns.iter().skip(1).map(|turn| turn.began).chain([self.ended]);
-        for (turn, end) in self.turns.iter().zip(ends) {
-            shares.add(*turn, end, begin);
-        }
+        let stays = || self.earlier.iter().chain([&self.last]);
+        stays().for_each(|stay| shares.add_stay(stay));
         shares.runners.retain(|share| share.ns > 0);
         shares.runners.sort_by_key(|share| Reverse(share.ns));
         let (throttled_ns, most_throttled) = self.throttled_ns;
         let (cause, culprit) = shares.verdict(&self.waiter.task, self.ns, self.throttled_ns);
         let taken = shares.runners.iter().map(|share| share.ns).sum::<u64>();
-        // Whoever ran while a quota stopped the task took nothing from it.
         let taken = taken.saturating_add(shares.irq).saturating_add(shares.steal);
-        let known = taken.min(self.ns.saturating_sub(most_throttled)).saturating_add(throttled_ns);
+        // Whoever ran while a quota stopped the task took nothing from it.
+        let in_known_queues = stays().map(|stay| stay.ns).fold(0, u64::saturating_add);
+        let taken = taken.min(in_known_queues.saturating_sub(most_throttled));
+        let known = taken.saturating_add(throttled_ns);
         let shown = shares.runners.iter().take(MOST_OCCUPANTS);
+        let earlier = self.earlier.iter().map(|stay| EarlierQueue { cpu: stay.cpu, ns: stay.ns });
         Episode {
             end_ns: self.end_ns,
-            cpu: self.cpu,
+            cpu: self.last.cpu,
             ns: self.ns,
             task: self.waiter.task.named(),
             cgroup_id: self.waiter.cgroup_id,
@@ -100,7 +109,8 @@ impl LongWait {
             throttled_ns,
             irq_ns: shares.irq,
             steal_ns: shares.steal,
-            moved_ns: self.ns.saturating_sub(self.here_ns),
+            moved_ns: self.ns.saturating_sub(self.last.ns),
+            earlier_queues: earlier.collect(),
             occupants: shown.map(Share::occupant).collect(),
             unexplained_ns: self.ns.saturating_sub(known),
         }
@@ -138,6 +148,16 @@ impl<'a> Shares<'a> {
     fn of(runners: &'a [Runner]) -> Self {
         let none = |whose| Share { whose, ns: 0, pid: None };
         Self { runners: runners.iter().map(none).collect(), irq: 0, steal: 0 }
+    }
+
+    /// Adds what each had of this stay.
+    fn add_stay(&mut self, stay: &Stay) {
+        let Stay { cpu: _, ended, ns, turns } = stay;
+        let begin = ended.clock_ns.saturating_sub(*ns);
+        let ends = turns.iter().skip(1).map(|turn| turn.began).chain([*ended]);
+        for (turn, end) in turns.iter().zip(ends) {
+            self.add(*turn, end, begin);
+        }
     }
 
     /// Adds a turn, which ended then, to a wait that began at `begin`.
@@ -208,24 +228,32 @@ mod tests {
     fn wait(turns: Vec<Began>, lost_ns: u64, steal_ns: u64) -> LongWait {
         let mut wait = LongWait {
             ns: 100,
-            here_ns: 100,
-            ended: QueueClock { clock_ns: 1_000, lost_ns, steal_ns },
+            last: Stay {
+                ns: 100,
+                ended: QueueClock { clock_ns: 1_000, lost_ns, steal_ns },
+                ..Stay::default()
+            },
             waiter: Runner { task: other(1, "waiter").unwrap(), cgroup_id: 7 },
             ..LongWait::default()
         };
-        for (began, task) in turns {
+        wait.last.turns = turns_of(turns, &mut wait.runners);
+        wait
+    }
+
+    fn turns_of(all: Vec<Began>, runners: &mut Vec<Runner>) -> Vec<Turn> {
+        let turns = all.into_iter().map(|(began, task)| {
             let pid = task.as_ref().map_or(0, |task| task.pid);
             let runner = task.map(|task| {
                 let found = Runner { task, cgroup_id: 7 };
-                let same = wait.runners.iter().position(|other| other.is_one_with(&found));
+                let same = runners.iter().position(|other| other.is_one_with(&found));
                 same.unwrap_or_else(|| {
-                    wait.runners.push(found);
-                    wait.runners.len() - 1
+                    runners.push(found);
+                    runners.len() - 1
                 })
             });
-            wait.turns.push(Turn { began, runner, pid });
-        }
-        wait
+            Turn { began, runner, pid }
+        });
+        turns.collect()
     }
 
     fn other(pid: u32, comm: &str) -> Option<Task> {
@@ -276,7 +304,8 @@ mod tests {
         assert_eq!(pids.collect::<Vec<_>>(), [None, Some(3)]);
         assert_eq!(found.culprit, Culprit::Task(found.occupants[0].task.clone()));
         // A turn that was over before the wait began is none of it.
-        let shorter = LongWait { ns: 60, here_ns: 60, ..wait(all, 0, 0) };
+        let mut shorter = wait(all, 0, 0);
+        (shorter.ns, shorter.last.ns) = (60, 60);
         let found = check(shorter, Cause::EqualOrLowerTask, "a", &[30, 30], 0);
         assert_eq!(found.occupants[0].task.pid, Some(4));
     }
@@ -286,11 +315,8 @@ mod tests {
         let names = ["a", "b", "c", "d", "e"];
         let turns = (0..10_000)
             .map(|n: u32| turn(100 * u64::from(n), 0, 0, other(2 + n % 5, names[n as usize % 5])));
-        let whole = LongWait { ns: 1_000_000, here_ns: 1_000_000, ..wait(turns.collect(), 0, 0) };
-        let whole = LongWait {
-            ended: QueueClock { clock_ns: 1_000_000, ..QueueClock::default() },
-            ..whole
-        };
+        let mut whole = wait(turns.collect(), 0, 0);
+        (whole.ns, whole.last.ns, whole.last.ended.clock_ns) = (1_000_000, 1_000_000, 1_000_000);
         let found = check(whole, Cause::Unexplained, "", &[200_000; MOST_OCCUPANTS], 0);
         assert!(found.occupants.iter().all(|occupant| occupant.task.pid.is_some()), "{found:?}");
     }
@@ -332,6 +358,114 @@ mod tests {
         check(stopped(0, 90), Cause::Unexplained, "", &[100], 90);
     }
 
+    /// A wait of 300 ns: the last 100 on its CPU, where "a" ran for the last 60, and the others on CPU 3, by whose
+    /// clock it left at 5,000.
+    fn moved(turns: Vec<Began>, earlier_ns: u64, ended: QueueClock) -> LongWait {
+        let mut wait = wait(vec![turn(940, 0, 0, other(2, "a"))], 0, 0);
+        let turns = turns_of(turns, &mut wait.runners);
+        let earlier = vec![Stay { cpu: 3, ended, ns: earlier_ns, turns }];
+        LongWait { ns: 300, earlier, ..wait }
+    }
+
+    fn left_at_5000(lost_ns: u64) -> QueueClock {
+        QueueClock { clock_ns: 5_000, lost_ns, ..QueueClock::default() }
+    }
+
+    #[test]
+    fn who_ran_on_the_cpu_before_is_known_up_to_the_move() {
+        use Cause::{EqualOrLowerTask, HigherPriorityTask, Unexplained};
+        let hog = || task(9, "hog", Policy::Fifo, 49);
+        let queues = |found: &Episode| {
+            found.earlier_queues.iter().map(|it| (it.cpu, it.ns)).collect::<Vec<_>>()
+        };
+        let turns = || vec![turn(4_000, 0, 0, hog())];
+        let found =
+            check(moved(turns(), 200, left_at_5000(0)), HigherPriorityTask, "hog", &[200, 60], 40);
+        assert_eq!((found.moved_ns, found.elsewhere_ns()), (200, 0));
+        assert_eq!(queues(&found), [(3, 200)]);
+        // What it waited elsewhere before that is not known.
+        let found = check(moved(turns(), 140, left_at_5000(0)), Unexplained, "", &[140, 60], 100);
+        assert_eq!((found.elsewhere_ns(), queues(&found)), (60, vec![(3, 140)]));
+        // Nobody knows who had the first turns, because the ring has lost them or because of their row.
+        for before in [vec![], vec![turn(4_000, 0, 0, None)]] {
+            let turns = [before, vec![turn(4_900, 0, 0, hog())]].concat();
+            check(moved(turns, 200, left_at_5000(0)), Unexplained, "", &[100, 60], 140);
+        }
+        // The same tasks ran on both.
+        let turns = || vec![turn(4_000, 0, 0, other(2, "a"))];
+        let found = check(moved(turns(), 200, left_at_5000(0)), EqualOrLowerTask, "a", &[260], 40);
+        assert_eq!(found.occupants[0].task.pid, Some(2));
+        // A quota may have stopped it on its own CPU, but not before.
+        let stopped = LongWait { throttled_ns: (0, 90), ..moved(turns(), 200, left_at_5000(0)) };
+        check(stopped, EqualOrLowerTask, "a", &[260], 90);
+        // An interrupt took some of a turn that may have begun before the wait did.
+        let found = check(moved(turns(), 200, left_at_5000(30)), EqualOrLowerTask, "a", &[230], 70);
+        assert_eq!(found.irq_ns, 0);
+        let found = check(
+            moved(vec![turn(4_800, 0, 0, other(2, "a"))], 200, left_at_5000(30)),
+            EqualOrLowerTask,
+            "a",
+            &[230],
+            40,
+        );
+        assert_eq!(found.irq_ns, 30);
+    }
+
+    /// Turns of a CPU on which "a" and others ran, and how long "a" ran in the last `ns` before they end.
+    fn random_stay(random: &mut crate::random::Random, runners: &mut Vec<Runner>) -> (Stay, u64) {
+        let mut number = |below: u64| random.below(usize::try_from(below).unwrap()) as u64;
+        let mut clock_ns = 1_000 + number(1_000_000);
+        let ns = number(2_000);
+        let count = number(6);
+        let began: Vec<(u64, bool)> = (0..count)
+            .map(|_| {
+                clock_ns += number(600);
+                (clock_ns, number(2) == 0)
+            })
+            .collect();
+        clock_ns += number(600);
+        let begin = clock_ns - ns.min(clock_ns);
+        let ends = began.iter().skip(1).map(|turn| turn.0).chain([clock_ns]);
+        let of_a = began.iter().zip(ends).filter(|((_, is_a), _)| *is_a);
+        let a_ns = of_a.map(|(turn, end)| end.saturating_sub(turn.0.max(begin))).sum();
+        let turns = began
+            .iter()
+            .map(|&(clock, is_a)| turn(clock, 0, 0, if is_a { other(2, "a") } else { None }));
+        let turns = turns_of(turns.collect(), runners);
+        let ended = QueueClock { clock_ns, ..QueueClock::default() };
+        (Stay { cpu: 3, ended, ns, turns }, a_ns)
+    }
+
+    /// Whatever the clocks of the queues say, each stay is looked up in the turns of its own CPU.
+    #[test]
+    fn nobody_is_named_for_time_in_which_the_queue_says_otherwise() {
+        for seed in 0..2_000 {
+            let mut random = crate::random::Random::new(seed);
+            let mut runners = Vec::new();
+            let mut stays: Vec<(Stay, u64)> =
+                (0..3).map(|_| random_stay(&mut random, &mut runners)).collect();
+            let unknown_ns = random.below(500) as u64;
+            let known_ns: u64 = stays.iter().map(|(stay, _)| stay.ns).sum();
+            let a_ns: u64 = stays.iter().map(|(_, a_ns)| a_ns).sum();
+            let (last, _) = stays.pop().unwrap();
+            let wait = LongWait {
+                ns: known_ns + unknown_ns,
+                earlier: stays.into_iter().map(|(stay, _)| stay).collect(),
+                last,
+                runners,
+                ..wait(Vec::new(), 0, 0)
+            };
+            let found = wait.explained();
+            let ran: u64 = found.occupants.iter().map(|occupant| occupant.ns).sum();
+            assert_eq!(
+                (ran, ran + found.unexplained_ns),
+                (a_ns, found.ns),
+                "seed {seed}: {found:?}"
+            );
+            assert_eq!(found.elsewhere_ns(), unknown_ns, "seed {seed}: {found:?}");
+        }
+    }
+
     #[test]
     fn shares_are_never_more_than_the_wait() {
         let mut random = crate::random::Random::new(7);
@@ -345,12 +479,12 @@ mod tests {
                 })
                 .collect();
             let mut wait = wait(turns, number(1_000), number(1_000));
-            wait.ended.clock_ns = clock + number(300);
+            wait.last.ended.clock_ns = clock + number(300);
             wait.ns = number(2_000);
-            wait.here_ns = number(wait.ns + 1);
+            wait.last.ns = number(wait.ns + 1);
             let least = number(wait.ns + 1);
             wait.throttled_ns = (least, least + number(wait.ns + 1 - least));
-            let here = wait.here_ns;
+            let here = wait.last.ns;
             let found = wait.explained();
             let occupants: u64 = found.occupants.iter().map(|occupant| occupant.ns).sum();
             assert!(occupants + found.irq_ns + found.steal_ns <= here, "{found:?}");

@@ -116,7 +116,18 @@ pub(super) fn longest(window: &Window) -> Option<String> {
 /// `42.1 ms  nginx[7] in /web, CPU 1 at 0:05: its CPU quota took 40.0 ms`.
 fn line(episode: &Episode, whose: &str, when: &str) -> String {
     let ns = SpanNs(episode.ns).to_string();
-    format!("{ns:>7}  {whose}, CPU {} at {when}: {}", episode.cpu, verdict(episode))
+    let (verdict, queues) = (verdict(episode), earlier_queues(episode));
+    format!("{ns:>7}  {whose}, CPU {} at {when}: {verdict}{queues}", episode.cpu)
+}
+
+/// For which other CPUs it waited before, as far as that is known.
+fn earlier_queues(episode: &Episode) -> String {
+    let queues = episode.earlier_queues.iter();
+    let queues = queues.map(|queue| format!("{} for CPU {}", SpanNs(queue.ns), queue.cpu));
+    match &queues.collect::<Vec<_>>()[..] {
+        [] => String::new(),
+        queues => format!("; before, it waited {}", queues.join(", ")),
+    }
 }
 
 /// What took it.
@@ -167,10 +178,10 @@ fn beside_shown(episode: &Episode, shown: usize) -> u64 {
     ns.saturating_sub(parts.fold(0, u64::saturating_add))
 }
 
-/// Nobody is known to have run in the queue of another CPU, so that time is no share of its own.
+/// Nobody is known to have run while it waited in a queue that is not known, so that time is no share of its own.
 fn not_explained(episode: &Episode) -> String {
     let unexplained = SpanNs(episode.unexplained_ns);
-    let moved = episode.moved_ns.min(episode.unexplained_ns);
+    let moved = episode.elsewhere_ns().min(episode.unexplained_ns);
     if moved == 0 {
         return format!("{unexplained} not explained");
     }

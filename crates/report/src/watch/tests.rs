@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::preemption::Model;
 use wakescope_core::watch::boot::Boot;
-use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
+use wakescope_core::watch::episode::{EarlierQueue, Episode, Episodes, NotMeasured, Occupant};
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series};
 
 pub(super) fn waits(of: &[u64]) -> Waits {
@@ -331,6 +331,36 @@ fn a_wait_in_which_many_ran_is_all_known() {
     expect![[r#"
         waits of 1.00 ms and longer:
          324 ms  cc1[7], CPU 0 at 0:00: no single cause: load-fork ran 131 ms; sh ran 60.0 ms; interrupts took 3.00 ms; others ran 130 ms"#]]
+    .assert_eq(&unindented(lines[lines.len() - 2..].iter().map(String::as_str)));
+}
+
+/// Of a wait in several queues, the line says for which CPUs the task waited before, and what is not known.
+#[test]
+fn a_wait_for_several_cpus_is_told_with_each() {
+    let hog = NamedTask { comm: "hog".into(), pid: Some(77), ..NamedTask::default() };
+    let one = Episode {
+        ns: 90_000_000,
+        cpu: 2,
+        task: NamedTask { comm: "cc1".into(), pid: Some(7), ..NamedTask::default() },
+        cause: Cause::EqualOrLowerTask,
+        culprit: Culprit::Task(hog.clone()),
+        occupants: vec![Occupant { task: hog, ns: 70_000_000, ..Occupant::default() }],
+        moved_ns: 80_000_000,
+        earlier_queues: vec![
+            EarlierQueue { cpu: 0, ns: 72_000_000 },
+            EarlierQueue { cpu: 1, ns: 20_000 },
+        ],
+        unexplained_ns: 20_000_000,
+        ..Episode::default()
+    };
+    let mixed = Episode { cause: Cause::Unexplained, culprit: Culprit::None, ..one.clone() };
+    let longest = vec![one, mixed];
+    let episodes = Episodes { least_ns: 1_000_000, long_waits: 2, longest, ..Episodes::default() };
+    let window = Window { episodes: Some(episodes), ..window() };
+    let lines = super::episodes::list(&window, 8, Times::Elapsed);
+    expect![[r#"
+        90.0 ms  cc1[7], CPU 2 at 0:00: hog[77] ran 70.0 ms; before, it waited 72.0 ms for CPU 0, 20.0 µs for CPU 1
+        90.0 ms  cc1[7], CPU 2 at 0:00: no single cause: hog[77] ran 70.0 ms; 20.0 ms not explained, 7.98 ms of it in the queue of another CPU; before, it waited 72.0 ms for CPU 0, 20.0 µs for CPU 1"#]]
     .assert_eq(&unindented(lines[lines.len() - 2..].iter().map(String::as_str)));
 }
 

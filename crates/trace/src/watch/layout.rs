@@ -27,9 +27,20 @@ pub(super) mod turn {
     pub(crate) const WORDS: usize = 5;
 }
 
+/// `struct stay`, in words.
+pub(super) mod stay {
+    pub(crate) const NS: usize = 0;
+    pub(crate) const CLOCK: usize = 1;
+    pub(crate) const LOST: usize = 2;
+    pub(crate) const STEAL: usize = 3;
+    pub(crate) const TURNS: usize = 4;
+    pub(crate) const CPU: usize = 5;
+    pub(crate) const WORDS: usize = 6;
+}
+
 /// `struct long_wait`, in words.
 pub(super) mod long_wait {
-    use super::turn;
+    use super::{stay, turn};
 
     pub(crate) const VERSION: usize = 0;
     pub(crate) const NS: usize = 1;
@@ -39,8 +50,11 @@ pub(super) mod long_wait {
     pub(crate) const THROTTLED_MOST: usize = 5;
     pub(crate) const CGROUP: usize = 6;
     pub(crate) const COMM: usize = 7;
-    pub(crate) const TURN: usize = 9;
-    pub(crate) const TURNS: usize = 10;
+    pub(crate) const STAYS: usize = 9;
+    /// `STAYS`
+    pub(crate) const MOST_STAYS: usize = 2;
+    pub(crate) const TURN: usize = STAYS + MOST_STAYS * stay::WORDS;
+    pub(crate) const TURNS: usize = TURN + 1;
     /// `KEPT_TURNS`
     pub(crate) const KEPT: usize = 64;
     pub(crate) const WORDS: usize = TURNS + KEPT * turn::WORDS;

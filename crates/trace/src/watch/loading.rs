@@ -20,8 +20,12 @@ use crate::object;
 /// The program that counts a wait when it ends.
 pub(super) const SWITCH: &str = "watch_switch";
 
-/// The program that marks tasks which are moved while they sleep in a queue.
+/// The program that notes from which queue a task is moved while it waits, or that it sleeps there.
 pub(super) const MOVE: &str = "watch_move";
+
+/// The programs to attach, in this order, and where: a switch is to know of each move before it.
+pub(super) const ATTACHED: [(&str, &str); 2] =
+    [(MOVE, "sched_migrate_task"), (SWITCH, "sched_switch")];
 
 /// The program that tells what the kernel lacks.
 const LACKS: &str = "watch_lacks";
@@ -32,8 +36,8 @@ const MOST_PLACES: u32 = 1 << 22;
 /// The programs, loaded.
 pub(super) struct Loaded {
     pub(super) programs: Ebpf,
-    /// Those to attach, in this order.
-    pub(super) names: &'static [&'static str],
+    /// Whether tasks may sleep in queues on this kernel.
+    pub(super) has_sleepers: bool,
     /// What the kernel cannot measure of long waits.
     pub(super) not_measured: NotMeasured,
 }
@@ -58,6 +62,7 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         .set_max_entries("places", places)
         .set_max_entries("owners", places)
         .set_max_entries("displaced", places.div_ceil(2))
+        .set_max_entries("stays", places)
         .set_max_entries("runnable_before", runnable::MOST)
         .set_global("place_mask", &place_mask, true)
         .set_global("turn_mask", &turn_mask, true)
@@ -76,15 +81,11 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         steal: lacks & LACKS_STEAL_TIME != 0,
         quota: lacks & LACKS_THROTTLED_TIME != 0,
     };
-    // A switch is to know of each move before it. Where no task sleeps in a queue, it needs to know of none.
-    let names: &[&str] =
-        if lacks & LACKS_SLEEP_IN_QUEUES == 0 { &[MOVE, SWITCH] } else { &[SWITCH] };
-    for name in names {
-        let event = if *name == MOVE { "sched_migrate_task" } else { "sched_switch" };
+    for (name, event) in ATTACHED {
         let refused = |e: ProgramError| TraceError::of_program(name, &e);
         program(&mut programs, name)?.load(event, types).map_err(refused)?;
     }
-    Ok(Loaded { programs, names, not_measured })
+    Ok(Loaded { programs, has_sleepers: lacks & LACKS_SLEEP_IN_QUEUES == 0, not_measured })
 }
 
 /// The error of a kernel that lacks these.

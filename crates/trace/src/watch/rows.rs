@@ -173,13 +173,13 @@ fn buckets(words: &Words, at: usize) -> Vec<(usize, u64)> {
 
 #[cfg(test)]
 impl Rows {
-    /// Empty rows of so many series, on one CPU.
-    pub(super) fn of(series: usize) -> Self {
+    /// Empty rows of so many series, on so many CPUs.
+    pub(super) fn of(series: usize, cpu_count: usize) -> Self {
         Self {
             rows: super::words(series * row::WORDS),
-            extremes: super::words(series * extremes::WORDS),
-            cpus: super::words(cpu::WORDS),
-            cpu_count: 1,
+            extremes: super::words(series * cpu_count * extremes::WORDS),
+            cpus: super::words(cpu_count * cpu::WORDS),
+            cpu_count,
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
     /// A row names its series until another may have it.
     #[test]
     fn a_row_names_nobody_of_an_earlier_generation() {
-        let rows = Rows::of(4);
+        let rows = Rows::of(4, 1);
         let [first, second] = [[7, 8, 9], [10, 11, 12]];
         let names =
             |tenures: &[u64]| tenures.iter().map(|&tenure| rows.key_in(tenure)).collect::<Vec<_>>();

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use wakescope_core::units::MonoNs;
 use wakescope_core::watch::episode::{Episodes, MOST_EPISODES};
-use wakescope_core::watch::turns::{LongWait, QueueClock, Runner, Turn};
+use wakescope_core::watch::turns::{LongWait, QueueClock, Runner, Stay, Turn};
 use wakescope_decode::KernelTask;
 use wakescope_sys::shared::Words;
 
 use super::cgroups::Cgroups;
-use super::layout::{LEAST_LONG, cpu, long_wait, turn};
+use super::layout::{LEAST_LONG, cpu, long_wait, stay, turn};
 use super::rows::Rows;
 use super::taken::{Taken, TakenTime};
 
@@ -177,31 +177,52 @@ impl Kept {
         turns.take(usize::try_from(count).unwrap_or(0))
     }
 
+    /// The wait with all turns that are known.
     fn long_wait(&self, ring: &Ring, rows: &Rows) -> LongWait {
         let words = &self.words;
-        let mut turns: Vec<TurnWords> = self.turns().collect();
-        let last = turns[0];
-        let (ended, here_ns) = (clock_of(&last), words[long_wait::HERE]);
-        let begin = ended.clock_ns.saturating_sub(here_ns);
-        let is_whole = turns.last().is_none_or(|oldest| oldest[turn::CLOCK] <= begin);
-        if !is_whole {
-            let before = words[long_wait::TURN].saturating_sub(turns.len() as u64 - 1);
-            turns.extend(ring.back_from(self.cpu, before, begin));
-        }
         let whose = [long_wait::CGROUP, long_wait::COMM, long_wait::COMM + 1];
+        let own = words[long_wait::TURNS..].first_chunk().copied().unwrap_or_default();
         let mut runners = Runners::of(rows);
-        let turns = turns.iter().skip(1).rev().map(|words| runners.turn(words)).collect();
         LongWait {
             end_ns: words[long_wait::AT],
-            ended,
-            cpu: u32::try_from(self.cpu).unwrap_or(u32::MAX),
             ns: words[long_wait::NS],
-            here_ns,
+            earlier: self.earlier(ring, &mut runners),
+            last: self.last(ring, &mut runners),
             throttled_ns: (words[long_wait::THROTTLED_LEAST], words[long_wait::THROTTLED_MOST]),
-            waiter: runner(whose.map(|word| words[word]), &last),
-            turns,
+            waiter: runner(whose.map(|word| words[word]), &own),
             runners: runners.all,
         }
+    }
+
+    /// What of it was in the queue of this CPU.
+    fn last(&self, ring: &Ring, runners: &mut Runners) -> Stay {
+        let mut turns: Vec<TurnWords> = self.turns().collect();
+        let (ended, ns) = (clock_of(&turns[0]), self.words[long_wait::HERE]);
+        let begin = ended.clock_ns.saturating_sub(ns);
+        let is_whole = turns.last().is_none_or(|oldest| oldest[turn::CLOCK] <= begin);
+        if !is_whole {
+            let before = self.words[long_wait::TURN].saturating_sub(turns.len() as u64 - 1);
+            turns.extend(ring.back_from(self.cpu, before, begin));
+        }
+        let turns = turns.iter().skip(1).rev().map(|words| runners.turn(words)).collect();
+        Stay { cpu: u32::try_from(self.cpu).unwrap_or(u32::MAX), ended, ns, turns }
+    }
+
+    /// What of it was in queues of other CPUs, with the turns that their rings still have.
+    fn earlier(&self, ring: &Ring, runners: &mut Runners) -> Vec<Stay> {
+        let stays = self.words[long_wait::STAYS..long_wait::TURN].chunks_exact(stay::WORDS);
+        let noted = stays.filter(|words| words[stay::NS] > 0);
+        let stay = |words: &[u64]| {
+            let [cpu, _] = halves(words[stay::CPU]);
+            let [clock_ns, lost_ns, steal_ns] =
+                [stay::CLOCK, stay::LOST, stay::STEAL].map(|word| words[word]);
+            let (ns, ended) = (words[stay::NS], QueueClock { clock_ns, lost_ns, steal_ns });
+            let begin = clock_ns.saturating_sub(ns);
+            let turns = ring.back_from(cpu as usize, words[stay::TURNS], begin);
+            let turns = turns.iter().rev().map(|words| runners.turn(words)).collect();
+            Stay { cpu, ended, ns, turns }
+        };
+        noted.map(stay).collect()
     }
 }
 
@@ -268,30 +289,60 @@ mod tests {
     use super::*;
     use crate::watch::words;
 
-    /// A CPU whose ring has room for so many turns, which began 10 ns after each other, by two tasks in turn.
+    /// A CPU whose ring has room for so many turns, which began 10 ns after each other, by two tasks in turn. Those on
+    /// another CPU are of a third one, and have another clock.
     struct Cpu {
         rows: Rows,
         turns: Words,
-        tenures: [u64; 2],
+        tenures: [u64; 3],
         each: usize,
     }
 
     impl Cpu {
         fn with(each: usize) -> Self {
-            let rows = Rows::of(8);
+            let rows = Rows::of(8, 2);
             let name = |letter: u8| [3, u64::from_ne_bytes([letter, 0, 0, 0, 0, 0, 0, 0]), 0];
-            let tenures = [rows.give(4, name(b'a')), rows.give(5, name(b'b'))];
-            let turns = words(each * turn::WORDS);
+            let tenures = [(4, b'a'), (5, b'b'), (7, b'c')];
+            let tenures = tenures.map(|(row, letter)| rows.give(row, name(letter)));
+            let turns = words(2 * each * turn::WORDS);
             Self { rows, turns, tenures, each }
         }
 
         fn turn(&self, number: u64) -> TurnWords {
-            let which = usize::try_from(number % 2).unwrap();
-            let pid = [100_u32, 101][which];
+            self.turn_of(usize::try_from(number % 2).unwrap(), 10 * number)
+        }
+
+        /// A turn of one of the three tasks, which begins then.
+        fn turn_of(&self, which: usize, clock: u64) -> TurnWords {
+            let pid = [100_u32, 101, 102][which];
             let [p, q, r, s] = pid.to_ne_bytes();
             let ([a, b], [c, d]) = (120_i16.to_ne_bytes(), 0_u16.to_ne_bytes());
             let task = u64::from_ne_bytes([p, q, r, s, a, b, c, d]);
-            [10 * number, 0, 0, self.tenures[which], task]
+            [clock, 0, 0, self.tenures[which], task]
+        }
+
+        /// The same as [`Self::switch`] on the other CPU.
+        fn switch_other(&self, begun: u64) {
+            for number in self.rows.cpus.load(cpu::WORDS + cpu::SWITCHES)..begun {
+                let at = (self.each + usize::try_from(number).unwrap() % self.each) * turn::WORDS;
+                let turn = self.turn_of(2, OTHER_CLOCK + 10 * number);
+                (at..).zip(turn).for_each(|(word, value)| self.turns.store(word, value));
+                self.rows.cpus.store(cpu::WORDS + cpu::SWITCHES, number + 1);
+            }
+        }
+
+        /// Notes that what is kept of the wait was not all: the task waited so long on the other CPU, up to 5 ns after
+        /// the last turn began there.
+        fn note_stay(&self, place: usize, ns: u64) {
+            let turns = self.rows.cpus.load(cpu::WORDS + cpu::SWITCHES);
+            let clock = OTHER_CLOCK + 10 * turns - 5;
+            let at = cpu::LONGEST + long_wait::STAYS + place * stay::WORDS;
+            let [a, b, c, d] = 1_u32.to_ne_bytes();
+            let number = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
+            let words = [ns, clock, 0, 0, turns, number];
+            (at..).zip(words).for_each(|(word, value)| self.rows.cpus.store(word, value));
+            let all = self.rows.cpus.load(cpu::LONGEST + long_wait::NS);
+            self.rows.cpus.store(cpu::LONGEST + long_wait::NS, all + ns);
         }
 
         /// Switches until so many turns have begun.
@@ -344,6 +395,64 @@ mod tests {
 
     fn both(a: u64, b: u64) -> Vec<(String, Option<u32>, u64)> {
         vec![("a".into(), Some(100), a), ("b".into(), Some(101), b)]
+    }
+
+    /// By how much the clocks of both CPUs differ.
+    const OTHER_CLOCK: u64 = 7_000_000;
+
+    /// Of a wait that ended on another CPU than it began on, the turns are in the rings of both.
+    #[test]
+    fn turns_of_the_cpu_that_a_task_was_moved_from_are_known() {
+        let of_c = |ns: u64| [both(20, 20), vec![("c".into(), Some(102), ns)]].concat();
+        // The turns of the other CPU that began before the move, how long the task had waited there then, the turns that
+        // began after it; how long "c" ran, and what is not known.
+        for (begun, ns, since, c_ns, unexplained) in [
+            // Half of the last turn alone, then with those before it.
+            (600, 5, 0, 5, 0),
+            (600, 105, 0, 105, 0),
+            (600, 105, 7, 105, 0),
+            // It began before the first turn that was seen.
+            (10, 105, 0, 95, 10),
+            (0, 105, 7, 0, 105),
+            // The ring goes on: 11 turns are of the wait.
+            (2_000, 105, 1_024 - 12, 105, 0),
+            (2_000, 105, 1_024 - 11, 95, 10),
+            (2_000, 105, 1_024 - 2, 5, 100),
+            (2_000, 105, 1_024 - 1, 0, 105),
+            (2_000, 105, 5_000, 0, 105),
+        ] {
+            let cpu = Cpu::with(1_024);
+            cpu.switch(501);
+            cpu.keep(40);
+            cpu.switch_other(begun);
+            cpu.note_stay(0, ns);
+            cpu.switch_other(begun + since);
+            let (mut ran, not_known) = cpu.explained();
+            ran.sort();
+            let want = if c_ns > 0 { of_c(c_ns) } else { both(20, 20) };
+            assert_eq!((ran, not_known), (want, unexplained), "{begun} {ns} {since}");
+        }
+    }
+
+    #[test]
+    fn each_stay_before_is_of_its_own_time() {
+        let cpu = Cpu::with(1_024);
+        cpu.switch(501);
+        cpu.keep(40);
+        cpu.switch_other(100);
+        cpu.note_stay(0, 25);
+        cpu.switch_other(110);
+        cpu.note_stay(1, 15);
+        let mut found = cpu.explained();
+        found.0.sort();
+        assert_eq!(found, ([both(20, 20), vec![("c".into(), Some(102), 40)]].concat(), 0));
+        // Whoever had the row that is another's by now is not known.
+        cpu.rows.retire(7);
+        cpu.rows.clear(7);
+        cpu.rows.give(7, [3, 9, 9]);
+        let mut found = cpu.explained();
+        found.0.sort();
+        assert_eq!(found, (both(20, 20), 40));
     }
 
     #[test]
