@@ -20,7 +20,7 @@ use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Tracer, Users, Watch, functions_of_program};
 
 use crate::folder::RunFolder;
-use crate::measure::{self, MeasureArgs, StoresMore};
+use crate::measure::{self, Lookup, MeasureArgs, StoresMore};
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 use episodes::Episodes;
@@ -248,11 +248,9 @@ pub(crate) struct Follower {
     episodes: Option<Episodes>,
     /// What was stored in memory in the end.
     stored: Option<Vec<u8>>,
-    afterwards: Option<Afterwards>,
+    /// What is to be looked up once the run has been explained.
+    lookup: Option<Lookup>,
 }
-
-/// What is to be done with a run when it has been explained.
-type Afterwards = Box<dyn FnOnce(&mut Run)>;
 
 impl Follower {
     /// Attaches to the kernel, to follow the wakeups that `plan` is about. What of `host` decides over
@@ -298,7 +296,7 @@ impl Follower {
             room: ROOM.max(plan.worst),
             episodes: None,
             stored: None,
-            afterwards: None,
+            lookup: None,
         })
     }
 
@@ -318,7 +316,8 @@ impl Follower {
         if let Some(tracer) = &mut self.tracer {
             tracer.name_programs(Users::read_by(functions_of_program));
         }
-        self.afterwards = Some(Box::new(|run| image.complete(run)));
+        let complete = Box::new(|run: &mut Run| image.complete(run));
+        self.lookup = Some(Lookup { lacking: lines::NOT_LOOKED_UP, complete });
     }
 }
 
@@ -355,6 +354,10 @@ impl StoresMore for Follower {
             tracer.prepare_to_store();
         }
         Ok(())
+    }
+
+    fn lookup(&mut self) -> Option<Lookup> {
+        self.lookup.take()
     }
 }
 
@@ -402,9 +405,6 @@ impl Observer for Follower {
             let accounted = account(run, tracer.finish(), self.above);
             let episodes = self.episodes.take();
             self.stored = episodes.and_then(|episodes| episodes.finish(run, accounted));
-        }
-        if let Some(afterwards) = self.afterwards.take() {
-            afterwards(run);
         }
     }
 }

@@ -13,12 +13,13 @@ use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::card::CardError;
+use wakescope_probe::driver::{self, Storage as _};
+use wakescope_probe::host;
 use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
 use wakescope_probe::stimulus::availability::Unavailable;
-use wakescope_probe::{driver, host};
 use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
@@ -46,11 +47,25 @@ pub(crate) trait StoresMore: Observer {
     /// Prepares to store what is seen in the folder of `run`, which begins.
     fn store_in(&mut self, folder: &mut RunFolder, run: &Run, redacts: bool)
     -> Result<(), Failure>;
+
+    /// What is still to be looked up once the run is complete; `None` if nothing is.
+    fn lookup(&mut self) -> Option<Lookup>;
+}
+
+/// Adds to a run what files tell beside what was measured. It may take long.
+pub(crate) struct Lookup {
+    /// What the run lacks without it, as in [`Explanation::not_seen`](wakescope_core::explain::Explanation::not_seen).
+    pub(crate) lacking: &'static str,
+    pub(crate) complete: Box<dyn FnOnce(&mut Run)>,
 }
 
 impl StoresMore for Unobserved {
     fn store_in(&mut self, _: &mut RunFolder, _: &Run, _: bool) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn lookup(&mut self) -> Option<Lookup> {
+        None
     }
 }
 
@@ -135,19 +150,15 @@ fn keep(
         driver::measure(request, observer, signals, &mut Live::default(), &mut storage)
             .map_err(explain)
     });
-    let Storage { folder, mut writer, .. } = storage;
-    let mut run = match begun {
+    let run = match begun {
         Ok(run) => run,
         Err(failure) => {
-            folder.discard();
+            storage.folder.discard();
             return Err(failure);
         }
     };
     tell_last_words(&run);
-    args.redact_if_asked(&mut run);
-    let record = writer.write(&mut run);
-    let saved = folder.finish(record);
-    Ok(Kept { record: record.to_vec(), run, saved })
+    Ok(storage.finish(run, observer.lookup()))
 }
 
 /// Tells what commands said before they ended, which no record holds.
@@ -193,6 +204,24 @@ struct Storage<'a> {
     folder: RunFolder,
     args: &'a MeasureArgs,
     writer: RecordWriter,
+}
+
+impl Storage<'_> {
+    /// Writes the record of a run that is over, and once more when all is looked up. Whatever ends the lookup, the record
+    /// is complete but for that.
+    fn finish(mut self, mut run: Run, lookup: Option<Lookup>) -> Kept {
+        if let Some(Lookup { lacking, complete }) = lookup {
+            let mut before = run.clone();
+            before.explanation.iter_mut().for_each(|text| text.not_seen.push(lacking.into()));
+            self.checkpoint(before);
+            complete(&mut run);
+        }
+        let Self { folder, args, mut writer } = self;
+        args.redact_if_asked(&mut run);
+        let record = writer.write(&mut run);
+        let saved = folder.finish(record);
+        Kept { record: record.to_vec(), run, saved }
+    }
 }
 
 impl SampleSink for Storage<'_> {
@@ -414,6 +443,49 @@ mod tests {
             let hint = last.split_once("use ").map(|(_, hint)| hint.to_owned());
             assert_eq!(hint, Some(format!("--interval {want} or more")), "{text}");
         }
+    }
+
+    #[derive(clap::Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        args: MeasureArgs,
+    }
+
+    /// The folder in which this run begins.
+    fn storage<'a>(args: &'a MeasureArgs, run: &Run, folder: &Path) -> Storage<'a> {
+        let record = run.to_json();
+        let folder = RunFolder::create(Some(folder), &run.started, None, record.as_bytes());
+        Storage { folder: folder.unwrap(), args, writer: RecordWriter::default() }
+    }
+
+    /// Whatever ends a lookup that takes long, the run is complete.
+    #[test]
+    fn a_run_is_complete_before_anything_is_looked_up() {
+        let Arguments { args } = clap::Parser::parse_from(["measure"]);
+        let test = wakescope_testing::Folder::new("lookup");
+        let folder = test.join("run");
+        let mut run = blank_run(&identity(1), &Plan::default(), &Host::default());
+        let storage = storage(&args, &run, &folder);
+        let stored = {
+            let folder = folder.clone();
+            move || Run::from_json(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
+        };
+        assert_eq!(stored().state, State::Running);
+        run.state = State::Complete;
+        run.explanation = Some(Explanation::default());
+        let not_seen = |run: Run| run.explanation.unwrap().not_seen;
+        let complete = Box::new({
+            let stored = stored.clone();
+            move |run: &mut Run| {
+                // As SIGKILL would leave it.
+                let cut = stored();
+                assert_eq!((cut.state, not_seen(cut)), (State::Complete, vec!["lines".into()]));
+                run.explanation.as_mut().unwrap().not_seen.push("found".into());
+            }
+        });
+        let kept = storage.finish(run, Some(Lookup { lacking: "lines", complete }));
+        assert_eq!(kept.saved.unwrap(), folder);
+        assert_eq!(not_seen(stored()), ["found"]);
     }
 
     #[test]

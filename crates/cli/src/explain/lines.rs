@@ -14,6 +14,9 @@ mod files;
 mod modules;
 mod wanted;
 
+/// What the record of a run says as long as its lines are looked up. Images have hundreds of megabytes.
+pub(super) const NOT_LOOKED_UP: &str = "source lines (wakescope ended before it had found them)";
+
 /// What a kernel is known by.
 struct Kernel {
     build_id: Option<String>,
@@ -136,7 +139,10 @@ pub(super) fn add_to_stored(run: &mut Run, path: &Path) -> Result<(), Failure> {
     let image = usable(path, &mapped, &kernel)?;
     let root = add_of_kernel(run, &image).map_err(|e| unusable(path, &e))?;
     let mut unseen = modules::add_lines(run, Some(path), root.as_deref());
-    run.explanation.iter_mut().for_each(|text| text.not_seen.append(&mut unseen));
+    if let Some(explanation) = &mut run.explanation {
+        explanation.not_seen.retain(|text| text != NOT_LOOKED_UP);
+        explanation.not_seen.append(&mut unseen);
+    }
     Ok(())
 }
 
