@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{
-    EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
+    EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder, is_full,
 };
 
 use wakescope_core::source::Quantity;
@@ -18,8 +18,8 @@ use crate::samples::SampleFile;
 pub(crate) struct RunFolder {
     files: RunFiles,
     samples: Option<SampleFile>,
-    /// How much of the run the record in the folder has.
-    stored: SpanNs,
+    /// How much of the run the record in the folder has; `None` if it is still the one from before the run.
+    stored: Option<SpanNs>,
 }
 
 impl SampleSink for RunFolder {
@@ -45,7 +45,7 @@ impl RunFolder {
     ) -> Result<Self, Failure> {
         let mut files = RunFiles::create(named, time, record).map_err(failure)?;
         match samples.map(|of| samples_in(&mut files, of)).transpose() {
-            Ok(samples) => Ok(Self { files, samples, stored: SpanNs(0) }),
+            Ok(samples) => Ok(Self { files, samples, stored: None }),
             Err(e) => {
                 files.discard();
                 Err(failure(e))
@@ -62,7 +62,7 @@ impl RunFolder {
     /// that fails, the last one stays, whole.
     pub(crate) fn write(&mut self, record: &[u8], measured: SpanNs) -> io::Result<()> {
         self.files.write(record)?;
-        self.stored = measured;
+        self.stored = Some(measured);
         Ok(())
     }
 
@@ -73,20 +73,31 @@ impl RunFolder {
 
     /// Writes the final record and removes what was needed only to get there.
     pub(crate) fn finish(self, record: &[u8]) -> Result<PathBuf, Failure> {
-        let kept = match self.stored {
-            SpanNs(0) => {
-                "the record in the folder has no wakeup: there was no room for more".into()
-            }
-            stored => format!("the record in the folder has the first {stored} of the run"),
-        };
+        let stored = self.stored;
         self.files.finish(record).map_err(|e| match e {
-            RunFolderError::File(path, cause) => cannot_write(&path, &cause)
-                .because(kept)
-                .try_this("make room and measure again, or name another folder: --out DIR"),
+            RunFolderError::File(path, cause) => unfinished(&path, &cause, stored),
             other => failure(other),
         })
     }
 }
+/// The final record could not be written to `path`, whose last version has the first `stored` of the run.
+fn unfinished(path: &Path, cause: &io::Error, stored: Option<SpanNs>) -> Failure {
+    let failure = cannot_write(path, cause);
+    if cause.kind() == io::ErrorKind::NotFound {
+        return failure
+            .because("the run's folder was removed while it was measured")
+            .try_this("measure again into a folder that stays: --out DIR");
+    }
+    let kept = match stored {
+        Some(stored) => format!("the record in the folder has the first {stored} of the run"),
+        None => "the record in the folder has no wakeup".into(),
+    };
+    failure.because(kept).try_this(match lacks_room(cause) {
+        true => "make room and measure again, or name another folder: --out DIR",
+        false => "measure again, and name another folder: --out DIR",
+    })
+}
+
 
 /// The folder in which the runs of one command have theirs.
 pub(crate) enum RunsFolder {
@@ -150,11 +161,17 @@ pub(crate) fn failure(error: RunFolderError) -> Failure {
                 .because("wakescope neither follows nor replaces it")
                 .try_this("remove it, or name another folder: --out DIR")
         }
-        RunFolderError::File(path, e) => {
-            cannot_write(&path, &e).try_this("name a folder on a file system with room: --out DIR")
-        }
+        RunFolderError::File(path, e) => cannot_write(&path, &e).try_this(match lacks_room(&e) {
+            true => "name a folder on a file system with room: --out DIR",
+            false => "name another folder: --out DIR",
+        }),
     }
 }
+/// Whether there was no room: on the disk, or within what this user or a file may have.
+fn lacks_room(e: &io::Error) -> bool {
+    is_full(e) || e.kind() == io::ErrorKind::FileTooLarge
+}
+
 
 /// Whether it was not the kernel that refused, but the rules of what is safe to write.
 fn is_refused(e: &io::Error) -> bool {
@@ -163,4 +180,46 @@ fn is_refused(e: &io::Error) -> bool {
 
 fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {e}", path.display()))
+
+#[cfg(test)]
+mod tests {
+    use io::ErrorKind::{FileTooLarge, NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_run_and_what_helps_depends_on_the_error() {
+        const NOTHING: &str = "the record in the folder has no wakeup";
+        const FIRST: &str = "the record in the folder has the first 2.00 s of the run";
+        const REMOVED: &str = "the run's folder was removed while it was measured";
+        const ROOM: &str = "make room and measure again, or name another folder: --out DIR";
+        const STAYS: &str = "measure again into a folder that stays: --out DIR";
+        const OTHER: &str = "measure again, and name another folder: --out DIR";
+        for (kind, stored, because, remedy) in [
+            (StorageFull, None, NOTHING, ROOM),
+            (StorageFull, Some(SpanNs(2_000_000_000)), FIRST, ROOM),
+            (QuotaExceeded, None, NOTHING, ROOM),
+            (FileTooLarge, None, NOTHING, ROOM),
+            (NotFound, None, REMOVED, STAYS),
+            (NotFound, Some(SpanNs(2_000_000_000)), REMOVED, STAYS),
+            (PermissionDenied, None, NOTHING, OTHER),
+            (PermissionDenied, Some(SpanNs(2_000_000_000)), FIRST, OTHER),
+        ] {
+            let cause = io::Error::from(kind);
+            let told = unfinished(Path::new("run/run.json"), &cause, stored).to_string();
+            let want =
+                format!("wakescope: cannot write run/run.json: {cause}\n  {because}\n  → {remedy}");
+            assert_eq!(told, want);
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_needs_room_only_if_there_is_none() {
+        for (kind, has_room) in [(StorageFull, false), (PermissionDenied, true), (NotFound, true)] {
+            let told = failure(RunFolderError::File("run.json".into(), kind.into())).to_string();
+            assert_eq!(told.contains("with room"), !has_room, "{told}");
+            assert!(told.contains("--out DIR"), "{told}");
+        }
+    }
+}
 }

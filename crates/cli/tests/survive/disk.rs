@@ -117,6 +117,23 @@ fn a_disk_that_is_nearly_full_and_fills_up_loses_no_more_than_the_end() {
 }
 
 #[test]
+fn a_run_whose_folder_was_removed_says_so() {
+    let test = Test::new("removed-folder");
+    let folder = test.dir.join("run");
+    let running = test.start_measure(&["--duration", "1h", "--out", &folder.display().to_string()]);
+    await_samples_in(&folder);
+    // A version of the record may come into it meanwhile.
+    eventually("it is removed", || fs::remove_dir_all(&folder).is_ok());
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for words in ["No such file or directory", "was removed while it was measured", "--out"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains("room") && !folder.exists(), "{}", ended.stderr);
+}
+
+#[test]
 fn a_disk_that_has_room_again_at_the_end_is_as_good_as_any() {
     const PATIENCE: SpanNs = SpanNs(5_000_000_000);
     let test = Test::new("full-between");
