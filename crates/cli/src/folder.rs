@@ -8,11 +8,10 @@ use wakescope_store::{
     EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder, is_full,
 };
 
-use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
 
 use crate::Failure;
-use crate::samples::SampleFile;
+use crate::samples::{SampleFile, SamplesOf};
 
 /// A run's folder while the run is written.
 pub(crate) struct RunFolder {
@@ -36,11 +35,11 @@ impl SampleSink for RunFolder {
 
 impl RunFolder {
     /// Makes the folder that the user named, or one named after the time below `runs/`, with
-    /// `record` in it, and a file for `samples` of that kind.
+    /// `record` in it, and a file for `samples`.
     pub(crate) fn create(
         named: Option<&Path>,
         time: &str,
-        samples: Option<Quantity>,
+        samples: Option<SamplesOf>,
         record: &[u8],
     ) -> Result<Self, Failure> {
         let mut files = RunFiles::create(named, time, record).map_err(failure)?;
@@ -48,7 +47,7 @@ impl RunFolder {
             Ok(samples) => Ok(Self { files, samples, stored: None }),
             Err(e) => {
                 files.discard();
-                Err(failure(e))
+                Err(e.try_this("measure without --save-samples"))
             }
         }
     }
@@ -80,6 +79,7 @@ impl RunFolder {
         })
     }
 }
+
 /// The final record could not be written to `path`, whose last version has the first `stored` of the run.
 fn unfinished(path: &Path, cause: &io::Error, stored: Option<SpanNs>) -> Failure {
     let failure = cannot_write(path, cause);
@@ -97,7 +97,6 @@ fn unfinished(path: &Path, cause: &io::Error, stored: Option<SpanNs>) -> Failure
         false => "measure again, and name another folder: --out DIR",
     })
 }
-
 
 /// The folder in which the runs of one command have theirs.
 pub(crate) enum RunsFolder {
@@ -123,9 +122,9 @@ impl RunsFolder {
     }
 }
 
-fn samples_in(files: &mut RunFiles, of: Quantity) -> Result<SampleFile, RunFolderError> {
-    let file = files.add(SAMPLES)?;
-    SampleFile::begin(file, of).map_err(|e| RunFolderError::File(SAMPLES.into(), e))
+fn samples_in(files: &mut RunFiles, of: SamplesOf) -> Result<SampleFile, Failure> {
+    let file = files.add(SAMPLES).map_err(failure)?;
+    SampleFile::begin(file, of).map_err(|e| failure(RunFolderError::File(SAMPLES.into(), e)))
 }
 
 pub(crate) fn failure(error: RunFolderError) -> Failure {
@@ -167,11 +166,11 @@ pub(crate) fn failure(error: RunFolderError) -> Failure {
         }),
     }
 }
+
 /// Whether there was no room: on the disk, or within what this user or a file may have.
 fn lacks_room(e: &io::Error) -> bool {
     is_full(e) || e.kind() == io::ErrorKind::FileTooLarge
 }
-
 
 /// Whether it was not the kernel that refused, but the rules of what is safe to write.
 fn is_refused(e: &io::Error) -> bool {
@@ -180,6 +179,7 @@ fn is_refused(e: &io::Error) -> bool {
 
 fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {e}", path.display()))
+}
 
 #[cfg(test)]
 mod tests {
@@ -221,5 +221,4 @@ mod tests {
             assert!(told.contains("--out DIR"), "{told}");
         }
     }
-}
 }

@@ -31,6 +31,7 @@ use crate::failure::lacks_threads;
 use crate::folder::RunFolder;
 use crate::live::Live;
 use crate::load::{clean_up, load_lacks_threads};
+use crate::samples::SamplesOf;
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
@@ -135,7 +136,7 @@ fn keep(
         folder: RunFolder::create(
             out,
             &identity.started,
-            args.save_samples.then(|| blank.quantity()),
+            args.save_samples.then(|| SamplesOf::run(&blank)),
             blank.to_json().as_bytes(),
         )?,
         args,

@@ -162,6 +162,22 @@ fn a_disk_that_has_room_again_at_the_end_is_as_good_as_any() {
 }
 
 #[test]
+fn samples_are_refused_where_they_would_take_the_room_of_the_record() {
+    let test = Test::new("small-samples");
+    let name = "samples_are_refused_where_they_would_take_the_room_of_the_record";
+    let Some((place, _disk)) = small_disk(&test, "size=300k", name) else { return };
+    let folder = place.join("run");
+    let out = folder.display().to_string();
+    let args = ["--interval", "50us", "--duration", "2s", "--save-samples", "--out", &out];
+    let ended = test.start_measure(&args).output();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    for words in ["kB are free", "--out", "without --save-samples"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    assert!(names(&place).is_empty());
+}
+
+#[test]
 fn samples_that_fill_the_disk_do_not_take_the_record_with_them() {
     let test = Test::new("full-samples");
     let name = "samples_that_fill_the_disk";
