@@ -71,7 +71,22 @@ use std::path::{Path, PathBuf};
 
 /// Where loads make their files if nobody says otherwise: `$TMPDIR`, or `/tmp`.
 pub fn default_dir() -> PathBuf {
-    env::temp_dir()
+    value_of(env::var_os(TMPDIR)).map_or_else(|| "/tmp".into(), PathBuf::from)
+}
+
+const TMPDIR: &str = "TMPDIR";
+
+/// The value of an environment variable. One that is empty counts as one that is not set.
+fn value_of(variable: Option<OsString>) -> Option<OsString> {
+    variable.filter(|value| !value.is_empty())
+}
+
+/// A directory as messages name it: also by the variable whose value it is, since nobody may have typed it.
+fn named(dir: &Path, tmpdir: Option<OsString>) -> String {
+    match value_of(tmpdir) {
+        Some(value) if dir == Path::new(&value) => format!("{} ({TMPDIR})", dir.display()),
+        _ => dir.display().to_string(),
+    }
 }
 
 /// Has this process play the part of a load that it was started for, if its `arguments` (after the
@@ -98,5 +113,30 @@ pub fn this_program() -> PathBuf {
         (_, Some(_)) => link.into(),
         // Without /proc, as in the first moments of an initramfs, there is only what it was called.
         _ => env::args_os().next().unwrap_or_default().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_empty_is_not_set() {
+        for (variable, want) in [(None, None), (Some(""), None), (Some("/x"), Some("/x"))] {
+            assert_eq!(value_of(variable.map(OsString::from)), want.map(OsString::from));
+        }
+    }
+
+    #[test]
+    fn a_directory_that_comes_from_a_variable_is_named_with_it() {
+        for (dir, tmpdir, want) in [
+            ("/x", None, "/x"),
+            ("/x", Some(""), "/x"),
+            ("/x", Some("/y"), "/x"),
+            ("/x", Some("/x"), "/x (TMPDIR)"),
+            ("/x", Some("/x/"), "/x (TMPDIR)"),
+        ] {
+            assert_eq!(named(Path::new(dir), tmpdir.map(OsString::from)), want, "{tmpdir:?}");
+        }
     }
 }

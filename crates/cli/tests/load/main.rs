@@ -17,6 +17,7 @@ use wakescope_sys::signal::EndSignals;
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod machine;
 
 const BUILT_IN: [&str; 12] = [

@@ -1,5 +1,6 @@
 //! The process that a load runs in.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -13,11 +14,11 @@ use wakescope_sys::process::{set_nonblocking, wait_readable};
 use wakescope_sys::sched::{Schedule, set_schedule, set_timer_slack};
 use wakescope_sys::{clock, signal::EndSignals};
 
-use super::Spec;
 use super::desk::Desk;
 use super::kinds::Job;
 use super::report::Report;
 use super::scratch::Scratch;
+use super::{Spec, TMPDIR, named};
 
 /// The command of the program that makes it a keeper.
 pub const KEEPER_VERB: &str = "load-keeper";
@@ -42,17 +43,18 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
     // Else a parent that hangs would hang the load, and the load would outlive it.
     set_nonblocking(&reports)?;
     let desk = Arc::new(Desk::new(reports, spec.intensity()));
+    let named = named(dir, env::var_os(TMPDIR));
     // Dropped, and so removed, at the end.
     let scratch = match spec.needs_directory().then(|| Scratch::create(dir)).transpose() {
         Ok(scratch) => scratch,
         Err(e) => {
-            desk.say(&Report::Fault(format!("cannot make a directory in {}: {e}", dir.display())));
+            desk.say(&Report::Fault(format!("cannot make a directory in {named}: {e}")));
             return Ok(());
         }
     };
     // From here on the work has no need of the path, which others might make lead elsewhere.
     if let Some(Err(e)) = scratch.as_ref().map(Scratch::enter) {
-        desk.say(&Report::Fault(format!("cannot enter a directory in {}: {e}", dir.display())));
+        desk.say(&Report::Fault(format!("cannot enter a directory in {named}: {e}")));
         return Ok(());
     }
     let dir = scratch.as_ref().map_or_else(PathBuf::new, |s| s.path().into());

@@ -1,0 +1,22 @@
+//! What is told of loads that cannot do what they should.
+
+use crate::common::bench::{Running, Test};
+
+#[test]
+fn an_empty_variable_names_no_directory_and_a_wrong_one_is_named_in_the_error() {
+    let test = Test::new("tmpdir");
+    let start = |args: &[&str], tmpdir: &str| {
+        Running::start(test.command(args).env("TMPDIR", tmpdir)).output()
+    };
+    let load = ["load", "fifos-mmap", "--duration", "1ms"];
+    let measure = ["measure", "--samples", "1", "--load", "fifos-mmap"];
+    let ended = start(&load, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for args in [&load[..], &measure] {
+        let ended = start(args, "/does/not/exist");
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let fault = "cannot make a directory in /does/not/exist (TMPDIR): No such file";
+        assert!(ended.stderr.contains(fault), "{}", ended.stderr);
+    }
+    test.assert_nothing_is_left();
+}
