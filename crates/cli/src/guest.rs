@@ -22,7 +22,7 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{self, Load, Need, Spec, default_dir, parse_list};
+use wakescope_probe::load::{Load, Need, Spec, default_dir, parse_list, path_of_disturbances};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -273,15 +273,10 @@ fn run_explanation(order: &Explain, domain: TimeDomain) -> Result<Vec<Item>, Fai
     Ok(files.chain(episodes).chain(disturbances()).collect())
 }
 
-/// Where loads log when they disturbed, if they were told to. Who wants that of a guest says so on the
-/// kernel's command line, which becomes the environment of its first process.
-fn log_of_disturbances() -> Option<PathBuf> {
-    std::env::var_os(load::DISTURBANCES).map(PathBuf::from)
-}
-
-/// That log, if a load has written one.
+/// The log of when loads disturbed, if one has written it. Who wants that of a guest says so on the kernel's
+/// command line, which becomes the environment of its first process.
 fn disturbances() -> Option<Item> {
-    let log = fs::read(log_of_disturbances()?).ok()?;
+    let log = fs::read(path_of_disturbances()?).ok()?;
     Some(Item::new(DISTURBANCES, log))
 }
 
@@ -323,7 +318,7 @@ fn measure_quietly(
     let loads = start_loads(&loads, seed)?;
     let plan = Plan::clone(plan);
     // One that has to write its log is asked to end.
-    let abandons_loads = log_of_disturbances().is_none();
+    let abandons_loads = path_of_disturbances().is_none();
     let request = Request { identity, plan, host, host_findings, loads, abandons_loads };
     let mut screen = Console { domain };
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)

@@ -56,7 +56,7 @@ mod sync;
 mod truncate;
 mod ttcp;
 
-pub use disturb::{Disturbance, DisturbanceError, LOG as DISTURBANCES};
+pub use disturb::{Disturbance, DisturbanceError, path_of_log as path_of_disturbances};
 pub use handle::{Load, LoadError, Options, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;

@@ -20,3 +20,23 @@ fn an_empty_variable_names_no_directory_and_a_wrong_one_is_named_in_the_error() 
     }
     test.assert_nothing_is_left();
 }
+
+#[test]
+fn disturbances_whose_log_cannot_be_written_do_not_begin() {
+    let test = Test::new("no-log");
+    let log = test.dir.join("missing/log");
+    let name = "disturb-syscall-200us";
+    let of_load = ["load", name, "--duration", "1ms"];
+    let of_measure = ["measure", "--samples", "1", "--load", name];
+    for args in [&of_load[..], &of_measure] {
+        let ended = Running::start(test.command(args).env("WAKESCOPE_DISTURBANCES", &log)).output();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        for words in [&format!("cannot write {} (", log.display()), "WAKESCOPE_DISTURBANCES=FILE"] {
+            assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        }
+    }
+    // Nobody asked for one.
+    let ended = Running::start(test.command(&of_load).env("WAKESCOPE_DISTURBANCES", "")).output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    test.assert_nothing_is_left();
+}

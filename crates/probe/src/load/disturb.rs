@@ -18,8 +18,9 @@ mod timers;
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -31,6 +32,7 @@ use wakescope_sys::sched::{affinity, set_affinity};
 use super::desk::{Desk, fault};
 use super::kinds::Job;
 use super::random::Random;
+use super::value_of;
 use disturbance::Kind;
 pub(super) use disturbance::is_meant;
 pub use disturbance::{Disturbance, DisturbanceError};
@@ -44,7 +46,7 @@ const PERIOD_BY_LENGTH: u64 = 10;
 /// the end on the monotonic clock in nanoseconds, one to a line; for sections of kernel code also how
 /// many turns they made, and how many of these had not been made before. A pair of sections has a line
 /// for each of the two, one after the other.
-pub const LOG: &str = "WAKESCOPE_DISTURBANCES";
+const LOG: &str = "WAKESCOPE_DISTURBANCES";
 
 /// How many of them are kept for it, per CPU.
 const LOGGED: usize = 1 << 18;
@@ -64,10 +66,17 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
     })
 }
 
+/// The file that `WAKESCOPE_DISTURBANCES` names, if it names one.
+pub fn path_of_log() -> Option<PathBuf> {
+    value_of(env::var_os(LOG)).map(PathBuf::from)
+}
+
 /// Disturbs every allowed CPU until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { name, seed, desk, .. } = job;
     let what: &Disturbance = &name.parse().map_err(|e: DisturbanceError| e.to_string())?;
+    // What cannot be written at the end is known before anything is disturbed.
+    let log = path_of_log().map(|path| Log::create(path, desk)).transpose()?;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let failed = AtomicBool::new(false);
     let (ready, all_ready) = mpsc::channel();
@@ -98,7 +107,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
-    write_log(&cpus, &logs)
+    log.map_or(Ok(()), |mut log| log.write(&text_of(&cpus, &logs)))
 }
 
 /// Disturbs one CPU, and tells when it did.
@@ -113,7 +122,7 @@ fn disturb_cpu(
     set_affinity(&[cpu]).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
     let mut disturber = disturber(what, cpus)?;
     let mut random = Random::new(seed.wrapping_add(cpu.into()));
-    let logged = if env::var_os(LOG).is_some() { LOGGED } else { 0 };
+    let logged = if path_of_log().is_some() { LOGGED } else { 0 };
     let mut log = Vec::with_capacity(logged);
     // Nobody listens if others could not be started.
     let _ = ready.send(());
@@ -136,8 +145,34 @@ fn disturb_cpu(
     Ok(log)
 }
 
-fn write_log(cpus: &[u32], logs: &[Vec<Burst>]) -> Result<(), String> {
-    let Some(path) = env::var_os(LOG) else { return Ok(()) };
+/// The file of the log.
+struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// Makes the file, empty: what an earlier load left there is not to be taken for this one's.
+    fn create(path: PathBuf, desk: &Desk) -> Result<Self, String> {
+        match File::create(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(e) => {
+                desk.advise(&format!("name a file that you can write to: {LOG}=FILE"));
+                Err(format!("cannot write {} ({LOG}): {e}", path.display()))
+            }
+        }
+    }
+
+    /// Puts `text` in place of what another load may have written meanwhile.
+    fn write(&mut self, text: &str) -> Result<(), String> {
+        let is_file = self.file.metadata().is_ok_and(|about| about.is_file());
+        let emptied = if is_file { self.file.set_len(0) } else { Ok(()) };
+        let written = emptied.and_then(|()| self.file.write_all(text.as_bytes()));
+        written.map_err(|e| fault("write", &self.path, &e))
+    }
+}
+
+fn text_of(cpus: &[u32], logs: &[Vec<Burst>]) -> String {
     let mut text = String::new();
     for (cpu, log) in cpus.iter().zip(logs) {
         for Burst { begin, end, turns } in log {
@@ -145,6 +180,31 @@ fn write_log(cpus: &[u32], logs: &[Vec<Burst>]) -> Result<(), String> {
             let _ = writeln!(text, "{cpu} {} {}{turns}", begin.0, end.0);
         }
     }
-    let path = Path::new(&path);
-    fs::write(path, text).map_err(|e| fault("write", path, &e))
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::load::desk::test_desk;
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_refused_before_anything_is_disturbed() {
+        let folder = wakescope_testing::Folder::new("disturbances");
+        let path = folder.join("log");
+        for wrong in [folder.join("missing/log"), folder.join(".")] {
+            let fault = Log::create(wrong.clone(), &test_desk()).err().unwrap();
+            let want = format!("cannot write {} (WAKESCOPE_DISTURBANCES): ", wrong.display());
+            assert!(fault.starts_with(&want), "{fault}");
+        }
+        fs::write(&path, "0 1 2\n of an earlier load").unwrap();
+        let mut logs = [(); 2].map(|()| Log::create(path.clone(), &test_desk()).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        // The load that ends last is the one whose log stays, whole.
+        logs[0].write("0 10 20\n1 30 40\n").unwrap();
+        logs[1].write("0 50 60\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0 50 60\n");
+    }
 }
