@@ -6,6 +6,7 @@ use std::path::Path;
 
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
+use wakescope_sys::file::effective_user;
 
 use super::desk::{Desk, fault};
 use super::kinds::Job;
@@ -43,12 +44,22 @@ fn expect_permission(setting: &Path, desk: &Desk) -> Result<(), String> {
     match found.trim() {
         "on" => Ok(()),
         found => {
-            desk.advise("allow it for as long as you measure: sysctl kernel.printk_devkmsg=on");
+            desk.advise(remedy(effective_user()));
             let found: String = found.chars().take(20).collect();
             Err(format!(
                 "the kernel limits what programs write to its log (kernel.printk_devkmsg is \
                  `{found}`)"
             ))
+        }
+    }
+}
+
+/// What lets `user` write to the log. With the setting alone, others than root still may not open it.
+fn remedy(user: u32) -> &'static str {
+    match user {
+        0 => "allow it for as long as you measure: sysctl kernel.printk_devkmsg=on",
+        _ => {
+            "run as root, and allow it for as long as you measure: sysctl kernel.printk_devkmsg=on"
         }
     }
 }
@@ -91,6 +102,15 @@ mod tests {
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text.lines().count(), 3);
         assert!(text.lines().all(|line| line.starts_with("<6>wakescope: ")), "{text}");
+    }
+
+    #[test]
+    fn all_that_a_user_lacks_is_named() {
+        for (user, needs_root) in [(0, false), (1000, true), (65534, true)] {
+            let remedy = remedy(user);
+            assert!(remedy.contains("sysctl kernel.printk_devkmsg=on"), "{remedy}");
+            assert_eq!(remedy.contains("run as root"), needs_root, "{remedy}");
+        }
     }
 
     #[test]
