@@ -182,6 +182,7 @@ fn redact_load(load: &mut LoadResult) {
     let LoadResult {
         name,
         work: _,
+        incomplete: _,
         unit,
         per_second: _,
         before_per_second: _,

@@ -133,6 +133,9 @@ pub struct LoadResult {
     /// Units of work done during the measurement.
     pub work: u64,
     /// What a unit is: `files`, `programs`, `bytes`.
+    /// Whether it may have done more: the load died, and `work` is what it had last reported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
     pub unit: String,
     /// Work per second during the measurement.
     pub per_second: f64,

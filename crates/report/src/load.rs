@@ -59,6 +59,11 @@ pub(crate) fn amount(work: u64, unit: &str) -> String {
     }
 }
 
+/// An amount of work of `load`, marked if it may be more.
+pub(crate) fn at_least(load: &LoadResult, amount: String) -> String {
+    if load.incomplete && !amount.is_empty() { format!("≥ {amount}") } else { amount }
+}
+
 struct Row {
     name: String,
     amount: String,
@@ -79,6 +84,7 @@ impl Row {
                 (number.to_owned(), noun.to_owned())
             }
         };
+        let amount = at_least(load, amount);
         let rate = match scale(load.per_second, &unit) {
             Some((number, scaled)) if unit == "bytes" => format!("{number} {scaled}"),
             Some((number, _)) => number,
@@ -155,14 +161,14 @@ mod tests {
         let mut hostile = load("exec:\x1b[31mred", 1, "starts", 0.0);
         (hostile.alive, hostile.fault) = (false, "\x07\nbell".into());
         let mut silent = load("cpu", 0, "loops", 0.0);
-        silent.alive = false;
+        (silent.alive, silent.incomplete) = (false, true);
         expect![[r#"
             | load           work              per second
             | find                 7 files           3.50
             |   died: cannot make /tmp/x: No space left on device
             | exec:�[31mred        1 start              –
             |   died: ��bell
-            | cpu                  0 loops              –
+            | cpu                ≥ 0 loops              –
             |   died: for an unknown reason
         "#]]
         .assert_eq(&framed(&table(&[dead, hostile, silent])));

@@ -146,6 +146,7 @@ pub(crate) fn full_run() -> Run {
         load: vec![LoadResult {
             name: "find".into(),
             work: 81_234,
+            incomplete: true,
             unit: "files".into(),
             per_second: 8_123.4,
             before_per_second: Some(9_000.5),

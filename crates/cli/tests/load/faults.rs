@@ -1,6 +1,34 @@
 //! What is told of loads that cannot do what they should.
 
-use crate::common::bench::{Running, Test};
+use wakescope_core::units::MonoNs;
+use wakescope_sys::clock;
+
+use crate::common::bench::{Running, Test, eventually, kill};
+use crate::common::measured::{assert_found, await_samples_in, record};
+
+#[test]
+fn a_load_that_does_not_answer_has_done_what_it_had_reported() {
+    let test = Test::new("no-answer");
+    let folder = test.dir.join("run");
+    let out = folder.display().to_string();
+    let running = test.start_measure(&["--load", "cpu", "--duration", "1h", "--out", &out]);
+    await_samples_in(&folder);
+    // Longer than from one beat to the next.
+    let origin = MonoNs(record(&folder).origin_ns);
+    eventually("it has reported", || clock::now().since(origin).0 >= 2_000_000_000);
+    let processes = test.processes();
+    let keeper = processes.iter().find(|(_, command)| command.contains("load-keeper")).unwrap();
+    kill("STOP", &[*keeper.0]);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert!(ended.stdout.contains("did not answer"), "{ended:?}");
+    let run = record(&folder);
+    assert_found(&run, "load-died");
+    let [load] = run.load.as_slice() else { panic!("{:?}", run.load) };
+    assert!(!load.alive && load.incomplete && load.work > 0, "{load:?}");
+    assert!(ended.stdout.contains("≥ "), "{}", ended.stdout);
+    test.assert_nothing_is_left();
+}
 
 #[test]
 fn an_empty_variable_names_no_directory_and_a_wrong_one_is_named_in_the_error() {

@@ -382,6 +382,7 @@ fn a_keeper_that_hangs_is_not_waited_for() {
     kill("STOP", &[load.pid()]);
     let result = load.finish();
     assert!(!result.alive && result.fault.contains("did not answer"), "{result:?}");
+    assert!(result.incomplete, "{result:?}");
     test.assert_nothing_is_left();
 }
 

@@ -200,6 +200,7 @@ fn load() -> LoadResult {
         name: marker(),
         work: 1,
         unit: marker(),
+        incomplete: true,
         per_second: 1.0,
         before_per_second: None,
         before_steady: None,

@@ -118,8 +118,10 @@ impl Seen {
                 ..Default::default()
             };
         }
-        // What was marked, as far as there was an answer.
-        let begin = self.begin.or(self.ready);
+        // What was marked, as far as there was an answer. Work of a load that answered neither mark may all
+        // be from before the window.
+        let is_silent = self.begin_mark.is_some() && self.end.is_none();
+        let begin = self.begin.or(self.ready.filter(|_| !is_silent));
         let end = self.end.or(self.last);
         let (work, per_second) = window(begin, end).unwrap_or_default();
         let (before_per_second, before_steady) = self.before();
@@ -139,6 +141,7 @@ impl Seen {
 }
 
 impl Seen {
+            incomplete: self.end.is_none(),
     /// Work per second before the window, and whether it was the same in both halves of that time. The
     /// second half counts: in the first, caches may still be cold.
     fn before(&self) -> (Option<f64>, Option<bool>) {
@@ -304,3 +307,21 @@ mod tests {
         }
     }
 }
+    #[test]
+    fn work_of_a_load_that_died_is_what_it_reported_last() {
+        use Report::{Beat, Fault, Mark, Ready};
+        let (begin, beat) = (Mark(2, reading(12, 100)), Beat(reading(14, 300)));
+        for (reports, work, incomplete) in [
+            (vec![begin.clone(), beat.clone(), Beat(reading(16, 500))], 400, true),
+            // It was never heard of in the window, or not known to be in it.
+            (vec![begin.clone()], 0, true),
+            (vec![beat.clone()], 0, true),
+            (vec![begin, beat, Mark(3, reading(16, 500))], 400, false),
+        ] {
+            let ready = [Ready(reading(10, 0))];
+            let reports = [&ready[..], &reports, &[Fault("x".into())]].concat();
+            let got = result(&"cpu".parse().unwrap(), &reports);
+            assert_eq!((got.work, got.incomplete), (work, incomplete), "{reports:?}");
+        }
+    }
+

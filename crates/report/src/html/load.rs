@@ -3,7 +3,7 @@
 use wakescope_core::run::LoadResult;
 
 use super::element::{self, Column, key_table, name, text};
-use crate::load::{amount, rate};
+use crate::load::{amount, at_least, rate};
 use crate::run_set::RunSet;
 
 pub(super) fn section(run_set: &RunSet) -> String {
@@ -53,6 +53,7 @@ fn cells(load: &LoadResult) -> Vec<String> {
         "bytes" => rate(load.work as f64, "bytes"),
         unit => amount(load.work, unit),
     };
+    let work = at_least(load, work);
     let before = load.before_per_second.filter(|b| b.is_finite() && *b > 0.0);
     let (kept, why) = match before.map(|before| kept(load, before)) {
         Some(Ok(share)) => (format!("{share:.0} %"), ""),
@@ -77,6 +78,17 @@ fn cells(load: &LoadResult) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_that_may_be_more_is_marked() {
+        for (incomplete, want) in [(false, "7 files"), (true, "≥ 7 files")] {
+            let (work, unit) = (7, "files".into());
+            assert_eq!(
+                cells(&LoadResult { work, unit, incomplete, ..Default::default() })[1],
+                want
+            );
+        }
+    }
 
     #[test]
     fn no_load_gains_by_being_measured() {
