@@ -142,6 +142,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("busy-probe", "another wakescope measures on the same CPU"),
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-left-out", "a part of the requested load could not run on this machine"),
+    ("load-slowed", "a load did far less work during the run than just before it"),
     ("load-stalled", "a load did no work for a while"),
     ("load-unfinished", "a load completed no whole unit of work during the run"),
     ("lost-records", "records of late wakeups were lost before they were explained"),

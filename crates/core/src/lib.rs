@@ -41,7 +41,7 @@ pub mod run;
 pub mod scope;
 pub mod sound_card;
 pub mod source;
-mod starvation;
+pub mod starvation;
 pub mod stated;
 pub mod tail;
 mod time_domain;

@@ -29,8 +29,8 @@ use names::{is_unit, redact_name_of_load, remove};
 pub use watch::redact_window;
 
 /// Findings whose sentences name loads or files.
-const WITH_NAMES: [&str; 5] =
-    ["load-died", "load-left-out", "load-stalled", "load-unfinished", "not-saved"];
+const WITH_NAMES: [&str; 6] =
+    ["load-died", "load-left-out", "load-slowed", "load-stalled", "load-unfinished", "not-saved"];
 
 /// The code of a finding that nobody here knows. Codes are words.
 const UNKNOWN_CODE: &str = "redacted";
@@ -191,6 +191,7 @@ fn redact_load(load: &mut LoadResult) {
         fault,
         last_words,
         window_ns: _,
+        stall: _,
     } = load;
     redact_name_of_load(name);
     if !is_unit(unit) {

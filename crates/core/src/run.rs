@@ -19,6 +19,7 @@ use crate::plan::Plan;
 use crate::record_reader;
 use crate::sound_card::SoundCard;
 use crate::source::{Quantity, Source};
+use crate::starvation::Stall;
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
@@ -132,10 +133,10 @@ pub struct LoadResult {
     pub name: String,
     /// Units of work done during the measurement.
     pub work: u64,
-    /// What a unit is: `files`, `programs`, `bytes`.
     /// Whether it may have done more: the load died, and `work` is what it had last reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
+    /// What a unit is: `files`, `programs`, `bytes`.
     pub unit: String,
     /// Work per second during the measurement.
     pub per_second: f64,
@@ -157,6 +158,9 @@ pub struct LoadResult {
     /// How long its work was counted, for the verdict on the run.
     #[serde(skip)]
     pub window_ns: u64,
+    /// The longest time in which it did nothing, for the verdict on the run.
+    #[serde(skip)]
+    pub stall: Stall,
 }
 
 impl LoadResult {

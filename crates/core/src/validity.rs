@@ -5,6 +5,7 @@ use crate::host::cpu_ranges;
 use crate::plan::{IdleStates, Plan, ProbePolicy};
 use crate::units::{SpanNs, counted, grouped};
 
+mod loads;
 mod observed;
 mod own;
 mod samples;
@@ -28,7 +29,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
     lines(seen, &mut out);
     clocks(seen, &mut out);
     surroundings(plan, seen, &mut out);
-    loads(seen, &mut out);
+    loads::findings(seen, &mut out);
     ending(seen, &mut out);
     out
 }
@@ -193,52 +194,6 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "idle states were limited to the shallowest for this run, as requested: in normal \
              operation wakeups may be later"
                 .into(),
-            "",
-        ));
-    }
-}
-
-fn loads(seen: &Observed, out: &mut Vec<Finding>) {
-    for load in &seen.loads {
-        if !load.alive {
-            out.push(Finding::new(
-                "load-died",
-                Error,
-                format!("the load {} ended before the run did: {}", load.name, load.fault),
-                "part of the run was measured without it; see why it ended, and measure again",
-            ));
-        } else if load.work == 0 && !load.was_starved() {
-            out.push(Finding::new(
-                "load-unfinished",
-                Warning,
-                format!(
-                    "the load {} worked, but completed no whole unit of work during the run",
-                    load.name
-                ),
-                "measure longer; this run does not tell how much work the load did",
-            ));
-        } else if load.work == 0 {
-            out.push(Finding::new(
-                "load-died",
-                Error,
-                format!("the load {} did no work during the run", load.name),
-                "measure longer, or find what starves it",
-            ));
-        }
-    }
-    for LeftOut { part, of, reason } in &seen.left_out {
-        out.push(Finding::new(
-            "load-left-out",
-            Warning,
-            format!("{part} was left out of the load {of}: {reason}"),
-            "compare it with runs that left out the same",
-        ));
-    }
-    for (name, longest_ns) in &seen.stalls {
-        out.push(Finding::new(
-            "load-stalled",
-            Note,
-            format!("the load {name} did no work for up to {}", SpanNs(*longest_ns)),
             "",
         ));
     }

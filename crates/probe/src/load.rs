@@ -45,6 +45,7 @@ mod network;
 mod nfs_compile;
 mod p3_fpu;
 mod printk;
+mod progress;
 mod random;
 mod report;
 mod scratch;

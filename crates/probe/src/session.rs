@@ -57,7 +57,7 @@ pub(crate) struct Session {
     schedule: Schedule,
     policy_refused: Option<String>,
     memory_refused: Option<String>,
-    loads: Vec<Running>,
+    loads: Vec<Load>,
     left_out: Vec<LeftOut>,
     probes: Vec<Probe>,
     origin: MonoNs,
@@ -85,13 +85,6 @@ struct Probe {
     other_schedule: Option<String>,
 }
 
-/// A load that runs beside the measurement.
-struct Running {
-    load: Load,
-    /// The longest time without work, so far.
-    stalled: SpanNs,
-}
-
 /// Time for all probe threads to reach their first sleep after they are told when to begin.
 const SETTLE: SpanNs = SpanNs(20_000_000);
 
@@ -112,9 +105,6 @@ fn drain(cpu: u32, ring: Option<&Ring>, sink: &mut dyn SampleSink) {
 /// How long loads may take to be set up: making their files takes a slow flash disk a while.
 const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 
-/// A load that did nothing for so long has been starved. It reports twice a second.
-const STALL: SpanNs = SpanNs(2_000_000_000);
-
 impl Session {
     /// Begins a measurement under the loads of `request`. `pause` waits for a time. It says whether the
     /// user ended it meanwhile, and whether this process was stopped when the time was over. `observer`
@@ -134,7 +124,7 @@ impl Session {
         let played_on = take_card(&mut plan).map_err(MeasureError::Card)?;
         let card = played_on.as_ref().map(|card| card.about.clone());
         let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
-        name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
+        name_in(&mut plan, loads.iter().map(Load::spec));
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
@@ -171,7 +161,7 @@ impl Session {
             Waited::Stopped => (1, clock::now().since(origin)),
             Waited::Asked(_) => return Err(MeasureError::Ended),
         };
-        loads.iter_mut().for_each(|running| running.load.mark());
+        loads.iter_mut().for_each(Load::mark);
         Ok(Self {
             identity,
             plan,
@@ -246,12 +236,9 @@ impl Measurement for Session {
             let odd = probe.prober.schedule().filter(|&s| !same(s, wanted));
             probe.other_schedule = probe.other_schedule.take().or(odd.map(words));
         }
-        for running in &mut self.loads {
-            let status = running.load.status();
-            let idle = status.work_grew_at.map_or(SpanNs(0), |at| clock::now().since(at));
-            if status.alive && running.load.spec().counts_work() {
-                running.stalled = running.stalled.max(idle);
-            }
+        for load in &mut self.loads {
+            // So that the pipe of its reports does not fill up.
+            load.status();
         }
     }
 
@@ -316,11 +303,8 @@ impl Measurement for Session {
             probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
         let line_fault = self.finish_line(&ended);
-        let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
-        let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
-        let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
         let end_loads = if self.abandons_loads { abandon_all } else { finish_all };
-        let loads = end_loads(loads.collect());
+        let loads = end_loads(std::mem::take(&mut self.loads));
         let observed = Observed {
             threads: ended.iter().map(|e| e.observed(self.schedule)).collect(),
             policy_refused: self.policy_refused.take(),
@@ -336,7 +320,6 @@ impl Measurement for Session {
             also_measured: self.measured_cpus.shared(),
             loads,
             left_out: std::mem::take(&mut self.left_out),
-            stalls,
             ended_by: ended_by.or_else(|| line_fault.clone()),
             line: self.line.clone(),
             line_fault,
@@ -379,7 +362,7 @@ fn settle_loads(
     loads: Vec<Load>,
     alone: SpanNs,
     pause: &mut dyn FnMut(SpanNs) -> Waited,
-) -> Result<(Vec<Running>, Vec<LeftOut>), MeasureError> {
+) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
     let (mut loads, left_out) = set_up(loads, pause)?;
     if loads.is_empty() {
         return Ok((Vec::new(), left_out));
@@ -391,8 +374,7 @@ fn settle_loads(
             return Err(MeasureError::Ended);
         }
     }
-    let running = loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) });
-    Ok((running.collect(), left_out))
+    Ok((loads, left_out))
 }
 
 /// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of

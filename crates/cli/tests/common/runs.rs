@@ -155,6 +155,7 @@ pub(crate) fn full_run() -> Run {
             fault: "none".into(),
             last_words: String::new(),
             window_ns: 0,
+            stall: Default::default(),
         }],
         worst: vec![episode.clone()],
         explanation: Some(full_explanation()),

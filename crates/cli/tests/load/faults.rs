@@ -1,10 +1,46 @@
 //! What is told of loads that cannot do what they should.
 
+use wakescope_core::finding::Severity;
 use wakescope_core::units::MonoNs;
 use wakescope_sys::clock;
 
 use crate::common::bench::{Running, Test, eventually, kill};
 use crate::common::measured::{assert_found, await_samples_in, record};
+
+#[test]
+fn loads_that_were_stopped_for_most_of_a_run_make_it_invalid() {
+    let test = Test::new("stopped");
+    let folder = test.dir.join("run");
+    let (out, dir) = (folder.display().to_string(), test.loads.display().to_string());
+    let args = ["--load", "cpu,find", "--load-dir", &dir, "--duration", "1h", "--out", &out];
+    let running = test.start_measure(&args);
+    await_samples_in(&folder);
+    let processes = test.processes().into_iter();
+    let keepers: Vec<i32> = processes
+        .filter_map(|(pid, command)| command.contains("load-keeper").then_some(pid))
+        .collect();
+    assert_eq!(keepers.len(), 2);
+    kill("STOP", &keepers);
+    let stopped = clock::now();
+    // They worked for less than a quarter of the time, and a beat is taken for half a second more.
+    let worked = stopped.since(MonoNs(record(&folder).origin_ns));
+    let patience = worked.0 * 3 + 2_000_000_000;
+    eventually("enough time has passed", || clock::now().since(stopped).0 >= patience);
+    kill("CONT", &keepers);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert!(ended.stdout.contains("invalid"), "{ended:?}");
+    let run = record(&folder);
+    let found = run.validity.findings.iter().filter(|f| f.code == "load-stalled");
+    let found: Vec<_> = found.map(|f| (f.severity, f.message.as_str())).collect();
+    for (load, (severity, message)) in ["cpu", "find"].into_iter().zip(&found) {
+        assert_eq!(*severity, Severity::Error, "{found:?}");
+        assert!(message.starts_with(&format!("no work of the load {load} was seen for ")));
+    }
+    assert_eq!(found.len(), 2, "{:?}", run.validity);
+    assert!(run.load.iter().all(|load| load.alive && load.work > 0), "{:?}", run.load);
+    test.assert_nothing_is_left();
+}
 
 #[test]
 fn a_load_that_does_not_answer_has_done_what_it_had_reported() {

@@ -22,6 +22,7 @@ use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{KernelStamps, Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::sound_card::SoundCard;
 use crate::source::{Omission, Quantity};
+use crate::starvation::Stall;
 use crate::unknown::Unknown;
 
 /// In every text of a record.
@@ -199,8 +200,8 @@ fn load() -> LoadResult {
     LoadResult {
         name: marker(),
         work: 1,
-        unit: marker(),
         incomplete: true,
+        unit: marker(),
         per_second: 1.0,
         before_per_second: None,
         before_steady: None,
@@ -208,6 +209,7 @@ fn load() -> LoadResult {
         fault: marker(),
         last_words: marker(),
         window_ns: 0,
+        stall: Stall::default(),
     }
 }
 

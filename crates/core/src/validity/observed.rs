@@ -34,8 +34,6 @@ pub struct Observed {
     pub loads: Vec<LoadResult>,
     /// What was left out of the requested loads.
     pub left_out: Vec<LeftOut>,
-    /// Loads that stopped working for a while: name, and the longest such time.
-    pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
     pub ended_by: Option<String>,
     /// The line, if bytes went over one.

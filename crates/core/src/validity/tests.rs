@@ -182,7 +182,6 @@ fn each_broken_assumption_is_found() {
     check(|_, s| s.quota_stops = 1, &[("cpu-quota", Warning)]);
     check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
     check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
-    check(|_, s| s.stalls = vec![("find".into(), 9)], &[("load-stalled", Note)]);
     let left_out = LeftOut { part: "fs".into(), of: "all".into(), reason: "full".into() };
     check(|_, s| s.left_out = vec![left_out], &[("load-left-out", Warning)]);
     check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);

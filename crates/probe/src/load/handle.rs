@@ -182,6 +182,7 @@ impl Load {
     /// the keeper takes the request up, and its work is counted from that very moment.
     pub fn mark(&mut self) {
         self.seen.begin = None;
+        self.seen.begin_asked = Some(clock::now());
         self.seen.begin_mark = self.request_mark();
     }
 

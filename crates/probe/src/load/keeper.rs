@@ -28,7 +28,7 @@ pub(super) const MARK: u8 = b'm';
 
 /// Twice a second: often enough to tell a dead load from a slow one, and rare enough to add
 /// nothing to what the load itself does to wakeups.
-const BEAT: SpanNs = SpanNs(500_000_000);
+pub(super) const BEAT: SpanNs = SpanNs(500_000_000);
 
 /// How long work may take to stop. It looks whether it should at least every few milliseconds of
 /// its own time; the rest is for disks that do not answer.

@@ -1,9 +1,11 @@
 //! What a load's parent has heard of it, and what that makes in the end.
 
 use wakescope_core::run::LoadResult;
+use wakescope_core::starvation::Stall;
 use wakescope_core::units::MonoNs;
 
 use super::Spec;
+use super::progress::Progress;
 use super::report::{Reading, Report};
 
 /// How a load is doing.
@@ -40,17 +42,22 @@ pub(super) struct Seen {
     pub(super) marks: u32,
     pub(super) begin_mark: Option<u32>,
     pub(super) end_mark: Option<u32>,
+    /// When the window was asked to begin.
+    pub(super) begin_asked: Option<MonoNs>,
     pub(super) begin: Option<Reading>,
     pub(super) end: Option<Reading>,
     /// Marks that divide the time before the window, in which the loads run alone, and their answers:
     /// its beginning, when all loads are set up, and its middle.
     pub(super) alone_marks: Vec<u32>,
     pub(super) alone: Vec<Reading>,
+    /// From the beginning of the window to its end, or from the end of the set-up where there is none.
+    progress: Option<Progress>,
 }
 
 impl Seen {
     /// Takes a report into account.
     pub(super) fn take(&mut self, report: Report) {
+        let had_ended = self.end.is_some();
         let reading = match report {
             Report::Fault(fault) => {
                 // The first is the cause, what follows are consequences.
@@ -73,12 +80,15 @@ impl Seen {
             }
             Report::Ready(reading) => {
                 self.ready = Some(reading);
+                self.progress = Some(Progress::from(reading));
                 reading
             }
             Report::Beat(reading) => reading,
             Report::Mark(number, reading) => {
                 if self.begin_mark == Some(number) {
                     self.begin = Some(reading);
+                    let asked = self.begin_asked.unwrap_or(reading.at);
+                    self.progress = Some(Progress::begin(asked, reading));
                 }
                 if self.alone_marks.contains(&number) {
                     self.alone.push(reading);
@@ -89,6 +99,9 @@ impl Seen {
                 reading
             }
         };
+        if let Some(progress) = self.progress.as_mut().filter(|_| !had_ended) {
+            progress.add(reading);
+        }
         if self.last.is_none_or(|last| reading.work > last.work) {
             self.grew_at = Some(reading.at);
         }
@@ -128,6 +141,7 @@ impl Seen {
         LoadResult {
             name: spec.to_string(),
             work,
+            incomplete: self.end.is_none(),
             unit: spec.unit().into(),
             per_second,
             before_per_second,
@@ -136,12 +150,12 @@ impl Seen {
             fault: status.fault.clone(),
             last_words: status.last_words.clone(),
             window_ns: length(begin, end),
+            stall: self.stall(spec),
         }
     }
 }
 
 impl Seen {
-            incomplete: self.end.is_none(),
     /// Work per second before the window, and whether it was the same in both halves of that time. The
     /// second half counts: in the first, caches may still be cold.
     fn before(&self) -> (Option<f64>, Option<bool>) {
@@ -158,6 +172,16 @@ impl Seen {
             }
             _ => (rate(self.ready, self.begin), None),
         }
+    }
+
+    /// How long the load did nothing in the window.
+    fn stall(&self, spec: &Spec) -> Stall {
+        let readings = [self.alone.as_slice(), self.begin.as_slice()].concat();
+        let parts = readings.windows(2).map(|pair| window(Some(pair[0]), Some(pair[1])));
+        let rates = parts.map(|part| part.map_or(0.0, |(_, per_second)| per_second));
+        // A load that did nothing in a part of that time works now and then, or was held up there too.
+        let least = rates.reduce(f64::min).filter(|&rate| rate > 0.0);
+        self.progress.as_ref().map(|p| p.stall(least, spec.at_once())).unwrap_or_default()
     }
 }
 
@@ -259,10 +283,63 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_of_the_window_is_told_with_how_fast_the_load_is_otherwise() {
+        use Report::{Beat, Mark, Ready};
+        let stall = |name: &str, middle, reports: &[Report]| {
+            let mut seen = Seen {
+                begin_mark: Some(3),
+                end_mark: Some(4),
+                alone_marks: vec![1, 2],
+                ..Default::default()
+            };
+            seen.take(Ready(reading(10, 0)));
+            let marks = [(1, reading(11, 0)), (2, reading(12, middle)), (3, reading(13, 300))];
+            marks.iter().for_each(|&(n, at)| seen.take(Mark(n, at)));
+            reports.iter().cloned().for_each(|report| seen.take(report));
+            let stall = seen.stall(&name.parse().unwrap());
+            (stall.longest_ns, stall.of_ns, stall.pieces_per_second)
+        };
+        let stalled = [Beat(reading(14, 400)), Beat(reading(17, 400)), Mark(4, reading(17, 400))];
+        assert_eq!(stall("find", 100, &stalled), (3 * S, 4 * S, 100.0));
+        // A port takes many bytes at once, and then none.
+        assert_eq!(stall("serial:ttyS0", 100, &stalled), (3 * S, 4 * S, 100.0 / 4096.0));
+        // Where threads wait for each other, each pause of one is a longer one of another.
+        assert_eq!(stall("hackbench", 100, &stalled), (3 * S, 4 * S, 100.0));
+        assert!(stall("hackbench@1%", 100, &stalled).2 < 1e-9);
+        assert_eq!(stall("find@1%", 100, &stalled), (3 * S, 4 * S, 100.0));
+        // In a second before, it did nothing: its speed is that of the window.
+        assert_eq!(stall("find", 0, &stalled), (3 * S, 4 * S, 100.0));
+        // What comes after the end mark is no part of it.
+        let late = [&stalled[..], &[Beat(reading(90, 400))]].concat();
+        assert_eq!(stall("find", 100, &late), (3 * S, 4 * S, 100.0));
+        let steady: Vec<_> = (14..18).map(|s| Beat(reading(s, s * 100))).collect();
+        // These beats come late by half a second each.
+        assert_eq!(stall("find", 100, &steady).0, S / 2);
+    }
+
+    #[test]
     fn the_first_fault_is_the_one_that_is_told() {
         let faults = ["disk full", "file missing"].map(|f| Report::Fault(f.into()));
         let got = result(&"cpu".parse().unwrap(), &faults);
         assert_eq!((got.alive, got.fault.as_str()), (false, "disk full"));
+    }
+
+    #[test]
+    fn work_of_a_load_that_died_is_what_it_reported_last() {
+        use Report::{Beat, Fault, Mark, Ready};
+        let (begin, beat) = (Mark(2, reading(12, 100)), Beat(reading(14, 300)));
+        for (reports, work, incomplete) in [
+            (vec![begin.clone(), beat.clone(), Beat(reading(16, 500))], 400, true),
+            // It was never heard of in the window, or not known to be in it.
+            (vec![begin.clone()], 0, true),
+            (vec![beat.clone()], 0, true),
+            (vec![begin, beat, Mark(3, reading(16, 500))], 400, false),
+        ] {
+            let ready = [Ready(reading(10, 0))];
+            let reports = [&ready[..], &reports, &[Fault("x".into())]].concat();
+            let got = result(&"cpu".parse().unwrap(), &reports);
+            assert_eq!((got.work, got.incomplete), (work, incomplete), "{reports:?}");
+        }
     }
 
     #[test]
@@ -307,21 +384,3 @@ mod tests {
         }
     }
 }
-    #[test]
-    fn work_of_a_load_that_died_is_what_it_reported_last() {
-        use Report::{Beat, Fault, Mark, Ready};
-        let (begin, beat) = (Mark(2, reading(12, 100)), Beat(reading(14, 300)));
-        for (reports, work, incomplete) in [
-            (vec![begin.clone(), beat.clone(), Beat(reading(16, 500))], 400, true),
-            // It was never heard of in the window, or not known to be in it.
-            (vec![begin.clone()], 0, true),
-            (vec![beat.clone()], 0, true),
-            (vec![begin, beat, Mark(3, reading(16, 500))], 400, false),
-        ] {
-            let ready = [Ready(reading(10, 0))];
-            let reports = [&ready[..], &reports, &[Fault("x".into())]].concat();
-            let got = result(&"cpu".parse().unwrap(), &reports);
-            assert_eq!((got.work, got.incomplete), (work, incomplete), "{reports:?}");
-        }
-    }
-

@@ -19,6 +19,10 @@ use super::kinds::Job;
 /// less than its driver queues.
 const CHUNK: [u8; 256] = [b'U'; 256];
 
+/// So many bytes a port may take at once (a page, `UART_XMIT_SIZE` in include/linux/serial_core.h), and then
+/// none until nearly all of them are sent: at 9,600 baud that is 4 s.
+pub(super) const AT_ONCE: u64 = 4096;
+
 /// How long to wait for room, or for something to read, before looking whether to stop.
 const LOOK: SpanNs = SpanNs(100_000_000);
 

@@ -10,7 +10,7 @@ use super::command;
 use super::disturb::{self, Disturbance, DisturbanceError};
 use super::intensity::Intensity;
 use super::kinds::{Form, GROUPS, Group, KINDS, Kind};
-use super::serial::{NoPort, Port};
+use super::serial::{self, NoPort, Port};
 
 /// Which load, and how much of the time it works.
 #[derive(Clone, Debug)]
@@ -26,6 +26,10 @@ pub struct Spec {
 const EXEC: &str = "exec:";
 const STRESS_NG: &str = "stress-ng:";
 const SERIAL: &str = "serial";
+
+/// Loads whose threads wait for each other.
+const WAIT_FOR_THEMSELVES: [&str; 5] =
+    ["fifos-mmap", "hackbench", "interrupts", "serial-pty", "ttcp"];
 
 impl Spec {
     /// Every load and group: how it is named, and what it does in a few words.
@@ -93,6 +97,18 @@ impl Spec {
     /// Whether its program says now and then how much work it did.
     pub(super) fn is_told_work(&self) -> bool {
         self.kind.form == Form::Program
+    }
+
+    /// How many units it may do at once, and then none for as long as they last.
+    pub(super) fn at_once(&self) -> u64 {
+        let waits_for_itself = WAIT_FOR_THEMSELVES.contains(&self.kind.name);
+        match self.kind.form {
+            Form::Port => serial::AT_ONCE,
+            // There is no bound: its threads take their waits for work, and pause in proportion.
+            // hackbench@1% did 800 messages in one go and nothing for 0.8 s.
+            _ if waits_for_itself && self.intensity != Intensity::FULL => u64::MAX,
+            _ => 1,
+        }
     }
 
     /// Whether it needs a directory to work in.
