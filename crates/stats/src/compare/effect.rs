@@ -96,7 +96,7 @@ pub(super) fn figures<const N: usize>(
     asked: &Asked,
 ) -> [Option<Figure>; N] {
     let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of)));
-    let lowest = ranges.each_ref().map(|[new, old]| [new.least.clone(), old.most.clone()]);
+    let lowest = ranges.each_ref().map(|[new, old]| [in_order(&new.least), in_order(&old.most)]);
     let mut aparts = each_apart(&lowest, asked).into_iter();
     ranges.each_ref().map(|[new, old]| {
         let lowest = aparts.next()??;
@@ -104,7 +104,7 @@ pub(super) fn figures<const N: usize>(
             0 => Some(figure_of(&new.least, &old.least, lowest, resolution)),
             bounded if bounded == new.least.len() + old.least.len() => None,
             _ => {
-                let highest = apart(&new.most, &old.least, asked)?;
+                let highest = apart(&in_order(&new.most), &in_order(&old.least), asked)?;
                 let (values, apart, bounded) = between([new, old], lowest, &highest);
                 let mut figure = figure_of(&values[0], &values[1], apart, resolution);
                 // How runs vary is not known, and more of them leave their bounds as they are.
@@ -119,7 +119,7 @@ pub(super) fn figures<const N: usize>(
 /// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
 /// for a figure that a side does not have.
 pub(super) fn figure(new: &[f64], old: &[f64], resolution: f64, asked: &Asked) -> Option<Figure> {
-    let apart = apart(new, old, asked)?;
+    let apart = apart(&in_order(new), &in_order(old), asked)?;
     Some(figure_of(new, old, apart, resolution))
 }
 
@@ -128,6 +128,13 @@ pub(super) fn figure(new: &[f64], old: &[f64], resolution: f64, asked: &Asked) -
 pub(super) fn asked(figures: usize, resolution: f64, options: &Options) -> Asked {
     let bar = options.max_regression.unwrap_or(0.0).ln_1p() + resolution.ln_1p();
     Asked { alpha: options.alpha, bar, figures, seed: options.seed }
+}
+
+/// Figures in order of size: which splits are drawn must not depend on the order in which runs are given.
+fn in_order(figures: &[f64]) -> Vec<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
 }
 
 fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure {

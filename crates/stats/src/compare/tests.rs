@@ -117,6 +117,26 @@ fn an_order_that_is_unbalanced_or_unknown_is_told() {
     );
 }
 
+/// Of 12 against 12, splits are drawn.
+#[test]
+fn the_order_of_arguments_does_not_matter() {
+    let mut random = Random::new(18);
+    let mut drawn =
+        |from: u64| -> Vec<u64> { (0..12).map(|_| from + random.below(60) as u64).collect() };
+    let (new, old) = (runs(&drawn(125)), runs(&drawn(100)));
+    let want = held(&new, &old, &Options::default()).unwrap();
+    let effect = |got: &Compare| got.quantities[0].p999.clone().unwrap().effect;
+    assert!(!effect(&want).exact && effect(&want).p_value > 1e-3, "{:?}", effect(&want));
+    for turned in [1, 5, 7] {
+        let (mut new, mut old) = (new.clone(), old.clone());
+        new.rotate_left(turned);
+        old.reverse();
+        let got = effect(&held(&new, &old, &Options::default()).unwrap());
+        let figures = |e: &Effect| (e.p_value, e.low, e.high, e.verdict);
+        assert_eq!(figures(&got), figures(&effect(&want)), "{turned}");
+    }
+}
+
 #[test]
 fn virtual_time_has_no_drift() {
     let of = |us: &[u64], from| -> Vec<Run> {
