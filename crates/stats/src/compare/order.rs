@@ -4,6 +4,8 @@
 //! measured after the other, such a drift is part of their difference, and no test can tell the two
 //! apart. Runs that take turns share it.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, percent, word};
@@ -19,10 +21,11 @@ use wakescope_core::run::TimeDomain;
 pub enum Order {
     /// The sides overlap in time.
     Mixed,
-    /// All runs of one side began after those of the other had ended, or the sides of watches have less
-    /// than half of their time in common.
+    /// In 95 % of all pairs of a new and an old run or more, that of the same side began after the other
+    /// had ended; or the sides of watches have less than half of their time in common. Runs whose start is
+    /// not known do not count.
     Blocks,
-    /// When some of them began is not known.
+    /// When some of them began is not known, and the others are no blocks.
     #[default]
     Unknown,
     /// It makes no difference: virtual and simulated time have no drift.
@@ -41,6 +44,10 @@ pub enum Side {
 /// By how much of all pairs of a new and an old run the one side must come first for a note.
 const UNBALANCED: f64 = 0.75;
 
+/// From this share of all pairs on, the sides are as good as blocks: one run that overlaps the other side, or
+/// was measured again later, tells nothing of a drift.
+const NEARLY_ALL: f64 = 0.95;
+
 /// A run's times in seconds since 1970: its start, and its end.
 type Times = (i64, i64);
 
@@ -50,47 +57,80 @@ impl Order {
         if new.iter().chain(old).all(|l| l.run.time_domain != TimeDomain::Real) {
             return Self::Irrelevant;
         }
-        let (Some(new), Some(old)) = (times(new), times(old)) else { return Self::Unknown };
-        match is_before(&new, &old) || is_before(&old, &new) {
-            true => Self::Blocks,
-            false => Self::Mixed,
+        match (Blocks::of(&times(new), &times(old)), unknown(new, old)) {
+            (Some(_), _) => Self::Blocks,
+            (None, 0) => Self::Mixed,
+            (None, _) => Self::Unknown,
         }
     }
 }
 
-fn times(side: &[Labelled]) -> Option<Vec<Times>> {
+/// Sides of which one was measured after the other.
+struct Blocks {
+    /// The side that was measured first.
+    first: Side,
+    /// In how large a part of all pairs of a new and an old run.
+    share: f64,
+}
+
+impl Blocks {
+    fn of(new: &[Times], old: &[Times]) -> Option<Self> {
+        let later = share_of(new, old, after)?;
+        let first = if later > 0.5 { Side::Old } else { Side::New };
+        let share = later.max(1.0 - later);
+        (share >= NEARLY_ALL).then_some(Self { first, share })
+    }
+}
+
+/// The times of the runs whose start is known.
+fn times(side: &[Labelled]) -> Vec<Times> {
     let times = |run: &Observation| {
-        let start = Date::parse(&run.started)?.seconds();
+        let start = start(run)?;
         let length = i64::try_from(run.duration_ns / 1_000_000_000).ok()?;
-        // 1970 is what a file has that does not tell.
-        (start > 0).then_some((start, start.checked_add(length)?))
+        Some((start, start.checked_add(length)?))
     };
-    side.iter().map(|l| times(l.run)).collect()
+    side.iter().filter_map(|l| times(l.run)).collect()
 }
 
-/// Whether all of `first` ended before any of `then` began. Starts are in whole seconds, rounded
-/// down, so an end may seem to lie a second beyond the next start.
-fn is_before(first: &[Times], then: &[Times]) -> bool {
-    let (Some(start), Some(end)) =
-        (first.iter().map(|t| t.0).max(), first.iter().map(|t| t.1).max())
-    else {
-        return false;
-    };
-    then.iter().all(|next| start < next.0 && end <= next.0 + 1)
+/// When a run began, in seconds since 1970; `None` if that is not known.
+pub(super) fn start(run: &Observation) -> Option<i64> {
+    // 1970 is what a file has that does not tell.
+    Some(Date::parse(&run.started)?.seconds()).filter(|&start| start > 0)
 }
 
-/// Of all pairs of a new and an old run, the share in which the new one began later; pairs that began
-/// in the same second count half.
-fn share_of_later(new: &[Times], old: &[Times]) -> f64 {
-    let pairs = new.iter().flat_map(|new| old.iter().map(move |old| new.0.cmp(&old.0)));
+/// Of how many runs the start is not known.
+fn unknown(new: &[Labelled], old: &[Labelled]) -> usize {
+    new.len() + old.len() - times(new).len() - times(old).len()
+}
+
+/// Whether the first run began after the second had ended, or the other way round; equal if they overlap.
+/// Starts are in whole seconds, rounded down, so an end may seem to lie a second beyond the next start.
+fn after(new: &Times, old: &Times) -> Ordering {
+    let is_before = |first: &Times, next: &Times| first.0 < next.0 && first.1 <= next.0 + 1;
+    match (is_before(old, new), is_before(new, old)) {
+        (true, _) => Ordering::Greater,
+        (_, true) => Ordering::Less,
+        (false, false) => Ordering::Equal,
+    }
+}
+
+/// Of all pairs of a new and an old run, the share in which the new one is later by this `order`; pairs that
+/// are equal count half. `None` if there are no pairs.
+fn share_of(
+    new: &[Times],
+    old: &[Times],
+    order: impl Fn(&Times, &Times) -> Ordering,
+) -> Option<f64> {
+    let pairs = new.iter().flat_map(|new| old.iter().map(move |old| (new, old)));
     let later: f64 = pairs
-        .map(|order| match order {
-            std::cmp::Ordering::Greater => 1.0,
-            std::cmp::Ordering::Equal => 0.5,
-            std::cmp::Ordering::Less => 0.0,
+        .map(|(new, old)| match order(new, old) {
+            Ordering::Greater => 1.0,
+            Ordering::Equal => 0.5,
+            Ordering::Less => 0.0,
         })
         .sum();
-    later / (new.len() * old.len()).max(1) as f64
+    let count = new.len() * old.len();
+    (count > 0).then(|| later / count as f64)
 }
 
 /// How runs of both sides come to take turns.
@@ -107,11 +147,9 @@ const MOSTLY_TOGETHER: f64 = 0.5;
 /// The order of watches. They are long: that one of a side begins just before all of the other end makes no
 /// difference.
 pub(super) fn of_watches(new: &[Labelled], old: &[Labelled]) -> Order {
-    let order = Order::of(new, old);
-    let together = times(new).zip(times(old)).and_then(|(new, old)| share_together(&new, &old));
-    match together {
+    match share_together(&times(new), &times(old)) {
         Some(share) if share < MOSTLY_TOGETHER => Order::Blocks,
-        _ => order,
+        _ => Order::of(new, old),
     }
 }
 
@@ -147,13 +185,28 @@ pub(super) fn lower(
 
 /// What makes runs blocks.
 pub(super) fn in_blocks(new: &[Labelled], old: &[Labelled]) -> String {
-    let Some((new, old)) = times(new).zip(times(old)) else { return String::new() };
-    let (first, then) = match (is_before(&new, &old), is_before(&old, &new)) {
-        (true, _) => ("new", "old"),
-        (false, true) => ("old", "new"),
-        (false, false) => return "The sides have little of their time in common.".into(),
+    let Some(blocks) = Blocks::of(&times(new), &times(old)) else {
+        return "The sides have little of their time in common.".into();
     };
-    format!("All {then} runs were measured after all {first} ones.")
+    let (first, then) = match blocks.first {
+        Side::New => ("new", "old"),
+        Side::Old => ("old", "new"),
+    };
+    let runs = match blocks.share < 1.0 {
+        false => format!("All {then} runs were measured after all {first} ones"),
+        true => format!(
+            "Nearly all {then} runs were measured after the {first} ones: in {} of all pairs",
+            percent(blocks.share)
+        ),
+    };
+    match unknown(new, old) {
+        0 => format!("{runs}."),
+        unknown => format!(
+            "{runs}. The start time of {} of {} is unknown.",
+            count_of(unknown, "run"),
+            new.len() + old.len()
+        ),
+    }
 }
 
 /// What one must know of the order beside the verdict.
@@ -171,20 +224,14 @@ pub(super) fn note(
             in_blocks(new, old)
         )),
         Order::Blocks => None,
-        Order::Unknown => {
-            let unknown = |l: &&Labelled| times(&[**l]).is_none();
-            let all: Vec<&Labelled> = new.iter().chain(old).collect();
-            let count = all.iter().filter(|l| unknown(l)).count();
-            Some(format!(
-                "The start time of {} of {} is unknown. The sides may have been measured one \
+        Order::Unknown => Some(format!(
+            "The start time of {} of {} is unknown. The sides may have been measured one \
                  after the other, with a drift between them.",
-                count_of(count, "run"),
-                all.len()
-            ))
-        }
+            count_of(unknown(new, old), "run"),
+            new.len() + old.len()
+        )),
         Order::Mixed => {
-            let (new, old) = (times(new)?, times(old)?);
-            let later = share_of_later(&new, &old);
+            let later = share_of(&times(new), &times(old), |new, old| new.0.cmp(&old.0))?;
             let share = later.max(1.0 - later);
             let side = if later > 0.5 { "new" } else { "old" };
             (share >= UNBALANCED).then(|| {
@@ -259,6 +306,10 @@ mod tests {
             // At the same time, on two machines.
             (&[8], &[0], Order::Mixed),
             (&[0, 0], &[0, 0], Order::Mixed),
+            // One of 25 pairs overlaps, or is the other way round; and two of 25.
+            (&[88, 100, 120, 140, 160], &[0, 20, 40, 60, 80], Order::Blocks),
+            (&[70, 100, 120, 140, 160], &[0, 20, 40, 50, 81], Order::Blocks),
+            (&[55, 100, 120, 140, 160], &[0, 20, 40, 66, 81], Order::Mixed),
         ] {
             assert_eq!(order(&at(new), &at(old)), want, "{new:?} {old:?}");
         }
@@ -268,7 +319,11 @@ mod tests {
     fn what_has_no_time_has_no_order() {
         assert_eq!(order(&[begun(None), begun(Some(5))], &at(&[0])), Order::Unknown);
         let epoch = Observation { started: "1970-01-01T00:00:00Z".into(), ..begun(None) };
-        assert_eq!(order(&at(&[5]), &[epoch]), Order::Unknown);
+        assert_eq!(order(&at(&[5]), &[epoch.clone()]), Order::Unknown);
+        // Runs of an unknown time leave the order of the others as it is.
+        let with = |starts: &[i64]| [at(starts), vec![epoch.clone()]].concat();
+        assert_eq!(order(&with(&[100, 120]), &with(&[0, 20])), Order::Blocks);
+        assert_eq!(order(&with(&[0, 60]), &at(&[20, 40])), Order::Unknown);
         for time_domain in [TimeDomain::Virtual, TimeDomain::Simulated] {
             let of = |start| Observation { time_domain, ..begun(Some(start)) };
             assert_eq!(order(&[of(100)], &[of(0)]), Order::Irrelevant);
@@ -298,8 +353,8 @@ mod tests {
             prop_assert!(apart.abs() <= (runs % 2) as i64, "{apart}");
             let times = |places: &[i64]| places.iter().map(|p| (60 * p, 60 * p + 50)).collect::<Vec<_>>();
             let (new, old) = (times(&new), times(&old));
-            prop_assert!(!is_before(&new, &old) && !is_before(&old, &new));
-            prop_assert!((share_of_later(&new, &old) - 0.5).abs() < 0.26);
+            prop_assert!(Blocks::of(&new, &old).is_none());
+            prop_assert!((share_of(&new, &old, after).unwrap() - 0.5).abs() < 0.26);
         }
     }
 }

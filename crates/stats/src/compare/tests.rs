@@ -117,6 +117,25 @@ fn an_order_that_is_unbalanced_or_unknown_is_told() {
     );
 }
 
+#[test]
+fn one_run_does_not_make_blocks_turns() {
+    // Old runs from 0 to 45 s, new ones from 50 s on; the first new one overlaps the last old one.
+    let (mut new, mut old) = (begun(&HIGH, 50, 10), begun(&LOW, 0, 10));
+    new[0].started = "2026-11-21T00:00:42Z".into();
+    let got = held(&new, &old, &Options::default()).unwrap();
+    assert_eq!((got.order, got.outcome), (Order::Blocks, Outcome::Inconclusive));
+    let want =
+        "Nearly all new runs were measured after the old ones: in 98 % of all pairs. A drift";
+    assert!(got.reasons[0].starts_with(want), "{:?}", got.reasons);
+    // One start is not known.
+    new[0].started = "2026-11-21T00:00:50Z".into();
+    old.push(Run { started: String::new(), ..run(98) });
+    let got = held(&new, &old, &Options::default()).unwrap();
+    assert_eq!((got.order, got.outcome), (Order::Blocks, Outcome::Inconclusive));
+    let want = "All new runs were measured after all old ones. The start time of 1 run of 11 is unknown. A drift";
+    assert!(got.reasons[0].starts_with(want), "{:?}", got.reasons);
+}
+
 /// Of 12 against 12, splits are drawn.
 #[test]
 fn the_order_of_arguments_does_not_matter() {
