@@ -114,6 +114,16 @@ fn normal_above(x: f64) -> f64 {
     density / fraction
 }
 
+/// The largest probability, over all distributions, that as many independent samples fall into buckets in
+/// exactly these numbers, none of which is 0: the multinomial probability where each sample falls into a
+/// bucket with the share that was seen.
+pub(crate) fn largest_probability_of(counts: &[u64]) -> f64 {
+    // ln n! is n ln n - n + this; the rest cancels out.
+    let beyond = |n: u64| 0.5 * (2.0 * PI * n as f64).ln() + stirling_error(n);
+    let all = counts.iter().fold(0_u64, |sum, &count| sum.saturating_add(count)).max(1);
+    (beyond(all) - counts.iter().map(|&count| beyond(count)).sum::<f64>()).exp().min(1.0)
+}
+
 /// ln n! less Stirling's formula.
 fn stirling_error(n: u64) -> f64 {
     let x = n as f64;

@@ -271,6 +271,59 @@ fn a_run_that_is_given_twice_is_an_error() {
     }
 }
 
+/// cyclictest writes a run as JSON, with its start, and as a histogram, without it.
+#[test]
+fn a_run_in_two_formats_is_one_run() {
+    let test = Test::new("compare-formats");
+    let counts = |own: u64| -> Vec<(u64, u64)> {
+        (10..30).map(|us| (us, 150 + us * (own + us) % 97)).collect()
+    };
+    let write = |side: &str, own: u64| {
+        let counts = counts(own);
+        let count: u64 = counts.iter().map(|(_, count)| count).sum();
+        let sum: u64 = counts.iter().map(|(us, count)| us * count).sum();
+        // Truncated in the text, and rounded to two decimals in the JSON.
+        let (mean, hundredths) = (sum / count, (sum * 200 + count) / (2 * count));
+        let json: Vec<String> = counts.iter().map(|(us, n)| format!("\"{us}\": {n}")).collect();
+        let rows: String = counts.iter().map(|(us, n)| format!("{us:06} {n:06}\n")).collect();
+        let json = format!(
+            "{{\"file_version\": 1, \"cmdline:\": \"cyclictest -q -h 100\", \"rt_test_version:\": \"2.40\", \
+             \"start_time\": \"Sat, 21 Nov 2026 00:{own:02}:00 +0000\", \
+             \"end_time\": \"Sat, 21 Nov 2026 00:{own:02}:10 +0000\", \"return_code\": 0, \
+             \"sysinfo\": {{\"sysname\": \"Linux\", \"nodename\": \"vm\", \"release\": \"6.12.95\", \
+             \"version\": \"#1\", \"machine\": \"x86_64\", \"realtime\": 1}}, \"num_threads\": 1, \
+             \"resolution_in_ns\": 0, \"thread\": {{\"0\": {{\"histogram\": {{{}}}, \"cycles\": {count}, \
+             \"min\": 10, \"max\": 29, \"avg\": {}.{:02}, \"cpu\": 0, \"node\": 0}}}}}}",
+            json.join(", "),
+            hundredths / 100,
+            hundredths % 100
+        );
+        let text = format!(
+            "# /dev/cpu_dma_latency set to 0us\n# Histogram\n{rows}# Total: {count:09}\n\
+             # Min Latencies: 00010\n# Avg Latencies: {mean:05}\n# Max Latencies: 00029\n\
+             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+        );
+        fs::create_dir_all(test.dir.join(side)).unwrap();
+        [("json", json), ("txt", text)].map(|(kind, content)| {
+            let name = format!("{side}/{own}.{kind}");
+            fs::write(test.dir.join(&name), content).unwrap();
+            name
+        })
+    };
+    let [new, old] = ["new", "old"].map(|side| {
+        let owns = if side == "new" { 1..4 } else { 11..14 };
+        owns.map(|own| write(side, own)).collect::<Vec<_>>()
+    });
+    let jsons =
+        |side: &[[String; 2]]| side.iter().map(|[json, _]| json.clone()).collect::<Vec<_>>();
+    let ended = compare(&test, &jsons(&new), &jsons(&old), &["--unit", "us"]);
+    assert!(ended.stdout.contains("3 runs against 3"), "{ended:?}");
+    let ended = compare(&test, &new.concat(), &old.concat(), &["--unit", "us"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    let want = "are the same run and would count as two";
+    assert!(ended.stderr.contains(want), "{ended:?}");
+}
+
 #[test]
 fn throughput_stands_beside() {
     let text = check(&HIGH, &LOW, &[], 1, "Worse: ");

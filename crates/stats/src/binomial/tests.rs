@@ -22,6 +22,21 @@ fn as_scipy_has_it() {
     check(two_sigma, 1_000_000_000_000, 0.5, 1.0798193306352345e-07, 0.9772499220444636);
 }
 
+/// With `lgamma` of Python 3.13: n! / Π c! × Π (c / n)^c
+#[test]
+fn counts_that_many_buckets_have_by_chance() {
+    for (counts, want) in [
+        (&[7][..], 1.0),
+        (&[1, 1], 0.5),
+        (&[3, 2, 5], 0.08505),
+        (&[9_000, 900, 80, 15, 4, 1], 4.597_777_88e-6),
+        (&[700; 14], 7.781_037_03e-24),
+    ] {
+        let got = largest_probability_of(counts);
+        assert!((got - want).abs() <= 1e-8 * want, "{counts:?}: {got}, not {want}");
+    }
+}
+
 #[test]
 fn nothing_is_certain_but_what_is() {
     assert_eq!((probability(3, 2, 0.5), probability(0, 0, 0.5)), (0.0, 1.0));

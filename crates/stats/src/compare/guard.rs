@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed};
-use super::{Labelled, is_invalid};
+use super::{Labelled, is_invalid, order};
+use crate::binomial::largest_probability_of;
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::line::{AnsweredBy, Attachment};
@@ -434,16 +435,17 @@ pub(crate) fn repetition(runs: &[Labelled]) -> Option<Difference> {
 
 /// Two of `runs` that are the same: they would count as two.
 fn repeated(runs: &[Labelled]) -> Option<Difference> {
-    let mut by_content: BTreeMap<_, Vec<Labelled>> = BTreeMap::new();
+    let mut by_counts: BTreeMap<_, Vec<Labelled>> = BTreeMap::new();
     for labelled in runs {
-        by_content.entry(content(labelled.run)).or_default().push(*labelled);
+        by_counts.entry(counts(labelled.run)).or_default().push(*labelled);
     }
-    let twice = by_content.values().find_map(|alike| {
-        let (first, rest) = alike.split_first()?;
-        let same = rest
-            .iter()
-            .find(|l| l.run.threads == first.run.threads && l.run.expiries == first.run.expiries)?;
-        Some((first, same))
+    let twice = by_counts.values().find_map(|alike| {
+        let pairs = alike.iter().enumerate();
+        let mut pairs =
+            pairs.flat_map(|(at, first)| alike[at + 1..].iter().map(move |l| (first, l)));
+        pairs.find(|(first, other)| {
+            is_identical(first.run, other.run) || is_in_two_formats(first.run, other.run)
+        })
     });
     twice.map(|(first, same)| {
         let labels = vec![first.label.to_owned(), same.label.to_owned()];
@@ -459,14 +461,39 @@ fn repeated(runs: &[Labelled]) -> Option<Difference> {
     })
 }
 
-/// Quantity, name, start and seed of a run, and the sums of its threads.
-type Content<'a> = (Quantity, &'a str, &'a str, u64, Vec<[u64; 3]>);
+/// What a run has in common with itself in every format: its quantity, and the samples of its threads with
+/// the largest. Formats list threads in different orders.
+fn counts(run: &Observation) -> (Quantity, Vec<(u64, Option<u64>)>) {
+    let threads = run.threads.iter().map(|t| (t.expiries.count, t.expiries.max_ns));
+    let mut threads: Vec<_> = threads.collect();
+    threads.sort_unstable();
+    (run.quantity(), threads)
+}
 
-/// What only the same run has in common with a run.
-fn content(run: &Observation) -> Content<'_> {
-    let threads = run.threads.iter().map(|t| &t.expiries);
-    let sums = threads.map(|d| [d.count, d.sum_ns, d.max_ns.unwrap_or(0)]).collect();
-    (run.quantity(), &run.id, &run.started, run.seed, sums)
+fn is_identical(one: &Observation, other: &Observation) -> bool {
+    (&one.id, &one.started, one.seed) == (&other.id, &other.started, other.seed)
+        && (&one.threads, &one.expiries) == (&other.threads, &other.expiries)
+}
+
+/// Above this probability, two runs may well have the same histogram by chance. Of 100 runs with histograms
+/// that are alike with less, two are taken for one with a probability of 5 % at most.
+const BY_CHANCE: f64 = 1e-5;
+
+/// Whether runs of other programs with the same [`counts`] are one run that is stated in two formats: their
+/// histograms are the same, and have so many buckets that this is no chance. A format may not state the
+/// start, each rounds the sum in its own way, and the id is made from what a file states.
+fn is_in_two_formats(one: &Observation, other: &Observation) -> bool {
+    let (Some(source), Some(other_source)) = (&one.source, &other.source) else { return false };
+    let is_of_one_format =
+        (&source.tool, &source.format) == (&other_source.tool, &other_source.format);
+    let (began, other_began) = (order::start(one), order::start(other));
+    let began_apart = began.is_some() && other_began.is_some() && began != other_began;
+    let (histogram, other) = (&one.expiries.histogram, &other.expiries.histogram);
+    let counts = || histogram.buckets().iter().map(|bucket| bucket.count).collect::<Vec<u64>>();
+    !is_of_one_format
+        && !began_apart
+        && histogram == other
+        && largest_probability_of(&counts()) < BY_CHANCE
 }
 
 /// What else one must know of the runs.
