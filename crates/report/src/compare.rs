@@ -7,7 +7,7 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_stats::compare::{
-    Compare, Effect, Figure, OfQuantity, OfWatches, Throughput, Verdict,
+    Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, Throughput, Verdict,
 };
 use wakescope_stats::compare::{Within, percent, probability, times};
 
@@ -73,11 +73,15 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
 fn ratio(effect: &Effect, runs: [usize; 2]) -> String {
     let mut parts = vec![effect.ratio_in_words()];
     parts.extend(interval(effect));
-    let [new, old] = effect.runs;
-    if effect.runs != runs {
-        parts.push(format!("of {} against {}", counted(new as u64, "run"), grouped(old as u64)));
-    }
+    parts.extend(of_runs(effect, runs));
     parts.join(" ")
+}
+
+/// `of 5 runs against 4`, of a figure that not all of the runs have.
+fn of_runs(effect: &Effect, runs: [usize; 2]) -> Option<String> {
+    let [new, old] = effect.runs;
+    let differs = effect.runs != runs;
+    differs.then(|| format!("of {} against {}", counted(new as u64, "run"), grouped(old as u64)))
 }
 
 /// `(1.18–1.52)`
@@ -91,18 +95,42 @@ fn throughput(of: &OfQuantity, compare: &Compare) -> Vec<String> {
     if compare.watches.is_some() {
         return of.throughput.iter().map(watches::load).collect();
     }
-    let alone = of.throughput.len() == 1;
+    let missing = || {
+        let compared = |idle: &&IdleLoad| of.throughput.iter().any(|t| t.load == idle.load);
+        of.idle_loads.iter().filter(move |idle| !compared(idle))
+    };
+    let alone = of.throughput.len() + missing().count() == 1;
+    let name = |load: &str| if alone { "the load".into() } else { clean(load, 40) };
+    let idle = |load: &str| {
+        let idle = of.idle_loads.iter().find(|idle| idle.load == load);
+        idle.map_or_else(String::new, |idle| format!(" {}", without_work(idle, of.runs)))
+    };
     let sentence = |t: &Throughput| {
-        let load = if alone { "the load".into() } else { clean(&t.load, 40) };
+        let load = name(&t.load);
         let what = match t.effect.verdict {
             Verdict::Better => "more",
             Verdict::Worse => "less",
             Verdict::NoDifference => "no difference",
             Verdict::Inconclusive => "inconclusive",
         };
-        format!("Throughput of {load}: {what} ({}).", times(t.effect.ratio))
+        let ratio = [Some(times(t.effect.ratio)), of_runs(&t.effect, of.runs)];
+        let ratio = ratio.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        format!("Throughput of {load}: {what} ({ratio}).{}", idle(&t.load))
     };
-    of.throughput.iter().map(sentence).collect()
+    let unknown = |load: &IdleLoad| {
+        format!("Throughput of {}: not known.{}", name(&load.load), idle(&load.load))
+    };
+    of.throughput.iter().map(sentence).chain(missing().map(unknown)).collect()
+}
+
+/// `It did no work, or none is recorded, in 3 of 6 new runs.`
+fn without_work(idle: &IdleLoad, runs: [usize; 2]) -> String {
+    let sides = ["new", "old"].into_iter().zip(idle.runs.into_iter().zip(runs));
+    let sides = sides.filter(|(_, (without, _))| *without > 0).map(|(side, (without, all))| {
+        format!("{} of {} {side} runs", grouped(without as u64), grouped(all as u64))
+    });
+    let sides: Vec<String> = sides.collect();
+    format!("It did no work, or none is recorded, in {}.", sides.join(" and "))
 }
 
 /// What was allowed, and whether the runs show that it is kept, with the figures that do not; `None` if

@@ -29,7 +29,7 @@ mod watches;
 mod words;
 
 pub use bounded::Bounded;
-pub use effect::{Effect, Figure, Throughput};
+pub use effect::{Effect, Figure, IdleLoad, Throughput};
 pub use guard::{Difference, Refusal, Value};
 pub use limits::RunLimit;
 pub use measured::RunFigures;
@@ -214,6 +214,9 @@ pub struct OfQuantity {
     pub max: Option<Figure>,
     /// What loads got done, where they count it. A ratio above 1 is more work.
     pub throughput: Vec<Throughput>,
+    /// Loads that did no work in some runs, or of which these record none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_loads: Vec<IdleLoad>,
     /// With one run a side: what its samples say.
     pub within: Vec<Within>,
     /// Why the verdict is no clearer; a sentence each.
@@ -451,6 +454,7 @@ fn of_quantity(
     };
     let bounded =
         [bounded(&|m| m.percentile_range(measured::P999)), bounded(&|m| m.maximum_range(count))];
+    let (throughput, idle_loads) = effect::throughput(new, old, options);
     OfQuantity {
         quantity,
         verdict: Verdict::Inconclusive,
@@ -460,7 +464,8 @@ fn of_quantity(
         p99,
         p999,
         max,
-        throughput: effect::throughput(new, old, options),
+        throughput,
+        idle_loads,
         within: single::within(new, old),
         reasons: Vec::new(),
         bounded,

@@ -58,8 +58,19 @@ fn comparisons() -> Vec<Compare> {
         compared(&[50, 201, 402, 199, 100], &[100, 101, 102, 99, 97], &plain),
         compared(&[50], &[100], &options),
         of_bounds(),
+        of_idle_loads(),
         of_watches(),
     ]
+}
+
+/// A comparison in which a load did nothing in a run.
+fn of_idle_loads() -> Compare {
+    let side = |name: &str, us: [u64; 5]| -> Vec<Observation> {
+        us.map(|us| Run { id: format!("{name} {us}"), ..run(us) }.into()).into()
+    };
+    let (mut new, old) = (side("new", [100, 101, 102, 99, 98]), side("old", [90, 91, 92, 89, 88]));
+    new[0].load[0].per_second = 0.0;
+    compare(&labelled(&labels(), &new), &labelled(&labels(), &old), &Options::default()).unwrap()
 }
 
 /// A comparison in which files of other programs give only bounds of p99.9: their histograms have one

@@ -7,8 +7,8 @@ use wakescope_core::source::Quantity;
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, times};
 
 use super::{
-    basis, capital, figures, headline, interval, limits, means, notes, regression, throughput,
-    watches, within, word,
+    basis, capital, figures, headline, interval, limits, means, notes, of_runs, regression,
+    throughput, watches, within, word,
 };
 use crate::domain;
 use crate::load::rate;
@@ -98,12 +98,13 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
         let unit = clean(&t.unit, 16);
         let _ = writeln!(
             out,
-            "| {} | {}/s | {}/s | {} | {} | |",
+            "| {} | {}/s | {}/s | {} | {} |{} |",
             escaped(&clean(&t.load, 40)),
             escaped(&rate(t.new_per_second, &unit)),
             escaped(&rate(t.old_per_second, &unit)),
             times(t.effect.ratio),
             interval(&t.effect).unwrap_or_default(),
+            of_runs(&t.effect, of.runs).map_or_else(String::new, |runs| format!(" {runs}")),
         );
     }
     out

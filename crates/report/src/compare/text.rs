@@ -9,8 +9,8 @@ use wakescope_core::units::{SpanNs, grouped};
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, RunFigures, Verdict, times};
 
 use super::{
-    MOST_LISTED, basis, capital, figures, headline, interval, limits, means, notes, regression,
-    throughput, watches, within, word,
+    MOST_LISTED, basis, capital, figures, headline, interval, limits, means, notes,
+    of_runs, regression, throughput, watches, within, word,
 };
 use crate::domain;
 use crate::findings::wrapped;
@@ -36,7 +36,7 @@ pub fn text(compare: &Compare, style: Style) -> String {
     for of in &compare.quantities {
         out.push_str(&head(of.verdict, &headline(of, compare)));
         for sentence in throughput(of, compare) {
-            let _ = writeln!(out, "{sentence}");
+            let _ = writeln!(out, "{}", wrapped(&sentence, WIDTH, "  "));
         }
     }
     for (outcome, sentence) in regression(compare).into_iter().chain(limits(compare)) {
@@ -98,7 +98,7 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
             &format!("{}/s", rate(t.old_per_second, &unit)),
             &times(t.effect.ratio),
             &interval(&t.effect).unwrap_or_default(),
-            "",
+            &of_runs(&t.effect, of.runs).unwrap_or_default(),
         ]));
     }
     columns(&rows, true)

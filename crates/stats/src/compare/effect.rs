@@ -82,6 +82,15 @@ pub struct Throughput {
     pub effect: Effect,
 }
 
+/// A load that did no work in some runs, or of which these record none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleLoad {
+    /// Its name.
+    pub load: String,
+    /// New and old runs without work of it.
+    pub runs: [usize; 2],
+}
+
 /// The least and the largest value that a figure of a run can have; `None` if the run does not have it.
 type Of<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
 
@@ -142,43 +151,67 @@ fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure 
     Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect }
 }
 
-/// The work per second of each load that counts it on both sides.
+/// The work per second of each load that counts it on both sides, and the loads without work in some runs.
+/// No ratio holds for a run without work, so the others decide nothing then.
 pub(super) fn throughput(
     new: &[&Measured],
     old: &[&Measured],
     options: &Options,
-) -> Vec<Throughput> {
+) -> (Vec<Throughput>, Vec<IdleLoad>) {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    for load in new.iter().flat_map(|m| m.loads()) {
+    for load in new.iter().chain(old).flat_map(|m| m.loads()) {
         if !names.contains(&(&load.name, &load.unit)) {
             names.push((&load.name, &load.unit));
         }
     }
     // So many loads at once are no plan of anybody's.
     names.truncate(64);
-    let asked = asked(names.len(), 0.0, options);
-    let mut found: Vec<Throughput> = names
-        .into_iter()
-        .filter_map(|name| {
-            let logs = |side: &[&Measured]| -> Vec<f64> {
-                let of_run = |m: &&Measured| {
-                    let own = m.loads().iter().filter(|l| (&*l.name, &*l.unit) == name);
-                    let sum: f64 = own.map(|load| load.per_second).sum();
-                    (sum.is_finite() && sum > 0.0).then(|| sum.ln())
-                };
-                side.iter().filter_map(of_run).collect()
-            };
-            let (new, old) = (logs(new), logs(old));
-            let apart = apart(&new, &old, &asked)?;
-            Some(Throughput {
-                load: name.0.into(),
-                unit: name.1.into(),
-                new_per_second: geometric_mean(&new),
-                old_per_second: geometric_mean(&old),
-                effect: effect(&new, &old, apart),
-            })
+    let works = names.into_iter().map(|(load, unit)| Work {
+        load,
+        unit,
+        logs: [new, old].map(|side| logs_of_work(side, load, unit)),
+    });
+    // A command that runs throughout has done nothing yet in any run.
+    let works: Vec<Work> = works.filter(|work| !work.logs.concat().is_empty()).collect();
+    let idle = works.iter().filter_map(|work| {
+        let [new_logs, old_logs] = &work.logs;
+        let runs = [new.len() - new_logs.len(), old.len() - old_logs.len()];
+        (runs != [0, 0]).then(|| IdleLoad { load: work.load.into(), runs })
+    });
+    (compared_work(&works, [new.len(), old.len()], options), idle.collect())
+}
+
+/// What a load did in the runs in which it did something.
+struct Work<'a> {
+    load: &'a str,
+    unit: &'a str,
+    /// The logarithms of its work per second in new and old runs.
+    logs: [Vec<f64>; 2],
+}
+
+fn logs_of_work(side: &[&Measured], load: &str, unit: &str) -> Vec<f64> {
+    let of_run = |m: &&Measured| {
+        let own = m.loads().iter().filter(|l| (&*l.name, &*l.unit) == (load, unit));
+        let sum: f64 = own.map(|load| load.per_second).sum();
+        (sum.is_finite() && sum > 0.0).then(|| sum.ln())
+    };
+    side.iter().filter_map(of_run).collect()
+}
+
+/// How the work of new runs stands to that of old ones, of `runs` of each.
+fn compared_work(works: &[Work], runs: [usize; 2], options: &Options) -> Vec<Throughput> {
+    let asked = asked(works.len(), 0.0, options);
+    let compared = works.iter().filter_map(|Work { load, unit, logs: [new, old] }| {
+        let apart = apart(&in_order(new), &in_order(old), &asked)?;
+        Some(Throughput {
+            load: (*load).into(),
+            unit: (*unit).into(),
+            new_per_second: geometric_mean(new),
+            old_per_second: geometric_mean(old),
+            effect: effect(new, old, apart),
         })
-        .collect();
+    });
+    let mut found: Vec<Throughput> = compared.collect();
     let raw: Vec<f64> = found.iter().map(|t| t.effect.p_value).collect();
     let count = found.len();
     for (throughput, p_adjusted) in found.iter_mut().zip(holm(&raw)) {
@@ -186,6 +219,7 @@ pub(super) fn throughput(
         decide(&mut throughput.effect, count, options);
         // Less is worse here.
         throughput.effect.verdict = match throughput.effect.verdict {
+            _ if throughput.effect.runs != runs => Verdict::Inconclusive,
             Verdict::Better => Verdict::Worse,
             Verdict::Worse => Verdict::Better,
             other => other,

@@ -537,6 +537,45 @@ fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
 }
 
 #[test]
+fn a_load_that_did_nothing_is_named() {
+    let with_load = |us: u64, per_second: Option<f64>| {
+        let load = per_second.map(|per_second| LoadResult {
+            name: "find".into(),
+            unit: "files".into(),
+            per_second,
+            ..LoadResult::default()
+        });
+        Run { load: load.into_iter().collect(), ..run(us) }
+    };
+    let side = |done: [Option<f64>; 5]| -> Vec<Run> {
+        LOW.into_iter().zip(done).map(|(us, done)| with_load(us, done)).collect()
+    };
+    let (some, zero, none) = (Some(1_000.0), Some(0.0), None);
+    let all = [some; 5];
+    let found = |new, old| {
+        let got = held(&side(new), &side(old), &Options::default()).unwrap();
+        let of = got.quantities.into_iter().next().unwrap();
+        let verdict = of.throughput.first().map(|t| (t.effect.runs, t.effect.verdict));
+        (verdict, of.idle_loads.first().map(|idle| idle.runs))
+    };
+    use Verdict::{Inconclusive, NoDifference};
+    for (new, old, verdict, idle) in [
+        (all, all, Some(([5, 5], NoDifference)), None),
+        ([some, some, some, zero, none], all, Some(([3, 5], Inconclusive)), Some([2, 0])),
+        ([zero; 5], all, None, Some([5, 0])),
+        (all, [none; 5], None, Some([0, 5])),
+        // A command that runs throughout counts nothing.
+        ([zero; 5], [zero; 5], None, None),
+        ([none; 5], [none; 5], None, None),
+    ] {
+        assert_eq!(found(new, old), (verdict, idle), "{new:?} {old:?}");
+    }
+    // Five times the work in some runs is not more work if there was none in others.
+    let more = [Some(5_000.0), Some(5_001.0), Some(5_002.0), Some(5_003.0), zero];
+    assert_eq!(found(more, all).0, Some(([4, 5], Inconclusive)));
+}
+
+#[test]
 fn commands_of_one_program_are_told_apart_by_their_marks() {
     let under = |us: &[u64], mark: &[&str]| {
         let mut runs = runs(us);
