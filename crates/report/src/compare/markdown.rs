@@ -52,7 +52,7 @@ pub fn markdown(compare: &Compare) -> String {
         out.push_str(&table(of, compare));
         out.push('\n');
     }
-    out.extend(compare.watches.iter().map(groups));
+    out.extend(compare.watches.iter().map(|watches| groups(watches, compare.runs)));
     let reasons = compare.reasons.iter().map(|reason| clean(reason, 600));
     let within = compare.quantities.iter().flat_map(within);
     let lines: Vec<String> = reasons.chain(within).chain(notes(compare)).collect();
@@ -66,13 +66,14 @@ pub fn markdown(compare: &Compare) -> String {
     out
 }
 
-fn groups(watches: &OfWatches) -> String {
-    let Some((head, rows)) = watches::rows(watches) else { return String::new() };
+fn groups(watches: &OfWatches, runs: [usize; 2]) -> String {
+    let Some((head, rows)) = watches::rows(watches, runs) else { return String::new() };
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let mut out = line(&head) + "|---|---:|---:|---:|---|---|---:|---:|\n";
+    let aligned = ["---", "---:", "---:", "---:", "---", "---", "---:", "---:", "---"];
+    let mut out = line(&head) + &format!("|{}|\n", aligned[..head.len()].join("|"));
     out.extend(rows.iter().map(|row| line(row)));
     out.extend(watches::more(watches, rows.len()).map(|more| format!("\n{}\n", escaped(&more))));
     out + "\n"

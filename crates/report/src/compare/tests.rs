@@ -348,8 +348,14 @@ fn watch(us: &[u64], own: u64) -> Observed {
 }
 
 fn held_watches(new: &[u64], old: &[u64]) -> Compare {
+    held_watches_but(new, old, |_| {})
+}
+
+/// The same, with a change of all watches.
+fn held_watches_but(new: &[u64], old: &[u64], change: impl Fn(&mut [Observed])) -> Compare {
     let sides = (0..5).map(|own| watch(new, own)).chain((5..10).map(|own| watch(old, own)));
-    let watches: Vec<Observed> = sides.collect();
+    let mut watches: Vec<Observed> = sides.collect();
+    change(&mut watches);
     let labels: Vec<String> = (0..10).map(|i| format!("host-{i}")).collect();
     let watched: Vec<Watched> =
         labels.iter().zip(&watches).map(|(label, watch)| Watched { label, watch }).collect();
@@ -431,4 +437,27 @@ fn watches_are_shown_with_their_groups() {
         | task-2 in /b | 200 µs | 200 µs | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |
         | task-3 in /b | 200 µs | 200 µs | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |
         | task-4 in /b | 100 µs | 100 µs | 1.00 × |  | not tested | 1.00 × | 1.00 × |"#]].assert_eq(&got[..got.find("\n\n- ").unwrap()]);
+}
+
+#[test]
+fn tasks_that_some_watches_do_not_have_are_counted() {
+    let us = [1_000, 200];
+    let got = held_watches_but(&us, &us, |watches| {
+        watches[1..5].iter_mut().for_each(|watch| {
+            watch.groups.retain(|group, _| group.comm.as_deref() != Some("task-1"));
+        });
+    });
+    let text = text(&got, PLAIN);
+    let (_, table) = text.split_once("\n series, ").unwrap();
+    expect![[r#"
+        p99.9                    new      old  new / old                              waits/s  waited   watches
+         task-0 in …lice/web.service  1.00 ms  1.00 ms     1.00 ×  (0.94–1.06)  no difference   1.00 ×  1.00 ×
+         task-1 in /b                  200 µs   200 µs     1.00 ×                  not tested   1.00 ×  1.00 ×  1/5, 5/5"#]].assert_eq(table.split_once("\n\n").unwrap().0);
+    let markdown = markdown(&got);
+    let (_, table) = markdown.split_once("\n| series, ").unwrap();
+    expect![[r#"
+        p99.9 | new | old | new / old |  |  | waits/s | waited | watches |
+        |---|---:|---:|---:|---|---|---:|---:|---|
+        | task-0 in …lice/web.service | 1.00 ms | 1.00 ms | 1.00 × | (0.94–1.06) | no difference | 1.00 × | 1.00 × |  |
+        | task-1 in /b | 200 µs | 200 µs | 1.00 × |  | not tested | 1.00 × | 1.00 × | 1/5, 5/5 |"#]].assert_eq(table.split_once("\n\n").unwrap().0);
 }

@@ -56,7 +56,7 @@ pub fn text(compare: &Compare, style: Style) -> String {
         let _ =
             write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of, compare));
     }
-    out.extend(compare.watches.iter().map(groups));
+    out.extend(compare.watches.iter().map(|watches| groups(watches, compare.runs)));
     out.push_str(&list(compare, style));
     out.push_str(&runs(compare));
     out.push('\n');
@@ -66,8 +66,8 @@ pub fn text(compare: &Compare, style: Style) -> String {
     out
 }
 
-fn groups(watches: &OfWatches) -> String {
-    let Some((head, rows)) = watches::rows(watches) else { return String::new() };
+fn groups(watches: &OfWatches, runs: [usize; 2]) -> String {
+    let Some((head, rows)) = watches::rows(watches, runs) else { return String::new() };
     let more = watches::more(watches, rows.len());
     let more = more.map_or_else(String::new, |more| format!(" {more}\n"));
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();

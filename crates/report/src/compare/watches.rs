@@ -84,7 +84,10 @@ pub(super) fn waited(compare: &Compare) -> Option<[String; 5]> {
 
 /// The head of the table of groups, and its rows: those that differ first, then those that are tested, then
 /// those with the most waiting. Groups with few waits have no row.
-pub(super) fn rows(watches: &OfWatches) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+pub(super) fn rows(
+    watches: &OfWatches,
+    runs: [usize; 2],
+) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     let mut shown: Vec<&OfGroup> =
         watches.groups.iter().filter(|group| group.p999_ns.is_some()).collect();
     shown.sort_by_key(|group| match group.tested.as_ref().map(|effect| effect.verdict) {
@@ -93,10 +96,26 @@ pub(super) fn rows(watches: &OfWatches) -> Option<(Vec<String>, Vec<Vec<String>>
         Some(Verdict::NoDifference | Verdict::Inconclusive) => 2,
         None => 3,
     });
-    let rows: Vec<Vec<String>> = shown.into_iter().take(MOST_ROWS).map(row).collect();
+    shown.truncate(MOST_ROWS);
+    let mut rows: Vec<Vec<String>> = shown.iter().map(|group| row(group)).collect();
     let what = format!("{}, p99.9", watches.one());
     let head = [&what, "new", "old", "new / old", "", "", "waits/s", "waited"];
-    (!rows.is_empty()).then(|| (head.map(str::to_owned).to_vec(), rows))
+    let mut head = head.map(str::to_owned).to_vec();
+    if shown.iter().any(|group| group.runs != runs) {
+        head.push("watches".into());
+        rows.iter_mut().zip(&shown).for_each(|(row, group)| row.push(of_watches(group, runs)));
+    }
+    (!rows.is_empty()).then_some((head, rows))
+}
+
+/// `1/7, 7/7`: in how many new and old watches a group is that some of them do not have. Its other cells are
+/// of those that have it.
+fn of_watches(group: &OfGroup, runs: [usize; 2]) -> String {
+    let ([new, old], [all_new, all_old]) = (group.runs, runs);
+    match group.runs == runs {
+        true => String::new(),
+        false => format!("{new}/{all_new}, {old}/{all_old}"),
+    }
 }
 
 /// How many groups a table of so many rows has not.
