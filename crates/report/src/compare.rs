@@ -7,7 +7,7 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_stats::compare::{
-    Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, Throughput, Verdict,
+    Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, RunFigures, Throughput, Verdict,
 };
 use wakescope_stats::compare::{Within, percent, probability, times};
 
@@ -52,7 +52,10 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
     let named: Vec<String> = of
         .deciding()
         .into_iter()
-        .filter_map(|(name, figure)| Some(format!("{name} {}", ratio(&figure?.effect, of.runs))))
+        .filter_map(|(name, figure)| {
+            let name = full_name(name, of, compare);
+            Some(format!("{name} {}", ratio(&figure?.effect, of.runs)))
+        })
         .collect();
     let smallest = of.deciding().into_iter().filter_map(|(_, f)| Some(f?.effect.p_adjusted));
     let [new, old] = of.runs;
@@ -133,6 +136,27 @@ fn without_work(idle: &IdleLoad, runs: [usize; 2]) -> String {
     format!("It did no work, or none is recorded, in {}.", sides.join(" and "))
 }
 
+/// A figure's name with what it is over: `max`, or where that is not the maximum of each run, `max of 4,000`.
+fn full_name(name: &str, of: &OfQuantity, compare: &Compare) -> String {
+    let runs = compare.new.iter().chain(&compare.old).filter(|run| run.quantity == of.quantity);
+    match name {
+        "max" => name_of_max(of.count, runs),
+        other => other.into(),
+    }
+}
+
+/// `max`, or where `count` samples have another maximum than some run, or it has fewer, `max of 4,000`.
+pub(crate) fn name_of_max<'a>(
+    count: u64,
+    runs: impl IntoIterator<Item = &'a RunFigures>,
+) -> String {
+    let differs = |run: &RunFigures| run.count < count || run.max_of_count_ns != run.max_ns;
+    match runs.into_iter().any(differs) {
+        true => format!("max of {}", grouped(count)),
+        false => "max".into(),
+    }
+}
+
 /// What was allowed, and whether the runs show that it is kept, with the figures that do not; `None` if
 /// nothing was said.
 fn regression(compare: &Compare) -> Option<(Outcome, String)> {
@@ -141,7 +165,10 @@ fn regression(compare: &Compare) -> Option<(Outcome, String)> {
     let figures = compare.quantities.iter().flat_map(|of| {
         let named = move |(name, figure): (&str, Option<&Figure>)| {
             let whose = if several { format!(" of {}", of.quantity) } else { String::new() };
-            (format!("{name}{whose}"), figure.and_then(|figure| figure.effect.regression))
+            (
+                format!("{}{whose}", full_name(name, of, compare)),
+                figure.and_then(|figure| figure.effect.regression),
+            )
         };
         of.deciding().map(named)
     });
@@ -172,7 +199,7 @@ fn regression(compare: &Compare) -> Option<(Outcome, String)> {
 }
 
 /// All figures of a quantity, by name, with whether they decide.
-fn figures(of: &OfQuantity) -> Vec<(&'static str, &Figure, bool)> {
+fn figures<'a>(of: &'a OfQuantity, compare: &Compare) -> Vec<(String, &'a Figure, bool)> {
     let all = [
         ("p50", &of.p50, false),
         ("p99", &of.p99, false),
@@ -180,7 +207,9 @@ fn figures(of: &OfQuantity) -> Vec<(&'static str, &Figure, bool)> {
         ("max", &of.max, true),
     ];
     all.into_iter()
-        .filter_map(|(name, figure, decides)| Some((name, figure.as_ref()?, decides)))
+        .filter_map(|(name, figure, decides)| {
+            Some((full_name(name, of, compare), figure.as_ref()?, decides))
+        })
         .collect()
 }
 

@@ -8,6 +8,7 @@ use wakescope_core::units::{SpanNs, grouped};
 use wakescope_stats::compare::{percent, probability, times};
 use wakescope_stats::trend::{Series, Step, Trend, permutations};
 
+use crate::compare::name_of_max;
 use crate::domain;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
@@ -32,7 +33,7 @@ pub fn text(trend: &Trend, style: Style) -> String {
         };
         for (name, steps) in figures(series) {
             let changed = steps.is_some_and(|steps| !steps.is_empty());
-            let sentence = wrapped(&format!("{title}{}", headline(name, steps)), WIDTH, "  ");
+            let sentence = wrapped(&format!("{title}{}", headline(&name, steps)), WIDTH, "  ");
             let _ = writeln!(out, "{}", if changed { style.strong(&sentence) } else { sentence });
         }
     }
@@ -50,8 +51,9 @@ pub fn text(trend: &Trend, style: Style) -> String {
 }
 
 /// Figures, each with its changes; `None` where nothing can be said of them.
-fn figures(series: &Series) -> [(&'static str, Option<&[Step]>); 2] {
-    [("p99.9", series.p999.as_deref()), ("max", series.max.as_deref())]
+fn figures(series: &Series) -> [(String, Option<&[Step]>); 2] {
+    let max = name_of_max(series.count, &series.runs);
+    [("p99.9".into(), series.p999.as_deref()), (max, series.max.as_deref())]
 }
 
 /// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001).`

@@ -40,7 +40,7 @@ pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches}
 pub use words::{percent, probability, times};
 
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
-pub(crate) use measured::{Measured, least_count};
+pub(crate) use measured::{Measured, count_of_maxima, of_lengths};
 pub(crate) use watches::{Watches, labelled};
 
 use effect::{decide, decide_regression};
@@ -202,7 +202,8 @@ pub struct OfQuantity {
     pub verdict: Verdict,
     /// New and old runs.
     pub runs: [usize; 2],
-    /// Maxima are those of so many samples: as many as the shortest run has.
+    /// Maxima are those of so many samples: as many as the shortest run has that counts
+    /// ([`equal_count`](crate::equal_count::equal_count)); 0 if none does.
     pub count: u64,
     /// The median, to look at: it decides nothing.
     pub p50: Option<Figure>,
@@ -324,7 +325,8 @@ fn judged(
     let Results { quantities, watches: of_watches } = found;
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
     let mut notes: Vec<String> = order::note(order, new, old, options).into_iter().collect();
-    notes.extend(guard::notes(new, old));
+    notes.extend(measured::lengths(&sides, &quantities));
+    notes.extend(guard::of_seeds(new, old));
     notes.extend(accepted_load);
     notes.extend(watches.iter().flat_map(|watches| watches.notes()));
     notes.extend(of_watches.iter().flat_map(|of| of.notes([new.len(), old.len()])));
@@ -435,7 +437,7 @@ fn of_quantity(
     figures: usize,
     options: &Options,
 ) -> OfQuantity {
-    let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
+    let count = count_of_maxima([new, old]);
     let [p50, p99, p999, max] = effect::figures(
         new,
         old,

@@ -5,6 +5,27 @@
 
 use wakescope_core::distribution::Distribution;
 
+/// The largest of fewer samples says little.
+pub const LEAST: u64 = 100;
+
+/// Over how many samples maxima of runs are compared that have so many on each side: as many as the shortest
+/// run has, of those that have more than half as many as the median run of their side, or of another side
+/// with shorter ones. 0 if all have fewer than [`LEAST`].
+///
+/// A run that was stopped early would make the maxima of all others those of a few samples, in which what is
+/// rare does not show. So it has no maximum of this count. The others lose nothing by one that counts: the
+/// median maximum of more than half of the samples of a run is its maximum.
+pub fn equal_count(sides: [&[u64]; 2]) -> u64 {
+    let median = |side: &[u64]| {
+        let mut sorted = side.to_vec();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied()
+    };
+    let usual = sides.into_iter().filter_map(median).min().unwrap_or(0);
+    let least = (usual / 2 + 1).max(LEAST);
+    sides.into_iter().flatten().copied().filter(|&count| count >= least).min().unwrap_or(0)
+}
+
 /// Up to this many factors are multiplied one by one.
 const FACTORS: u64 = 4_096;
 
@@ -111,6 +132,37 @@ mod tests {
         }
         assert_eq!(median_maximum(&of(&[]), 1), None);
         assert_eq!((from_the_top(&d, 0), from_the_top(&d, 11)), (None, None));
+    }
+
+    #[test]
+    fn runs_that_are_far_shorter_than_usual_do_not_shorten_all() {
+        for (new, old, want) in [
+            (&[2_500; 6][..], &[2_500; 6][..], 2_500),
+            // One was stopped; one nearly at once; and two of four.
+            (&[2_500; 6], &[2_500, 2_500, 2_500, 1_250], 2_500),
+            (&[2_500, 2_501], &[3, 2_502], 2_500),
+            (&[2_500; 4], &[2_500, 50, 700, 2_600], 2_500),
+            (&[2_500; 6], &[2_500, 2_500, 2_500, 1_251], 1_251),
+            // A side that is shorter throughout, or for the most part.
+            (&[16_000; 5], &[4_000; 4], 4_000),
+            (&[16_000; 5], &[4_000, 3_000, 4_000, 1_999], 3_000),
+            (&[2_500; 6], &[2_500, 2_500, 400, 300, 300], 300),
+            (&[2_500; 6], &[2_500, 2_500, 40, 30, 30], 2_500),
+            (&[100_000; 6], &[99; 6], 100_000),
+            (&[99; 6], &[50; 6], 0),
+            (&[100; 6], &[], 100),
+            (&[], &[], 0),
+        ] {
+            assert_eq!(equal_count([new, old]), want, "{new:?} {old:?}");
+            assert_eq!(equal_count([old, new]), want, "the other way round: {new:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_half_of_the_samples_have_the_maximum_of_all() {
+        for all in (200..2_000).chain([1 << 40, (1 << 40) + 1]) {
+            assert_eq!(usually_left_out(all, all / 2 + 1), 0, "{all}");
+        }
     }
 
     #[test]

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
-    Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, differences,
-    labelled, least_count, probability, refuse_repetitions, repetition, times,
+    Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, count_of_maxima,
+    differences, labelled, of_lengths, probability, refuse_repetitions, repetition, times,
 };
+use crate::equal_count;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 
@@ -89,14 +90,16 @@ impl Trend {
 pub struct Series {
     /// What the values are.
     pub quantity: Quantity,
-    /// Maxima are those of so many samples: as many as the shortest run has.
+    /// Maxima are those of so many samples: as many as the shortest run has that counts
+    /// ([`equal_count`](crate::equal_count::equal_count)); 0 if none does.
     pub count: u64,
     /// The runs.
     pub runs: Vec<RunFigures>,
     /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, or they are too few to
     /// show a change of any size.
     pub p999: Option<Vec<Step>>,
-    /// Changes of the maximum, at equal count; `null` likewise.
+    /// Changes of the maximum, at equal count, over the runs with as many samples; `null` where one of these
+    /// has only bounds of it, or they are too few to show a change of any size.
     pub max: Option<Vec<Step>>,
 }
 
@@ -185,25 +188,39 @@ fn followed(
         seed: options.seed,
         repeat: String::new(),
         time_domain: runs[0].run.time_domain,
-        notes: series.iter().flat_map(|of| notes(of, series.len(), alpha)).collect(),
+        notes: series
+            .iter()
+            .flat_map(|of| {
+                let runs = measured.iter().filter(|m| m.quantity == of.quantity);
+                notes(of, &runs.collect::<Vec<_>>(), series.len(), alpha)
+            })
+            .collect(),
         series,
         differences,
     })
 }
 
 fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) -> Series {
-    let count = least_count(runs.iter().copied());
-    let figures: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
-    let steps = |of: fn(&RunFigures) -> Option<u64>| {
-        if !can_show(figures.len(), alpha) {
+    let count = count_of_maxima([runs, &[]]);
+    let runs: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
+    let steps = |of: fn(&RunFigures) -> Option<u64>, places: &[usize]| {
+        if !can_show(places.len(), alpha) {
             return None;
         }
-        let logs: Option<Vec<f64>> =
-            figures.iter().map(|run| Some((of(run)?.max(1) as f64).ln())).collect();
-        Some(steps(&figures, &logs?, alpha, seed))
+        let log = |&place: &usize| Some((of(&runs[place])?.max(1) as f64).ln());
+        let logs: Option<Vec<f64>> = places.iter().map(log).collect();
+        Some(steps(&runs, places, &logs?, alpha, seed))
     };
-    let (p999, max) = (steps(|run| run.p999_ns), steps(|run| run.max_of_count_ns));
-    Series { quantity, count, runs: figures, p999, max }
+    let all: Vec<usize> = (0..runs.len()).collect();
+    let p999 = steps(|run| run.p999_ns, &all);
+    let max = steps(|run| run.max_of_count_ns, &long_enough(&runs, count));
+    Series { quantity, count, runs, p999, max }
+}
+
+/// The places of the runs that have a maximum of `count` samples.
+fn long_enough(runs: &[RunFigures], count: u64) -> Vec<usize> {
+    let places = runs.iter().enumerate().filter(|(_, run)| (1..=run.count).contains(&count));
+    places.map(|(place, _)| place).collect()
 }
 
 /// Each figure may be wrong as often as its part of what is allowed.
@@ -211,8 +228,8 @@ fn alpha_per_figure(alpha: f64, quantities: usize) -> f64 {
     alpha / (FIGURES * quantities.max(1)) as f64
 }
 
-/// The changes of a figure, given by its logarithms.
-fn steps(runs: &[RunFigures], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> {
+/// The changes of a figure, given by its logarithms in the runs at these places.
+fn steps(runs: &[RunFigures], places: &[usize], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> {
     let changes = changes(logs, alpha, seed);
     let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([logs.len()]).collect();
     let mut begin = 0;
@@ -221,9 +238,9 @@ fn steps(runs: &[RunFigures], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> 
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         let (before_ns, after_ns) = (mean(&logs[begin..change.at]), mean(&logs[change.at..*end]));
         steps.push(Step {
-            at: change.at,
-            before: runs[change.at - 1].label.clone(),
-            after: runs[change.at].label.clone(),
+            at: places[change.at],
+            before: runs[places[change.at - 1]].label.clone(),
+            after: runs[places[change.at]].label.clone(),
             before_ns,
             after_ns,
             ratio: after_ns / before_ns,
@@ -257,15 +274,26 @@ fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
     })
 }
 
-/// Why nothing can be said of a series' figures, each of which is held to `alpha`.
-fn notes(series: &Series, quantities: usize, alpha: f64) -> Vec<String> {
+/// Why nothing can be said of a series' figures, each of which is held to `alpha`, and which runs have no
+/// maximum.
+fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> Vec<String> {
     let mut notes = Vec::new();
-    if !can_show(series.runs.len(), alpha) {
-        notes.push(too_few(series.runs.len(), FIGURES * quantities, alpha));
+    let (all, long) = (series.runs.len(), long_enough(&series.runs, series.count).len());
+    if !can_show(all, alpha) {
+        notes.push(too_few(all, FIGURES * quantities, alpha));
+    } else if series.count == 0 {
+        notes.push(format!("max is not followed: it needs {} samples.", equal_count::LEAST));
+    } else if !can_show(long, alpha) {
+        let why = too_few(long, FIGURES * quantities, alpha);
+        notes.push(format!(
+            "max is not followed: of the runs with {} samples, {why}",
+            grouped(series.count)
+        ));
     }
     if series.runs.iter().any(|run| run.p999_ns.is_none()) {
         notes.push("p99.9 is not followed: every run must have 2,000 samples and more than an upper bound of it.".into());
     }
+    notes.extend(of_lengths(runs, series.count));
     notes
 }
 

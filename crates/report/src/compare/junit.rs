@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wakescope_core::limit::Outcome;
 use wakescope_stats::compare::{Compare, Effect, OfQuantity, Verdict, probability};
 
-use super::{limits, ratio, text, watches};
+use super::{full_name, limits, ratio, text, watches};
 use crate::picture::escaped;
 use crate::style::{Style, clean};
 
@@ -71,7 +71,8 @@ fn figures(of: &OfQuantity, compare: &Compare) -> Vec<Case> {
             Some(figure) => {
                 let effect = &figure.effect;
                 let p_value = probability(effect.p_adjusted);
-                let said = format!("{name} {}, {p_value}", ratio(effect, of.runs));
+                let full = full_name(name, of, compare);
+                let said = format!("{full} {}, {p_value}", ratio(effect, of.runs));
                 (outcome(effect, compare), said)
             }
         };

@@ -82,7 +82,7 @@ fn groups(watches: &OfWatches, runs: [usize; 2]) -> String {
 fn table(of: &OfQuantity, compare: &Compare) -> String {
     let mut out =
         String::from("| | new | old | new / old | interval | |\n|---|---:|---:|---:|---|---|\n");
-    for (name, figure, decides) in figures(of) {
+    for (name, figure, decides) in figures(of, compare) {
         let (effect, [new, old]) = (&figure.effect, means(figure));
         let _ = writeln!(
             out,

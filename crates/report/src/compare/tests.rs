@@ -256,6 +256,44 @@ fn doubt_is_explained() {
 }
 
 #[test]
+fn a_short_run_and_a_load_that_did_nothing_are_told_in_every_format() {
+    let (mut new, mut old) = (runs(&LOW.map(|us| us * 3 / 2)), runs(&LOW));
+    new[1].load[0].per_second = 0.0;
+    old.push(run_of(&[&[80_000, 90_000, 90_001]]));
+    old[5].plan.load = vec!["find".into()];
+    let got = held(&new, &old, &Options::default());
+    let text = text(&got, PLAIN);
+    let (shown, _) = text.split_once("\n\n        ").unwrap();
+    expect![[r#"
+        Worse: p99.9 1.50 × (1.45–1.55) of 5 runs against 5, max of 4,000 1.50 × (1.45–1.55) of 5 runs
+        against 5; 5 runs against 6, p = 0.016, margin 10 %.
+        Throughput of the load: inconclusive (1.00 × of 4 runs against 5). It did no work, or none is
+          recorded, in 1 of 5 new runs and 1 of 6 old runs."#]].assert_eq(shown);
+    let markdown = markdown(&got);
+    let (shown, _) = markdown.split_once("\n- ").unwrap();
+    expect![[r#"
+        **Worse: p99.9 1.50 × (1.45–1.55) of 5 runs against 5, max of 4,000 1.50 × (1.45–1.55) of 5 runs against 5; 5 runs against 6, p = 0.016, margin 10 %.**
+        Throughput of the load: inconclusive (1.00 × of 4 runs against 5). It did no work, or none is recorded, in 1 of 5 new runs and 1 of 6 old runs.
+
+        | | new | old | new / old | interval | |
+        |---|---:|---:|---:|---|---|
+        | p50 | 112 µs | 75.0 µs | 1.50 × | (1.45–1.55) |  |
+        | p99 | 150 µs | 100 µs | 1.50 × | (1.45–1.55) |  |
+        | p99.9 | 1.50 ms | 1.00 ms | 1.50 × | (1.45–1.55) | worse |
+        | max of 4,000 | 15.0 ms | 10.0 ms | 1.50 × | (1.45–1.55) | worse |
+        | find | 41,100 files/s | 41,100 files/s | 1.00 × | (1.00–1.00) | of 4 runs against 5 |
+    "#]].assert_eq(shown);
+    let slower =
+        "<failure message=\"max of 4,000 1.50 × (1.45–1.55) of 5 runs against 5, p = 0.016\"/>";
+    assert!(junit(&got).contains(slower), "{}", junit(&got));
+    // No run of a side did any work.
+    new.iter_mut().for_each(|run| run.load[0].per_second = 0.0);
+    let got = held(&new, &runs(&LOW), &Options::default());
+    let want = "Throughput of the load: not known. It did no work, or none is recorded, in 5 of 5 new runs.";
+    assert_eq!(throughput(&got.quantities[0], &got), [want]);
+}
+
+#[test]
 fn several_quantities_have_a_sentence_each() {
     use wakescope_core::source::{Quantity, Source};
     let side = |us: u64| -> Vec<Run> {

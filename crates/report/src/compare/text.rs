@@ -9,7 +9,7 @@ use wakescope_core::units::{SpanNs, grouped};
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, RunFigures, Verdict, times};
 
 use super::{
-    MOST_LISTED, basis, capital, figures, headline, interval, limits, means, notes,
+    MOST_LISTED, basis, capital, figures, full_name, headline, interval, limits, means, notes,
     of_runs, regression, throughput, watches, within, word,
 };
 use crate::domain;
@@ -77,11 +77,11 @@ fn groups(watches: &OfWatches, runs: [usize; 2]) -> String {
 fn table(of: &OfQuantity, compare: &Compare) -> String {
     let row = |cells: [&str; 6]| cells.map(String::from).to_vec();
     let mut rows = vec![row(["", "new", "old", "new / old", "", ""])];
-    for (name, figure, decides) in figures(of) {
+    for (name, figure, decides) in figures(of, compare) {
         let (effect, [new, old]) = (&figure.effect, means(figure));
         let judged = if decides { word(effect.verdict) } else { "" };
         rows.push(row([
-            name,
+            &name,
             &new,
             &old,
             &effect.ratio_in_words(),
@@ -122,10 +122,11 @@ fn runs(compare: &Compare) -> String {
     if all > MOST_LISTED {
         return String::new();
     }
-    let longer = compare.new.iter().chain(&compare.old).any(|r| r.max_of_count_ns != r.max_ns);
     let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
-    let of_count = compare.quantities.iter().map(|q| format!("max of {}", grouped(q.count))).next();
-    head.extend(of_count.filter(|_| longer));
+    let mut names = compare.quantities.iter().map(|q| full_name("max", q, compare));
+    let of_count = names.find(|name| name != "max");
+    let longer = of_count.is_some();
+    head.extend(of_count);
     // Watches of earlier versions do not record it.
     let is_known = compare.new.iter().chain(&compare.old).any(|run| !run.release.is_empty());
     let has_kernel = compare.watches.is_none() || is_known;

@@ -110,3 +110,13 @@ fn bars_are_as_long_as_their_part() {
     assert_eq!(bar(u64::MAX, u64::MAX).trim().chars().count(), BAR);
     assert_eq!(bar(0, 0).trim(), "");
 }
+
+#[test]
+fn a_maximum_of_fewer_samples_is_called_so() {
+    let mut runs: Vec<Run> = CHANGED.map(run).into();
+    runs.insert(3, run_of(&[&[1_000, 2_000, 3_000]]));
+    let got = text(&followed(&runs, "night-"), PLAIN);
+    let want = "p99.9: whether it changed is not known.\nmax of 3,000 changed once: 1.50 × from night-09 on";
+    assert!(got.starts_with(want), "{got}");
+    assert!(got.contains("\n night-03        –"), "{got}");
+}

@@ -496,26 +496,8 @@ fn is_in_two_formats(one: &Observation, other: &Observation) -> bool {
         && largest_probability_of(&counts()) < BY_CHANCE
 }
 
-/// What else one must know of the runs.
-pub(super) fn notes(new: &[Labelled], old: &[Labelled]) -> Vec<String> {
-    [of_lengths(new, old), of_seeds(new, old)].into_iter().flatten().collect()
-}
-
-fn of_lengths(new: &[Labelled], old: &[Labelled]) -> Option<String> {
-    let count = |l: &Labelled| l.run.threads.iter().map(|t| t.expiries.count).sum::<u64>();
-    let counts: Vec<u64> = new.iter().chain(old).map(count).collect();
-    let (least, most) = (counts.iter().min()?, counts.iter().max()?);
-    (least < most).then(|| {
-        format!(
-            "Runs have from {} to {} samples: maxima are compared over {} samples; a longer run counts with the median maximum of so many of its samples.",
-            grouped(*least),
-            grouped(*most),
-            grouped(*least)
-        )
-    })
-}
-
-fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
+/// That both sides have the same seeds in virtual time.
+pub(super) fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     let seeds = |side: &[Labelled]| {
         let of_virtual = side.iter().filter(|l| l.run.time_domain == TimeDomain::Virtual);
         let mut seeds: Vec<u64> = of_virtual.map(|l| l.run.seed).collect();

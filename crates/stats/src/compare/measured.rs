@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::words::{count_of, listed};
 use super::{Labelled, OfQuantity};
-use crate::equal_count::{median_maximum, median_maximum_range};
+use crate::equal_count::{equal_count, median_maximum, median_maximum_range};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::observation::Observation;
@@ -11,6 +12,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::LoadResult;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
+use wakescope_core::units::{SpanNs, grouped};
 
 pub(crate) const P50: Percentile = Percentile::SHOWN[0];
 pub(crate) const P99: Percentile = Percentile::SHOWN[1];
@@ -39,7 +41,7 @@ pub struct RunFigures {
     pub p999_ns: Option<u64>,
     /// The maximum.
     pub max_ns: Option<u64>,
-    /// The median of the maximum of as many samples as the shortest run has.
+    /// The median of the maximum of as many of its samples as maxima are compared over; `null` if it has fewer.
     pub max_of_count_ns: Option<u64>,
 }
 
@@ -78,7 +80,7 @@ impl<'a> Measured<'a> {
         self.quantiles.iter().find(|(p, _)| *p == percentile)?.1
     }
 
-    /// The largest of `count` of its samples; `None` if its file tells only a bound.
+    /// The largest of `count` of its samples; `None` if it has fewer, or its file tells only a bound.
     pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
         median_maximum(self.expiries, count)
     }
@@ -115,7 +117,53 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// How many samples the shortest run has.
-pub(crate) fn least_count<'a>(runs: impl IntoIterator<Item = &'a Measured<'a>>) -> u64 {
-    runs.into_iter().map(|m| m.expiries.count).min().unwrap_or(0)
+/// Over how many samples maxima of these runs are compared.
+pub(crate) fn count_of_maxima(sides: [&[&Measured]; 2]) -> u64 {
+    let counts = sides.map(|side| side.iter().map(|m| m.expiries.count).collect::<Vec<u64>>());
+    equal_count([&counts[0], &counts[1]])
+}
+
+/// That runs differ in length, and which of them are too short for a maximum of `count` samples; `None` if
+/// all have as many.
+pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
+    let counts = || runs.iter().map(|m| m.expiries.count);
+    let (least, most) = (counts().min()?, counts().max()?);
+    if least == most || count == 0 {
+        return None;
+    }
+    let longer = match most > count {
+        true => "; a longer run counts with the median maximum of so many of its samples",
+        false => "",
+    };
+    let mut text = format!(
+        "Runs have from {} to {} samples: maxima are compared over {} samples{longer}.",
+        grouped(least),
+        grouped(most),
+        grouped(count)
+    );
+    let short: Vec<&&Measured> = runs.iter().filter(|m| m.expiries.count < count).collect();
+    if let Some(largest) = short.iter().filter_map(|m| m.expiries.max_ns).max() {
+        let labels: Vec<String> = short.iter().map(|m| m.label.to_owned()).collect();
+        text += &format!(
+            " {} too short to count ({}); the largest value there is {}.",
+            match short.len() {
+                1 => "1 run is".to_owned(),
+                n => format!("{} are", count_of(n, "run")),
+            },
+            listed(&labels),
+            SpanNs(largest)
+        );
+    }
+    Some(text)
+}
+
+/// The same of each quantity, which is named where there are several.
+pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> Vec<String> {
+    let of = |q: &OfQuantity| {
+        let runs = sides.iter().flatten().filter(|m| m.quantity == q.quantity);
+        let note = of_lengths(&runs.collect::<Vec<_>>(), q.count)?;
+        let is_alone = quantities.len() == 1;
+        Some(if is_alone { note } else { format!("{}: {note}", q.quantity) })
+    };
+    quantities.iter().filter_map(of).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::words::{count_of, factor};
 use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability};
+use crate::equal_count::LEAST;
 use crate::permutation::{MOST_COUNTED, can_decide, figures_needed, smallest_p};
 use wakescope_core::units::{grouped, one_or_many};
 
@@ -31,7 +32,7 @@ pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
 /// Figures that runs do not carry, or of which their files tell only bounds.
 fn of_missing(quantity: &OfQuantity) -> Vec<String> {
     let all: usize = quantity.runs.iter().sum();
-    let missing = |name: &str, figure: Option<&Figure>, bounded: usize| {
+    let missing = |name: &str, figure: Option<&Figure>, bounded: usize, needs: &str| {
         let having = figure.map_or(0, |figure| figure.effect.runs.iter().sum());
         let have = format!(
             "{} {} only bounds of it",
@@ -39,11 +40,11 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
             one_or_many(bounded as u64, "has", "have")
         );
         let unknown = match (having, bounded) {
-            (0, 0) => Some(format!("{name} is unknown: it needs 2,000 samples.")),
+            (0, 0) => Some(format!("{name} is unknown: it needs {needs}.")),
             (0, _) => Some(format!("{name} is unknown: {have}.")),
             _ => (having < all).then(|| {
                 let without = count_of(all - having, "run");
-                format!("{name} is unknown for {without}: it needs 2,000 samples.")
+                format!("{name} is unknown for {without}: it needs {needs}.")
             }),
         };
         let open = (having > 0 && bounded > 0).then(|| {
@@ -54,9 +55,15 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         });
         unknown.into_iter().chain(open)
     };
-    let p999 = missing("p99.9", quantity.p999.as_ref(), quantity.bounded[0]);
-    let count = format!("max of {} samples", grouped(quantity.count));
-    p999.chain(missing(&count, quantity.max.as_ref(), quantity.bounded[1])).collect()
+    let p999 = missing("p99.9", quantity.p999.as_ref(), quantity.bounded[0], "2,000 samples");
+    let max = match quantity.max {
+        None => "max".into(),
+        Some(_) => format!("max of {} samples", grouped(quantity.count)),
+    };
+    let needs = format!(
+        "{LEAST} samples, and more than half as many as the median run of the side with shorter runs"
+    );
+    p999.chain(missing(&max, quantity.max.as_ref(), quantity.bounded[1], &needs)).collect()
 }
 
 fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {

@@ -390,12 +390,55 @@ fn short_runs_have_no_p999() {
     let some = [&runs(&LOW)[..], &[short(5)]].concat();
     let got = held(&some, &runs(&LOW), &Options::default()).unwrap();
     assert_eq!(got.quantities[0].p999.as_ref().unwrap().effect.runs, [5, 5]);
-    assert_eq!(got.quantities[0].max.as_ref().unwrap().effect.runs, [6, 5]);
+    // An eighth of 4,000 samples would hide what is rare in these.
+    assert_eq!(got.quantities[0].max.as_ref().unwrap().effect.runs, [5, 5]);
     assert!(got.reasons[0].contains("p99.9 is unknown for 1 run:"), "{:?}", got.reasons);
     let got = held(&LOW.map(short), &HIGH.map(short), &Options::default()).unwrap();
     assert_eq!((got.ratios.p999, got.verdict), (None, Verdict::Better));
     let got = held(&LOW.map(short), &LOW.map(|us| short(us + 1)), &Options::default()).unwrap();
     assert_eq!(got.verdict, Verdict::Inconclusive, "one figure alone does not show no difference");
+}
+
+/// The first runs of each side have 4,000 samples, of which one is rare, and the last one `count`.
+#[test]
+fn a_short_run_does_not_hide_the_maxima_of_the_others() {
+    let short = |count: u64| of_samples((0..count).map(|i| 50_000 + i % 7));
+    let with = |us: &[u64], last: Option<u64>| {
+        runs(us).into_iter().chain(last.map(short)).collect::<Vec<Run>>()
+    };
+    for (new, old, count, has_max) in [
+        (None, None, 4_000, [5, 5]),
+        (None, Some(3), 4_000, [5, 5]),
+        (Some(50), None, 4_000, [5, 5]),
+        (Some(3), Some(2_000), 4_000, [5, 5]),
+        (None, Some(2_001), 2_001, [5, 6]),
+    ] {
+        let got = held(&with(&HIGH, new), &with(&LOW, old), &Options::default()).unwrap();
+        let quantity = &got.quantities[0];
+        let max = &quantity.max.as_ref().unwrap().effect;
+        assert_eq!((quantity.count, max.runs), (count, has_max), "{new:?} {old:?}");
+        let back = held(&with(&LOW, old), &with(&HIGH, new), &Options::default()).unwrap();
+        assert_eq!(back.quantities[0].count, count, "either way round");
+        if has_max == [5, 5] {
+            assert_eq!((max.verdict, got.outcome), (Verdict::Worse, Outcome::Fail));
+            assert_eq!(
+                got.reasons.iter().any(|r| r.contains("max of 4,000 samples is unknown for")),
+                new.or(old).is_some(),
+                "{:?}",
+                got.reasons
+            );
+        }
+    }
+    let got = held(&with(&HIGH, None), &with(&LOW, Some(3)), &Options::default()).unwrap();
+    let want = "Runs have from 3 to 4,000 samples: maxima are compared over 4,000 samples. 1 run is too short to count (o5); the largest value there is 50.0 µs.";
+    assert_eq!(got.notes, [want]);
+    assert_eq!(got.old[5].max_of_count_ns, None);
+    // Of few samples a maximum says little.
+    let few =
+        |us: &[u64]| us.iter().map(|us| of_samples((0..99).map(|i| us * i))).collect::<Vec<Run>>();
+    let got = held(&few(&HIGH), &few(&LOW), &Options::default()).unwrap();
+    assert_eq!((got.verdict, got.ratios.max), (Verdict::Inconclusive, None));
+    assert!(got.reasons.iter().any(|r| r.starts_with("max is unknown: it needs 100 samples")));
 }
 
 #[test]
@@ -503,40 +546,6 @@ fn limits_hold_the_new_runs() {
 }
 
 #[test]
-fn throughput_stands_beside() {
-    let with_load = |us: u64, per_second: f64| {
-        let load = LoadResult {
-            name: "find".into(),
-            unit: "files".into(),
-            per_second,
-            ..Default::default()
-        };
-        Run { load: vec![load], ..run(us) }
-    };
-    let side = |factor: f64| LOW.map(|us| with_load(us, us as f64 * factor));
-    for (factor, verdict) in
-        [(1.01, Verdict::NoDifference), (0.5, Verdict::Worse), (2.0, Verdict::Better)]
-    {
-        let got = held(&side(factor), &side(1.0), &Options::default()).unwrap();
-        let throughput = &got.quantities[0].throughput;
-        assert_eq!(throughput.len(), 1);
-        assert_eq!(throughput[0].effect.verdict, verdict);
-        assert!((throughput[0].effect.ratio - factor).abs() < 1e-9);
-        assert_eq!(got.outcome, Outcome::Pass, "it decides nothing");
-    }
-}
-
-/// What is done to a run, by name.
-type Change = (&'static str, fn(&mut Run));
-
-/// What is refused of five new runs, changed so, against five others.
-fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
-    let mut new = runs(&LOW);
-    new.iter_mut().for_each(change);
-    held(&new, &runs(&HIGH), &Options::default()).err().map(|refusal| *refusal)
-}
-
-#[test]
 fn a_load_that_did_nothing_is_named() {
     let with_load = |us: u64, per_second: Option<f64>| {
         let load = per_second.map(|per_second| LoadResult {
@@ -573,6 +582,40 @@ fn a_load_that_did_nothing_is_named() {
     // Five times the work in some runs is not more work if there was none in others.
     let more = [Some(5_000.0), Some(5_001.0), Some(5_002.0), Some(5_003.0), zero];
     assert_eq!(found(more, all).0, Some(([4, 5], Inconclusive)));
+}
+
+#[test]
+fn throughput_stands_beside() {
+    let with_load = |us: u64, per_second: f64| {
+        let load = LoadResult {
+            name: "find".into(),
+            unit: "files".into(),
+            per_second,
+            ..Default::default()
+        };
+        Run { load: vec![load], ..run(us) }
+    };
+    let side = |factor: f64| LOW.map(|us| with_load(us, us as f64 * factor));
+    for (factor, verdict) in
+        [(1.01, Verdict::NoDifference), (0.5, Verdict::Worse), (2.0, Verdict::Better)]
+    {
+        let got = held(&side(factor), &side(1.0), &Options::default()).unwrap();
+        let throughput = &got.quantities[0].throughput;
+        assert_eq!(throughput.len(), 1);
+        assert_eq!(throughput[0].effect.verdict, verdict);
+        assert!((throughput[0].effect.ratio - factor).abs() < 1e-9);
+        assert_eq!(got.outcome, Outcome::Pass, "it decides nothing");
+    }
+}
+
+/// What is done to a run, by name.
+type Change = (&'static str, fn(&mut Run));
+
+/// What is refused of five new runs, changed so, against five others.
+fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
+    let mut new = runs(&LOW);
+    new.iter_mut().for_each(change);
+    held(&new, &runs(&HIGH), &Options::default()).err().map(|refusal| *refusal)
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::{Compare, judged, of_quantity, times};
 use super::{
     Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
 };
-use crate::equal_count::median_maximum;
+use crate::equal_count::{equal_count, median_maximum};
 use crate::permutation::can_decide;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::source::Quantity;
@@ -36,9 +36,6 @@ const MOST_TESTED: usize = 200;
 
 /// Of the groups that one side has not, so many are named.
 const MOST_NAMED: usize = 16;
-
-/// The largest of fewer waits says little.
-const LEAST_OF_MAX: u64 = 100;
 
 /// A watch and what it is called.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +80,7 @@ pub struct OfGroup {
     pub p99_ns: Option<Means>,
     /// The 99.9th percentiles, in ns.
     pub p999_ns: Option<Means>,
-    /// The maxima, at equal count, in ns; `None` if a watch has fewer than 100 waits.
+    /// The maxima, at equal count, in ns, of watches with enough waits ([`equal_count`]).
     pub max_ns: Option<Means>,
     /// How long it waited in each second that was watched, in ns.
     pub waited_ns: Option<Means>,
@@ -252,8 +249,10 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
         Some(Means { new, old, ratio: new / old })
     };
     let percentile = |p| means(&|_, waits| waits.percentile(p).map(|ns| ns as f64));
-    let count = sides.iter().flatten().map(|(_, waits)| waits.count).min().unwrap_or(0);
-    let count = if count < LEAST_OF_MAX { 0 } else { count };
+    let [new, old] = sides
+        .each_ref()
+        .map(|side| side.iter().map(|(_, waits)| waits.count).collect::<Vec<u64>>());
+    let count = equal_count([&new, &old]);
     OfGroup {
         group: group.clone(),
         runs: sides.each_ref().map(Vec::len),

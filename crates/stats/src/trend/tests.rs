@@ -108,6 +108,40 @@ fn so_few_runs_that_no_step_is_found_are_not_said_to_be_without_one() {
 }
 
 #[test]
+fn a_short_run_does_not_hide_a_change_of_the_maxima() {
+    let us = [100, 104, 97, 101, 99, 103, 98, 102, 155, 149, 151, 148, 153, 150, 147, 152];
+    let runs: Vec<Run> = us.map(run).into();
+    // The short run lies before the change, after it, and where it begins.
+    for (place, at, after) in [(2, 9, "night-9"), (16, 8, "night-8"), (8, 9, "night-9")] {
+        let mut runs = runs.clone();
+        runs.insert(place, run_of(&[1_000, 2_000, 2_001]));
+        let got = followed(&runs, &Options::default()).unwrap();
+        let series = &got.series[0];
+        assert_eq!((series.count, series.runs[place].max_of_count_ns), (3_000, None));
+        let [step] = &series.max.as_ref().unwrap()[..] else { panic!("{series:?}") };
+        assert_eq!((step.at, &*step.after), (at, after));
+        assert!((step.ratio - 1.5).abs() < 0.01, "{step:?}");
+        let told = format!(
+            "1 run is too short to count (night-{place}); the largest value there is 2.00 µs."
+        );
+        assert!(got.notes.iter().any(|note| note.ends_with(&told)), "{:?}", got.notes);
+    }
+    // Too few are left.
+    let nine: Vec<Run> = [100, 101, 99, 103, 102, 98, 104, 97].map(run).into();
+    let with_short = [nine, vec![run_of(&[1_000; 50])]].concat();
+    let got = followed(&with_short, &Options::default()).unwrap();
+    assert_eq!(got.series[0].max, None);
+    let told = "max is not followed: of the runs with 3,000 samples, 8 runs are too few: ";
+    assert!(got.notes[0].starts_with(told), "{:?}", got.notes);
+    // No run has enough.
+    let got = followed(
+        &(0..9).map(|i| run_of(&[1_000 + i; 50])).collect::<Vec<_>>(),
+        &Options::default(),
+    );
+    assert_eq!(got.unwrap().series[0].max, None);
+}
+
+#[test]
 fn copies_of_a_run_are_no_series() {
     let with_id = |us: u64, id: &str| Run { id: id.into(), ..run(us) };
     let forced = Options { force: true, ..Options::default() };
