@@ -37,7 +37,7 @@ pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
-pub use words::{percent, probability, times};
+pub use words::{factor, percent, probability, times};
 
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, count_of_maxima, of_lengths};

@@ -1,5 +1,7 @@
 //! Numbers of a table, short enough to stand side by side.
 
+use wakescope_stats::compare::factor;
+
 /// A time in µs, without its unit: two digits at least, and no more than help.
 pub(super) fn micros(ns: f64) -> String {
     short(ns / 1e3)
@@ -34,8 +36,7 @@ fn short(value: f64) -> String {
 pub(super) fn times(ratio: f64) -> String {
     match ratio {
         r if r >= 9.95 => format!("{r:.0}"),
-        r if r >= 0.0995 => format!("{r:.2}"),
-        r => format!("{r:.3}"),
+        r => factor(r),
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
         ] {
             assert_eq!(amount(per_second), want, "{per_second}");
         }
-        for (ratio, want) in [(0.0238, "0.024"), (0.0999, "0.10"), (1.0, "1.00"), (24.2, "24")] {
+        for (ratio, want) in [(0.0238, "0.0238"), (0.0999, "0.0999"), (1.0, "1.00"), (24.2, "24")] {
             assert_eq!(times(ratio), want, "{ratio}");
         }
         for (p, want) in [

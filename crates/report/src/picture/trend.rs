@@ -1,6 +1,7 @@
 //! A series of runs: a dot for each, and where it changed.
 
 use wakescope_core::run::TimeDomain;
+use wakescope_stats::compare::times;
 use wakescope_stats::trend::{Series, Step, Trend};
 
 use super::Room;
@@ -170,7 +171,7 @@ fn draw_steps(
         }
         scene.lines(means, ink, 3.0, &[]);
         scene.lines(vec![vec![(x, field.top), (x, field.bottom)]], ink, 1.0, &[3.0, 3.0]);
-        write_ratio(scene, field, &format!("{} {:.2} ×", figure.name, step.ratio), x, taken);
+        write_ratio(scene, field, &format!("{} {}", figure.name, times(step.ratio)), x, taken);
     }
     scene.end();
 }

@@ -1,6 +1,7 @@
 //! Why a comparison came out as it did, in sentences.
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
+use crate::compare::times;
 use crate::paired::pairs_needed;
 use wakescope_core::units::{counted, grouped, one_or_many};
 
@@ -135,10 +136,12 @@ fn undecided_figure(name: &str, effect: &Effect, comparison: &Comparison, alpha:
     let margin = percent(comparison.margin);
     sentence(&if *p_adjusted <= alpha {
         format!(
-            "{name} differs ({ratio:.2} ×), but it is inconclusive whether by more than {margin}."
+            "{name} differs ({}), but it is inconclusive whether by more than {margin}.",
+            times(*ratio)
         )
     } else {
-        format!("the seeds disagree on {name}: {low:.2} × to {high:.2} ×, p = {p_adjusted:.2}.")
+        let (low, high) = (times(*low), times(*high));
+        format!("the seeds disagree on {name}: {low} to {high}, p = {p_adjusted:.2}.")
     })
 }
 

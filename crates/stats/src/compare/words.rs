@@ -8,9 +8,17 @@ pub fn times(ratio: f64) -> String {
     format!("{} ×", factor(ratio))
 }
 
-/// A ratio in three digits.
-pub(super) fn factor(ratio: f64) -> String {
+/// A ratio in three digits: two places, but more below 0.1, where they would leave one digit or none.
+pub fn factor(ratio: f64) -> String {
     match ratio {
+        // A figure of 1 ns against one of years.
+        r if r > 0.0 && r < 1e-6 => format!("{r:.2e}"),
+        r if r > 0.0 && r < 0.099_95 => {
+            // The exponent tells how many zeros follow the point, also of what is rounded up.
+            let digits = format!("{r:.2e}");
+            let zeros = digits.split_once("e-").and_then(|(_, zeros)| zeros.parse().ok());
+            format!("{r:.*}", 2 + zeros.unwrap_or(0_usize))
+        }
         r if r < 9.995 => format!("{r:.2}"),
         r if r < 99.95 => format!("{r:.1}"),
         r => format!("{r:.0}"),
@@ -64,6 +72,13 @@ mod tests {
     #[test]
     fn numbers_in_words() {
         assert_eq!([0.5, 1.0, 9.999, 99.96].map(times), ["0.50 ×", "1.00 ×", "10.0 ×", "100 ×"]);
+        assert_eq!(
+            [0.0, 2.5e-9, 0.000_999_9, 0.004, 0.009_97, 0.0123, 0.0999, 0.099_97, 0.1].map(factor),
+            [
+                "0.00", "2.50e-9", "0.00100", "0.00400", "0.00997", "0.0123", "0.0999", "0.10",
+                "0.10"
+            ]
+        );
         let p_values = [0.0001, 0.004, 0.0635, 0.1, 1.0].map(probability);
         assert_eq!(p_values, ["p < 0.001", "p = 0.004", "p = 0.064", "p = 0.10", "p = 1.00"]);
         assert_eq!([0.1, 0.025, 0.0, 1.0].map(percent), ["10 %", "2.5 %", "0 %", "100 %"]);
