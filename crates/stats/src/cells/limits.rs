@@ -1,5 +1,6 @@
 //! Cells held against limits.
 
+use wakescope_core::histogram::{bucket_of, edges_of};
 use wakescope_core::lab::{Arm, Cell, CellLimit, Status};
 use wakescope_core::limit::Limit;
 use wakescope_core::percentile::Percentile;
@@ -63,9 +64,20 @@ fn judge(limit: &Limit, cells: &[&Cell]) -> CellLimit {
         .filter_map(|cell| value(cell).map(|ns| (ns, cell.seed)))
         .reduce(|worst, next| if next.0 > worst.0 { next } else { worst });
     let reason = cells.iter().find(|cell| value(cell).is_none()).map(|cell| why_none(limit, cell));
+    // A maximum is exact; a percentile is shown as the upper end of its bucket.
+    let least = |ns| limit.percentile.map_or(ns, |_| edges_of(bucket_of(ns)).0);
+    let reason = reason.or_else(|| {
+        let (observed, seed) = worst.filter(|&(ns, _)| ns > limit.above.0)?;
+        Some(format!(
+            "the figure of seed {seed} is from {} ns to {} ns, and the limit lies between: the histogram is \
+             no finer",
+            grouped(least(observed)),
+            grouped(observed)
+        ))
+    });
     let within = match worst {
-        Some((observed, _)) if observed > limit.above.0 => Some(false),
-        Some(_) if reason.is_none() => Some(true),
+        Some((observed, _)) if least(observed) > limit.above.0 => Some(false),
+        Some((observed, _)) if observed <= limit.above.0 && reason.is_none() => Some(true),
         _ => None,
     };
     CellLimit {
@@ -155,6 +167,21 @@ mod tests {
         check("120us", &both, "k/full find 12000@2 within; k/none find 120000@2 within");
         check("p99.9=20us", &both[..3], "k/full find 6000@2 within");
         check("20us", &[], "");
+    }
+
+    #[test]
+    fn a_percentile_is_held_as_far_as_its_bucket_tells() {
+        // p99.9 is half of the maximum: 100,095 ns is the end of a bucket from 99,968 ns on.
+        let cells = cells("k/full", "find", &[190_000, 200_190]);
+        check("p99.9=99967ns", &cells, "k/full find 100095@2 broken");
+        check(
+            "p99.9=100us",
+            &cells,
+            "k/full find 100095@2 ? the figure of seed 2 is from 99,968 ns to 100,095 ns, and the limit lies \
+             between: the histogram is no finer",
+        );
+        check("p99.9=100095ns", &cells, "k/full find 100095@2 within");
+        check("200189ns", &cells, "k/full find 200190@2 broken");
     }
 
     #[test]
