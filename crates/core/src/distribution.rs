@@ -6,7 +6,7 @@ use crate::histogram::{Bucket, Histogram};
 use crate::percentile::Percentile;
 use crate::stated::{Quantile, Stated};
 
-/// A bucket that is no wider than this part of its upper edge tells a percentile.
+/// A bucket that is no wider than this part of its upper edge tells a percentile: 6.25 %.
 const NARROW: u64 = 16;
 
 /// Wakeup latencies of one kind. All times in nanoseconds; without samples there is no minimum
@@ -93,41 +93,80 @@ impl Distribution {
     /// What is known of the value at `percentile`; `None` if there are too few samples to say.
     ///
     /// A file's own figure comes first. Then the histogram's, which is at most 0.2 % above the
-    /// exact value where wakescope measured. In a wide bucket of another program's file it is a
-    /// bound.
+    /// exact value where wakescope measured. In a bucket of another program's file that is wider than
+    /// 6.25 % of its upper edge, it is a bound. So is a figure of a file whose steps are that wide.
     pub fn quantile(&self, percentile: Percentile) -> Option<Quantile> {
-        percentile.is_carried_by(self.count).then_some(())?;
-        let stated = self.stated.as_ref().and_then(|stated| stated.percentiles.get(&percentile));
-        match stated {
-            Some(&value) => Some(Quantile::Known(value)),
-            None => self.quantile_at(percentile.rank(self.count)),
-        }
+        let known = match self.stated_at(percentile) {
+            Some((value, range)) => self.is_narrow(range).then_some(value),
+            None => self.quantile_at(percentile.rank(self.count))?.known(),
+        };
+        let (_, high) = self.range(percentile)?;
+        Some(known.map_or(Quantile::AtMost(high), Quantile::Known))
     }
 
     /// What the histogram tells of the sample of this rank from below, counted from 1.
     pub fn quantile_at(&self, rank: u64) -> Option<Quantile> {
-        let (low, high) = self.range_at(rank)?;
-        Some(match self.is_narrow(low, high) {
-            true => Quantile::Known(high),
-            false => Quantile::AtMost(high),
+        let range = self.range_at(rank)?;
+        Some(match self.is_narrow(range) {
+            true => Quantile::Known(range.1.min(self.max_ns?)),
+            false => Quantile::AtMost(range.1),
         })
     }
 
-    /// Whether samples from `low` to `high` are known as well as they can be.
-    fn is_narrow(&self, low: u64, high: u64) -> bool {
-        let width = high - low;
-        let of = |stated: &Stated| width < stated.resolution_ns || width <= high / NARROW;
-        self.stated.as_ref().is_none_or(of)
+    /// Whether a value in this range is known well enough to be shown as one. Only where wakescope measured
+    /// is it always.
+    pub fn is_narrow(&self, (low, high): (u64, u64)) -> bool {
+        self.stated.is_none() || high - low <= high / NARROW
     }
 
-    /// Samples of which another program's file tells only bounds: the least and the largest value that
-    /// they can have, and how many they are.
+    /// Samples of which another program's file tells less than its own step: the least and the largest
+    /// value that they can have, and how many they are.
     pub fn only_bounded(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        self.inclusive_ranges().filter(|&(low, high, _)| !self.is_narrow(low, high))
+        let step_ns = self.step_ns();
+        self.inclusive_ranges()
+            .filter(move |&(low, high, _)| high - low >= step_ns && !self.is_narrow((low, high)))
+    }
+
+    /// The step between two values, in ns: 1 where wakescope measured.
+    fn step_ns(&self) -> u64 {
+        self.stated.as_ref().map_or(1, |stated| stated.resolution_ns.max(1))
+    }
+
+    /// The least and the largest value in ns that the true maximum can have: twice the same where
+    /// wakescope measured. Programs cut values off, round them, or round them up to a step, so it may lie
+    /// almost a step above or below what a file states, but within the last bucket.
+    pub fn max_range(&self) -> Option<(u64, u64)> {
+        let (max_ns, last) = (self.max_ns?, self.histogram.buckets().last()?);
+        let (low, high) = self.within_a_step(max_ns);
+        let low = if self.has_edges_as_extremes() { last.lower } else { low.max(last.lower) };
+        Some((low.min(max_ns), high.min(last.upper - 1).max(max_ns)))
+    }
+
+    /// The values that a file can state as `value_ns`.
+    fn within_a_step(&self, value_ns: u64) -> (u64, u64) {
+        let beside = self.step_ns() - 1;
+        (value_ns.saturating_sub(beside), value_ns.saturating_add(beside))
+    }
+
+    fn has_edges_as_extremes(&self) -> bool {
+        self.stated.as_ref().is_some_and(|stated| stated.extremes_are_edges)
+    }
+
+    /// The figure that a file states for `percentile`, and the least and the largest value that it can
+    /// stand for: those within a step that the histogram does not contradict. Some programs state the middle
+    /// or the end of a bucket of their own, which is 0.4 % wide in schbench.
+    fn stated_at(&self, percentile: Percentile) -> Option<(u64, (u64, u64))> {
+        let value_ns = *self.stated.as_ref()?.percentiles.get(&percentile)?;
+        let beside = value_ns / 256;
+        let (least, most) = self.within_a_step(value_ns);
+        let (least, most) =
+            (least.min(value_ns - beside), most.max(value_ns.saturating_add(beside)));
+        let (low, high) = self.range_near(percentile)?;
+        Some((value_ns, (least.max(low).min(value_ns), most.min(high).max(value_ns))))
     }
 
     /// Where the samples can lie: the buckets, none of which reaches below the minimum or above the
-    /// maximum.
+    /// maximum, each as far as it is known.
     pub fn ranges(&self) -> impl Iterator<Item = Bucket> {
         self.inclusive_ranges().map(|(low, high, count)| Bucket {
             lower: low,
@@ -148,7 +187,10 @@ impl Distribution {
     /// there are too few samples to say.
     pub fn range(&self, percentile: Percentile) -> Option<(u64, u64)> {
         percentile.is_carried_by(self.count).then_some(())?;
-        self.range_at(percentile.rank(self.count))
+        match self.stated_at(percentile) {
+            Some((_, range)) => Some(range),
+            None => self.range_at(percentile.rank(self.count)),
+        }
     }
 
     /// The same for the sample of this rank from below, counted from 1.
@@ -163,8 +205,12 @@ impl Distribution {
 
     /// The least and the largest value that samples in `bucket` can have.
     fn range_of(&self, bucket: &Bucket) -> Option<(u64, u64)> {
-        let high = (bucket.upper - 1).min(self.max_ns?);
-        Some((bucket.lower.max(self.min_ns.unwrap_or(0)).min(high), high))
+        let high = (bucket.upper - 1).min(self.max_range()?.1);
+        let least = match self.min_ns {
+            Some(min_ns) if !self.has_edges_as_extremes() => self.within_a_step(min_ns).0,
+            _ => 0,
+        };
+        Some((bucket.lower.max(least).min(high), high))
     }
 
     /// What a program can have meant by `percentile`: programs round a rank up, down, or off.
@@ -292,7 +338,7 @@ mod tests {
                 bucket(4_000, 5_001_000, 100),
             ])
             .unwrap(),
-            stated: Some(Stated { percentiles, resolution_ns: 1_000 }),
+            stated: Some(Stated { percentiles, resolution_ns: 1_000, ..Stated::default() }),
             ..Default::default()
         }
     }
@@ -307,10 +353,11 @@ mod tests {
     #[test]
     fn a_bound_is_no_percentile() {
         let d = coarse(&[]);
-        check(&d, "p50", Some(Quantile::Known(3_999)));
-        check(&d, "p99", Some(Quantile::AtMost(5_000_000)));
+        // A step of 1 µs is much of 3 µs, and as narrow as the file's rows can be.
+        check(&d, "p50", Some(Quantile::AtMost(3_999)));
+        check(&d, "p99", Some(Quantile::AtMost(5_000_999)));
         check(&d, "p99.99", None);
-        assert_eq!(d.only_bounded().collect::<Vec<_>>(), [(4_000, 5_000_000, 100)]);
+        assert_eq!(d.only_bounded().collect::<Vec<_>>(), [(4_000, 5_000_999, 100)]);
         // Without the word of a file, the histogram's buckets are narrow by construction.
         let own = Distribution { stated: None, ..d };
         check(&own, "p99", Some(Quantile::Known(5_000_000)));
@@ -321,18 +368,44 @@ mod tests {
     fn a_stated_percentile_comes_first() {
         let d = coarse(&[("p50", 3_505), ("p99", 4_100)]);
         assert_eq!(d.fault(), None);
+        // Neither is known to the step, but the histogram knows more of p50.
+        check(&d, "p50", Some(Quantile::AtMost(3_999)));
+        check(&d, "p99", Some(Quantile::AtMost(5_099)));
+        let mut d = coarse(&[("p50", 3_505), ("p99", 40_100)]);
+        check(&d, "p99", Some(Quantile::Known(40_100)));
+        d.stated.as_mut().unwrap().resolution_ns = 10;
         check(&d, "p50", Some(Quantile::Known(3_505)));
-        check(&d, "p99", Some(Quantile::Known(4_100)));
         let fault = coarse(&[("p50", 4_505)]).fault().unwrap();
         assert!(fault.contains("p50 is stated as 4505 ns, but lies from 3000 ns to 3999 ns"));
     }
 
     #[test]
     fn of_several_parts_no_percentile_is_stated() {
-        let d = coarse(&[("p99", 4_100)]);
-        check(&d.merged(&d), "p99", Some(Quantile::AtMost(5_000_000)));
-        check(&d.merged(&Distribution::default()), "p99", Some(Quantile::Known(4_100)));
-        check(&Distribution::default().merged(&d), "p99", Some(Quantile::Known(4_100)));
+        let d = coarse(&[("p99", 40_100)]);
+        check(&d.merged(&d), "p99", Some(Quantile::AtMost(5_000_999)));
+        check(&d.merged(&Distribution::default()), "p99", Some(Quantile::Known(40_100)));
+        check(&Distribution::default().merged(&d), "p99", Some(Quantile::Known(40_100)));
+    }
+
+    #[test]
+    fn a_maximum_is_known_to_a_step_of_its_file() {
+        let of = |(lower, upper), max_ns, resolution_ns, extremes_are_edges| {
+            let histogram = Histogram::from_buckets(vec![Bucket { lower, upper, count: 9 }]);
+            let stated = Stated { resolution_ns, extremes_are_edges, ..Stated::default() };
+            let (min_ns, max_ns) = (Some(lower), Some(max_ns));
+            let histogram = histogram.unwrap();
+            let d = Distribution { count: 9, min_ns, max_ns, histogram, ..Distribution::default() };
+            assert_eq!(d.max_range(), Some((max_ns.unwrap(), max_ns.unwrap())), "our own");
+            Distribution { stated: Some(stated), ..d }.max_range().unwrap()
+        };
+        // Cut off: of a row, and beyond the histogram.
+        assert_eq!(of((2_000, 3_000), 2_000, 1_000, false), (2_000, 2_999));
+        assert_eq!(of((400_000, 900_000), 700_000, 1_000, false), (699_001, 700_999));
+        // Rounded up to the end of a row that begins above 4 µs.
+        assert_eq!(of((4_001, 5_001), 5_000, 1_000, false), (4_001, 5_000));
+        assert_eq!(of((4_001, 6_001), 6_000, 1_000, true), (4_001, 6_000));
+        assert_eq!(of((5, 9), 7, 1, false), (7, 7));
+        assert_eq!(Distribution::default().max_range(), None);
     }
 
     #[test]
@@ -363,6 +436,51 @@ mod tests {
     }
 
     proptest! {
+        /// A file states true samples in steps: cut off, rounded, or rounded up.
+        #[test]
+        fn a_range_holds_the_true_figure(
+            samples in prop::collection::vec(0_u64..60_000, 20..60),
+            rounding in 0_usize..3,
+        ) {
+            let step = 1_000;
+            // A row holds what is rounded to it.
+            let row_of = |ns: u64| match rounding {
+                0 => ns / step * step,
+                1 => (ns + step / 2) / step * step,
+                _ => ns.div_ceil(step) * step,
+            };
+            let begin = |row: u64| row.saturating_sub([0, step / 2, step - 1][rounding]);
+            let mut rows = std::collections::BTreeMap::new();
+            for &ns in &samples {
+                *rows.entry(row_of(ns)).or_default() += 1;
+            }
+            let buckets = rows.iter().map(|(&row, &count)| Bucket {
+                lower: begin(row),
+                upper: begin(row + step),
+                count,
+            });
+            let d = Distribution {
+                count: samples.len() as u64,
+                min_ns: rows.keys().next().copied(),
+                max_ns: rows.keys().last().copied(),
+                histogram: Histogram::from_buckets(buckets.collect()).unwrap(),
+                stated: Some(Stated { resolution_ns: step, ..Stated::default() }),
+                ..Distribution::default()
+            };
+            prop_assert_eq!(d.fault(), None);
+            let holds = |(low, high): (u64, u64), ns: u64| low <= ns && ns <= high;
+            let mut samples = samples;
+            samples.sort_unstable();
+            let max = *samples.last().unwrap();
+            prop_assert!(holds(d.max_range().unwrap(), max), "{:?} {}", d.max_range(), max);
+            for (rank, &ns) in (1..).zip(&samples) {
+                let range = d.range_at(rank).unwrap();
+                prop_assert!(holds(range, ns) && range.1 - range.0 < step, "{range:?} {ns}");
+                let is_known = matches!(d.quantile_at(rank), Some(Quantile::Known(_)));
+                prop_assert!(!is_known || range.1 - range.0 <= ns / 15, "{range:?} {ns}");
+            }
+        }
+
         #[test]
         fn merging_keeps_what_is_exact(samples in prop::collection::vec((0_u64..1 << 40, any::<u64>()), 0..60)) {
             let d = of(&samples);

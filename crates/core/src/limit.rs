@@ -20,10 +20,7 @@ pub struct Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.percentile {
-            Some(p) => write!(f, "{p} ≤ {}", self.above),
-            None => write!(f, "max ≤ {}", self.above),
-        }
+        write!(f, "{} ≤ {}", self.name(), self.above)
     }
 }
 
@@ -110,6 +107,15 @@ impl Limit {
         }
     }
 
+    /// The least and the largest value in ns that this figure can have; `None` if the samples do not carry
+    /// it.
+    fn range(&self, expiries: &Distribution) -> Option<(u64, u64)> {
+        match self.percentile {
+            Some(p) => expiries.range(p),
+            None => expiries.max_range(),
+        }
+    }
+
     /// The limit as one writes it for `--fail-above`: `p99.9=50us`.
     pub fn as_argument(&self) -> String {
         match self.percentile {
@@ -122,35 +128,54 @@ impl Limit {
     /// not pass: what it would still have seen is not known.
     pub fn judge(&self, expiries: &Distribution, verdict: Verdict, complete: bool) -> Judgement {
         let observed_ns = self.figure(expiries);
-        // Where a file only bounds the percentile, the bounds may still decide.
-        let range = self.percentile.filter(|_| observed_ns.is_none());
-        let range = range.and_then(|p| expiries.range(p));
-        let (outcome, reason) = match observed_ns {
+        let (outcome, reason) = match self.range(expiries) {
             _ if verdict == Verdict::Invalid => {
                 (Outcome::Inconclusive, "the run is invalid".into())
             }
-            None if range.is_some() => self.judge_bounds(range, complete),
             None => (Outcome::Inconclusive, self.too_few(expiries.count)),
-            Some(observed) if observed > self.above.0 => (Outcome::Fail, String::new()),
-            Some(_) if !complete => (Outcome::Inconclusive, "the run was cut short".into()),
-            Some(_) => (Outcome::Pass, String::new()),
+            Some(range) => {
+                let is_known = observed_ns.is_some() && expiries.is_narrow(range);
+                self.judge_range(range, is_known, complete)
+            }
         };
         Judgement { limit: self.to_string(), limit_ns: self.above.0, observed_ns, outcome, reason }
     }
 
-    /// Judges a percentile of which only bounds are known.
-    fn judge_bounds(&self, range: Option<(u64, u64)>, complete: bool) -> (Outcome, String) {
-        let (low, high) = range.unwrap_or_default();
-        let known = match self.percentile {
-            Some(p) => format!("{p} is between {} and {}", SpanNs(low), SpanNs(high)),
-            None => String::new(),
-        };
+    /// Judges a figure by the least and the largest value that it can have: those of its bucket, or of a
+    /// step of another program's file. `is_known` if it is shown as one value.
+    fn judge_range(
+        &self,
+        (low, high): (u64, u64),
+        is_known: bool,
+        complete: bool,
+    ) -> (Outcome, String) {
         let outcome = match () {
             () if low > self.above.0 => Outcome::Fail,
             () if high <= self.above.0 && complete => Outcome::Pass,
             () => Outcome::Inconclusive,
         };
-        (outcome, format!("only bounds are known: {known}"))
+        let name = self.name();
+        let reason = if !is_known {
+            let (low, high) = (SpanNs(low), SpanNs(high));
+            format!("only bounds are known: {name} is between {low} and {high}")
+        } else if outcome != Outcome::Inconclusive {
+            String::new()
+        } else if high <= self.above.0 {
+            "the run was cut short".into()
+        } else {
+            // In three digits, both ends may look like the limit.
+            format!(
+                "{name} is from {} ns to {} ns, and the limit lies between: the histogram is no finer",
+                grouped(low),
+                grouped(high)
+            )
+        };
+        (outcome, reason)
+    }
+
+    /// `max`, `p99.9`
+    fn name(&self) -> String {
+        self.percentile.map_or_else(|| "max".into(), |p| p.to_string())
     }
 
     fn too_few(&self, count: u64) -> String {
@@ -170,7 +195,8 @@ mod tests {
     use wakescope_testing::assert_told;
 
     use super::*;
-    use crate::histogram::Histogram;
+    use crate::histogram::{Bucket, Histogram};
+    use crate::stated::Stated;
 
     #[test]
     fn limits_parse() {
@@ -222,6 +248,52 @@ mod tests {
         check("89us", 10_000, Valid, false, Fail);
         check("p99.9=60us", 10_000, Valid, true, Pass);
         check("p99.9=60us", 1_000, Valid, true, Inconclusive);
+    }
+
+    /// 2,000 samples of which the 99.9th percentile is `tail_ns`, and the maximum `max_ns`.
+    fn tail(tail_ns: u64, max_ns: u64) -> Distribution {
+        Distribution::of([vec![50_000; 1_990], vec![tail_ns; 9], vec![max_ns]].concat())
+    }
+
+    /// The same as a program counts it that cuts values off to whole µs.
+    fn in_steps(tail_ns: u64, max_ns: u64) -> Distribution {
+        let cut = |ns: u64| ns / 1_000 * 1_000;
+        let buckets = [(50_000, 1_990), (cut(tail_ns), 9), (cut(max_ns), 1)];
+        let bucket = |(lower, count)| Bucket { lower, upper: lower + 1_000, count };
+        Distribution {
+            max_ns: Some(cut(max_ns)),
+            histogram: Histogram::from_buckets(buckets.map(bucket).into()).unwrap(),
+            stated: Some(Stated { resolution_ns: 1_000, ..Stated::default() }),
+            ..tail(50_000, 50_000)
+        }
+    }
+
+    #[test]
+    fn what_a_bucket_leaves_open_is_not_judged() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let between = "p99.9 is from 99,968 ns to 100,095 ns, and the limit lies between";
+        for (d, limit, want, reason) in [
+            (tail(99_990, 200_000), "p99.9=100us", Inconclusive, between),
+            (tail(99_990, 200_000), "p99.9=99.97us", Inconclusive, between),
+            (tail(99_990, 200_000), "p99.9=100095ns", Pass, ""),
+            (tail(99_990, 200_000), "p99.9=99.8us", Fail, ""),
+            // The maximum is exact, and no percentile is above it.
+            (tail(99_990, 99_990), "p99.9=99990ns", Pass, ""),
+            (tail(99_990, 99_990), "99990ns", Pass, ""),
+            (tail(99_990, 99_990), "99989ns", Fail, ""),
+            (in_steps(60_000, 70_500), "71us", Pass, ""),
+            (in_steps(60_000, 70_500), "70us", Inconclusive, "max is from 70,000 ns to 70,999 ns"),
+            (in_steps(60_000, 70_500), "69us", Fail, ""),
+            (in_steps(60_000, 70_500), "p99.9=60500ns", Inconclusive, "p99.9 is from 60,000 ns to"),
+            (in_steps(60_000, 70_500), "p99.9=59999ns", Fail, ""),
+        ] {
+            let limit: Limit = limit.parse().unwrap();
+            let got = limit.judge(&d, Verdict::Valid, true);
+            assert_eq!(got.outcome, want, "{got:?}");
+            assert!(got.reason.starts_with(reason), "{got:?}");
+            assert_eq!(got.reason.is_empty(), reason.is_empty(), "{got:?}");
+            assert_eq!(got.fault(Some(&limit), &d), None, "{got:?}");
+        }
     }
 
     #[test]

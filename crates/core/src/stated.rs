@@ -16,16 +16,24 @@ pub struct Stated {
     /// Percentiles in ns, as the file states them.
     #[serde(default)]
     pub percentiles: BTreeMap<Percentile, u64>,
-    /// The file's step between two values, in ns. A bucket of this width tells a percentile as well
-    /// as the file can.
+    /// The file's step between two values, in ns. A true value may lie almost a step above or below what
+    /// is stated.
     pub resolution_ns: u64,
+    /// Whether the program states the edge of a bucket as its minimum or maximum, so that the true one may
+    /// lie anywhere in that bucket.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extremes_are_edges: bool,
 }
 
 impl Stated {
     /// What holds of both distributions together. Percentiles of a part are not those of the whole.
     pub(crate) fn of_both(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
-        let resolution_ns = [a, b].into_iter().flatten().map(|s| s.resolution_ns).max()?;
-        Some(Self { percentiles: BTreeMap::new(), resolution_ns })
+        let both = || [a, b].into_iter().flatten();
+        Some(Self {
+            percentiles: BTreeMap::new(),
+            resolution_ns: both().map(|stated| stated.resolution_ns).max()?,
+            extremes_are_edges: both().any(|stated| stated.extremes_are_edges),
+        })
     }
 }
 

@@ -29,7 +29,8 @@ pub use pareto::{Fit, Pareto};
 pub struct Tail {
     /// Samples: expiries, of all CPUs.
     pub count: u64,
-    /// The largest lateness.
+    /// The largest lateness; where another program's file tells it only to a step, the largest that it can
+    /// have been.
     pub max_ns: u64,
     /// How long was measured.
     pub duration_ns: u64,
@@ -48,7 +49,7 @@ impl Tail {
     /// anything.
     pub fn of(run: &Run) -> Option<Self> {
         let all = run.expiries();
-        let max_ns = all.max_ns?;
+        let (_, max_ns) = all.max_range()?;
         let course = run.course();
         let bound = Bound::of(&all, course.as_ref(), run.duration_ns)?;
         let extrapolation =

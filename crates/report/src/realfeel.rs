@@ -362,8 +362,8 @@ mod tests {
             mean 0.368010
             median 0.052031
             mode 0.050000 (950 samples)
-            variance - (50 samples lie anywhere from 0.110000 to 6.500000)
-            standard deviation - (50 samples lie anywhere from 0.110000 to 6.500000)
+            variance - (50 samples lie anywhere from 0.110000 to 6.500999)
+            standard deviation - (50 samples lie anywhere from 0.110000 to 6.500999)
              95.00000 % below 0.1 ms (950 samples)
             at least  95.00000 % below 0.2 ms (950 samples)
             at least  95.00000 % below 5 ms (950 samples)

@@ -57,7 +57,7 @@ pub fn block(run: &Run, style: Style) -> String {
 pub(crate) fn not_excluded(run: &Run) -> Option<String> {
     let all = run.expiries();
     let bound = Bound::of(&all, run.course().as_ref(), run.duration_ns)?;
-    let max = domain::span(all.max_ns?, run.time_domain);
+    let max = domain::span(all.max_range()?.1, run.time_domain);
     let every = domain::span(rounded_down(bound.every_ns?), run.time_domain);
     let bursts = if bursts_of(&bound).is_some() { " (bursts counted)" } else { "" };
     let (one_in, what) = (one_in(bound.share), what(run));

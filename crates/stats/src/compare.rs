@@ -25,6 +25,7 @@ mod order;
 mod power;
 mod reasons;
 mod single;
+mod steps;
 mod watches;
 mod words;
 
@@ -39,8 +40,10 @@ pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
 pub use words::{factor, percent, probability, times};
 
+pub(crate) use bounded::Ranges;
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
-pub(crate) use measured::{Measured, count_of_maxima, of_lengths};
+pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths};
+pub(crate) use steps::steps_note;
 pub(crate) use watches::{Watches, labelled};
 
 use effect::{decide, decide_regression};
@@ -327,6 +330,7 @@ fn judged(
     let mut notes: Vec<String> = order::note(order, new, old, options).into_iter().collect();
     notes.extend(measured::lengths(&sides, &quantities));
     notes.extend(guard::of_seeds(new, old));
+    notes.extend(steps_note(&all));
     notes.extend(accepted_load);
     notes.extend(watches.iter().flat_map(|watches| watches.notes()));
     notes.extend(of_watches.iter().flat_map(|of| of.notes([new.len(), old.len()])));
@@ -451,8 +455,8 @@ fn of_quantity(
         &effect::asked(figures, resolution, options),
     );
     let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
-        let ranges = new.iter().chain(old).filter_map(|m| range(m));
-        ranges.filter(|(least, most)| least < most).count()
+        let is_bounded = |m: &&&Measured| range(m).is_some_and(|it| !m.expiries.is_narrow(it));
+        new.iter().chain(old).filter(is_bounded).count()
     };
     let bounded =
         [bounded(&|m| m.percentile_range(measured::P999)), bounded(&|m| m.maximum_range(count))];

@@ -36,17 +36,17 @@ const FACTORS: u64 = 4_096;
 /// `None` if there are not so many samples, `count` is 0, or only a bound is known.
 pub fn median_maximum(d: &Distribution, count: u64) -> Option<u64> {
     match left_out(d, count)? {
-        0 => d.max_ns,
+        0 => d.max_ns.filter(|_| d.max_range().is_some_and(|range| d.is_narrow(range))),
         left_out => d.quantile_at(d.count - left_out)?.known(),
     }
 }
 
-/// The least and the largest value in ns that [`median_maximum`] can have: twice the same where it is
-/// known. `None` if there are not so many samples, or `count` is 0.
+/// The least and the largest value in ns that [`median_maximum`] can have. `None` if there are not so many
+/// samples, or `count` is 0.
 pub fn median_maximum_range(d: &Distribution, count: u64) -> Option<(u64, u64)> {
-    match median_maximum(d, count) {
-        Some(known) => Some((known, known)),
-        None => d.range_at(d.count - left_out(d, count)?),
+    match left_out(d, count)? {
+        0 => d.max_range(),
+        left_out => d.range_at(d.count - left_out),
     }
 }
 
@@ -65,8 +65,8 @@ pub fn from_the_top(d: &Distribution, rank: u64) -> Option<u64> {
     })?;
     match rank {
         0 => None,
-        1 => d.max_ns,
-        _ => Some((bucket.upper - 1).min(d.max_ns?)),
+        1 => Some(d.max_range()?.1),
+        _ => Some((bucket.upper - 1).min(d.max_range()?.1)),
     }
 }
 

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
-    Difference, Labelled, MARGIN, Measured, Refusal, RunFigures, Watched, Watches, count_of_maxima,
-    differences, labelled, of_lengths, probability, refuse_repetitions, repetition, times,
+    Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
+    count_of_maxima, differences, labelled, of_lengths, probability, refuse_repetitions, repetition,
+    steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
+use wakescope_core::watch::scale::RESOLUTION;
 
 mod divisive;
 
@@ -112,7 +114,9 @@ pub struct Step {
     pub before: String,
     /// The label of the first run after it.
     pub after: String,
-    /// Geometric mean of the runs since the last change, or the first run, in nanoseconds.
+    /// Geometric mean of the runs since the last change, or the first run, in nanoseconds. Where files of
+    /// other programs tell values only to a step, this and the next one are as close to each other as the
+    /// steps allow.
     pub before_ns: f64,
     /// Geometric mean of the runs until the next change, or the last run.
     pub after_ns: f64,
@@ -133,7 +137,9 @@ pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>
     refuse_repetitions(runs)?;
     let mut all: Vec<Difference> = repetition(runs).into_iter().collect();
     all.extend(differences(runs));
-    followed(runs, all, options)
+    let mut trend = followed(runs, all, 0.0, options)?;
+    trend.notes.extend(steps_note(runs.iter()));
+    Ok(trend)
 }
 
 /// The same of watches, of which each is one run: all its waits together. A change of their load is stated,
@@ -145,16 +151,17 @@ pub fn trend_of_watches(watches: &[Watched], options: &Options) -> Result<Trend,
     let (runs, series) = (labelled(watches), Watches::series(watches));
     let mut all = differences(&runs);
     all.extend(series.differences());
-    let mut trend = followed(&runs, all, options)?;
+    let mut trend = followed(&runs, all, RESOLUTION, options)?;
     trend.notes.extend(series.notes());
     trend.notes.extend(of_load(&runs, options));
     Ok(trend)
 }
 
-/// A series of runs that differ in this.
+/// A series of runs that differ in this. Figures may be above their true values by the share `resolution`.
 fn followed(
     runs: &[Labelled],
     differences: Vec<Difference>,
+    resolution: f64,
     options: &Options,
 ) -> Result<Trend, Box<Refusal>> {
     if runs.is_empty() {
@@ -179,7 +186,7 @@ fn followed(
         .into_iter()
         .map(|quantity| {
             let of = measured.iter().filter(|m| m.quantity == quantity);
-            of_quantity(quantity, &of.collect::<Vec<_>>(), alpha, options.seed)
+            of_quantity(quantity, &of.collect::<Vec<_>>(), alpha, resolution, options.seed)
         })
         .collect();
     Ok(Trend {
@@ -200,21 +207,26 @@ fn followed(
     })
 }
 
-fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) -> Series {
+fn of_quantity(
+    quantity: Quantity,
+    runs: &[&Measured],
+    alpha: f64,
+    resolution: f64,
+    seed: u64,
+) -> Series {
     let count = count_of_maxima([runs, &[]]);
-    let runs: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
-    let steps = |of: fn(&RunFigures) -> Option<u64>, places: &[usize]| {
-        if !can_show(places.len(), alpha) {
-            return None;
-        }
-        let log = |&place: &usize| Some((of(&runs[place])?.max(1) as f64).ln());
-        let logs: Option<Vec<f64>> = places.iter().map(log).collect();
-        Some(steps(&runs, places, &logs?, alpha, seed))
+    let figures: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
+    let steps = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>, places: &[usize]| {
+        let followed: Vec<&Measured> = places.iter().map(|&place| runs[place]).collect();
+        let ranges = Ranges::of(&followed, range, resolution);
+        let are_all_known = ranges.least.len() == places.len() && ranges.bounded == 0;
+        (are_all_known && can_show(places.len(), alpha))
+            .then(|| steps(&figures, places, &ranges, alpha, seed))
     };
     let all: Vec<usize> = (0..runs.len()).collect();
-    let p999 = steps(|run| run.p999_ns, &all);
-    let max = steps(|run| run.max_of_count_ns, &long_enough(&runs, count));
-    Series { quantity, count, runs, p999, max }
+    let p999 = steps(&|run| run.percentile_range(P999), &all);
+    let max = steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
+    Series { quantity, count, runs: figures, p999, max }
 }
 
 /// The places of the runs that have a maximum of `count` samples.
@@ -228,15 +240,31 @@ fn alpha_per_figure(alpha: f64, quantities: usize) -> f64 {
     alpha / (FIGURES * quantities.max(1)) as f64
 }
 
-/// The changes of a figure, given by its logarithms in the runs at these places.
-fn steps(runs: &[RunFigures], places: &[usize], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> {
-    let changes = changes(logs, alpha, seed);
-    let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([logs.len()]).collect();
+/// The changes of a figure of the runs at these places that every value within its ranges shows.
+fn steps(
+    runs: &[RunFigures],
+    places: &[usize],
+    ranges: &Ranges,
+    alpha: f64,
+    seed: u64,
+) -> Vec<Step> {
+    let changes = changes(&ranges.at(0.5), alpha, seed);
+    let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([places.len()]).collect();
     let mut begin = 0;
     let mut steps = Vec::new();
     for (change, end) in changes.iter().zip(&ends[1..]) {
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let (before_ns, after_ns) = (mean(&logs[begin..change.at]), mean(&logs[change.at..*end]));
+        let means = |from: usize, to: usize| {
+            [&ranges.least, &ranges.most].map(|logs| mean(&logs[from..to]))
+        };
+        let (before, after) = (means(begin, change.at), means(change.at, *end));
+        begin = change.at;
+        let (before_ns, after_ns) = match (before, after) {
+            ([_, most], [least, _]) if least >= most => (most, least),
+            ([least, _], [_, most]) if most <= least => (least, most),
+            // The steps of the files may be all that differs.
+            _ => continue,
+        };
         steps.push(Step {
             at: places[change.at],
             before: runs[places[change.at - 1]].label.clone(),
@@ -246,7 +274,6 @@ fn steps(runs: &[RunFigures], places: &[usize], logs: &[f64], alpha: f64, seed: 
             ratio: after_ns / before_ns,
             p_value: change.p_value,
         });
-        begin = change.at;
     }
     steps
 }
@@ -294,6 +321,12 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
         notes.push("p99.9 is not followed: every run must have 2,000 samples and more than an upper bound of it.".into());
     }
     notes.extend(of_lengths(runs, series.count));
+    let is_bounded = |run: &RunFigures| run.max_of_count_ns.is_none() && run.count >= series.count;
+    if series.runs.iter().any(is_bounded) {
+        notes.push(
+            "The maximum is not followed: of at least one run, only bounds are known that are further apart than 6.25 %.".into(),
+        );
+    }
     notes
 }
 

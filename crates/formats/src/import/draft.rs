@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub(super) spacing_ns: Option<u64>,
     /// What the program cut samples off to before it computed figures; 0 and 1 are nothing.
     pub(super) step_ns: u64,
+    /// Whether the stated extremes are edges of rows, and so known to no more than a row.
+    pub(super) extremes_are_edges: bool,
     /// How the stated extremes take part in the mean and the deviation that are stated from here on.
     pub(super) extremes: Extremes,
     /// Figures that the file states beside the samples.
@@ -225,7 +227,9 @@ impl Draft {
         let resolution_ns = self.source.resolution_ns.unwrap_or(1);
         for thread in &mut self.threads {
             for d in [&mut thread.woken, &mut thread.expiries] {
-                d.stated.get_or_insert_default().resolution_ns = resolution_ns;
+                let stated = d.stated.get_or_insert_default();
+                stated.resolution_ns = resolution_ns;
+                stated.extremes_are_edges = self.extremes_are_edges;
             }
         }
         self.source.unknown = self.not_told();

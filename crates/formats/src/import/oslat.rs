@@ -87,6 +87,7 @@ impl Scale {
         let way =
             way.ok_or("it does not state the version of oslat, which decides what a row means")?;
         let unit = if self.width % 1_000 == 0 { 1_000 } else { 1 };
+        draft.extremes_are_edges |= way == Way::Upper && self.width > unit;
         // By how much the edges as named are above the real ones, and how far past these a row
         // begins: rounded up, 5 µs is what is above 4 and up to 5.
         let (shift, past) = match way {

@@ -1,4 +1,5 @@
-//! Figures of which some runs have only bounds: percentiles beyond the histogram of an imported file.
+//! Figures of which some runs have only bounds: those of imported files, whose values are in steps, and
+//! whose largest samples may lie beyond the histogram.
 //!
 //! Exactly the worst runs have no more than that, so without them the rest would pass for all. The
 //! difference of the means, the p-value of either direction and both ends of the interval grow with
@@ -37,45 +38,75 @@ impl Bounded {
 }
 
 /// The logarithms of a figure of the runs of a side: the least and the largest that each can have.
-pub(super) struct Ranges {
-    pub(super) least: Vec<f64>,
-    pub(super) most: Vec<f64>,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
+    pub(crate) least: Vec<f64>,
+    pub(crate) most: Vec<f64>,
+    /// Of how many runs the range is too wide to be shown as one value.
+    pub(crate) bounded: usize,
+    /// Whether the least, and the largest values, are all 0 ns, which has no logarithm.
+    are_zero: [bool; 2],
 }
 
 impl Ranges {
-    /// Those of the runs that have the figure, from its range in ns.
-    pub(super) fn of(side: &[&Measured], range: &dyn Fn(&Measured) -> Option<(u64, u64)>) -> Self {
+    /// Those of the runs that have the figure, from its range in ns. A range that is no wider than the share
+    /// `resolution` counts as its upper end: that much is allowed for elsewhere.
+    pub(crate) fn of(
+        side: &[&Measured],
+        range: &dyn Fn(&Measured) -> Option<(u64, u64)>,
+        resolution: f64,
+    ) -> Self {
         // A wakeup is never on time to the nanosecond; where a record says so, what it means is that it
         // was not later than the clock can tell.
         let log = |ns: u64| (ns.max(1) as f64).ln();
-        let ranges = side.iter().filter_map(|m| range(m));
-        let (least, most) = ranges.map(|(least, most)| (log(least), log(most))).unzip();
-        Self { least, most }
+        let mut ranges = Self { are_zero: [true; 2], ..Self::default() };
+        for m in side {
+            let Some((least, most)) = range(m) else { continue };
+            let is_covered = most as f64 <= least as f64 * (1.0 + resolution);
+            let least = if is_covered { most } else { least };
+            ranges.least.push(log(least));
+            ranges.most.push(log(most));
+            ranges.bounded += usize::from(!m.expiries.is_narrow((least, most)));
+            ranges.are_zero[0] &= least == 0;
+            ranges.are_zero[1] &= most == 0;
+        }
+        ranges
     }
 
-    fn is_bounded(&self) -> impl Iterator<Item = bool> {
-        self.least.iter().zip(&self.most).map(|(least, most)| least < most)
-    }
-
-    /// Of how many runs only bounds are known.
-    pub(super) fn bounded(&self) -> usize {
-        self.is_bounded().filter(|&bounded| bounded).count()
+    /// Whether each value is known exactly.
+    pub(super) fn are_exact(&self) -> bool {
+        self.least == self.most
     }
 
     /// The values at a part of the way from the least to the largest ones.
-    fn at(&self, part: f64) -> Vec<f64> {
+    pub(crate) fn at(&self, part: f64) -> Vec<f64> {
         let both = self.least.iter().zip(&self.most);
         both.map(|(least, most)| least + part * (most - least)).collect()
     }
+
+    /// The geometric mean in ns of the values at a part of the way.
+    fn mean_ns(&self, part: f64) -> f64 {
+        let [none, all] = self.are_zero;
+        let is_zero = all || (none && part == 0.0);
+        if is_zero && !self.least.is_empty() { 0.0 } else { geometric_mean(&self.at(part)) }
+    }
 }
 
-/// A test of all values that the ranges allow, with the values that are closest to no difference, from
-/// the tests of both extremes: the least of `new` against the largest of `old`, and the other way round.
-pub(super) fn between(
-    [new, old]: [&Ranges; 2],
-    lowest: Apart,
-    highest: &Apart,
-) -> ([Vec<f64>; 2], Apart, Bounded) {
+/// What a test of all values says that the ranges of both sides allow.
+pub(super) struct Between {
+    /// The logarithms that are closest to no difference, of the new and the old runs.
+    pub(super) values: [Vec<f64>; 2],
+    /// Their geometric means in ns.
+    pub(super) means_ns: [f64; 2],
+    /// What holds for all values.
+    pub(super) apart: Apart,
+    /// What the ranges leave open.
+    pub(super) bounded: Bounded,
+}
+
+/// A test of all values that the ranges allow, from the tests of both extremes: the least of `new` against
+/// the largest of `old`, and the other way round.
+pub(super) fn between([new, old]: [&Ranges; 2], lowest: Apart, highest: &Apart) -> Between {
     let (least, most) = (lowest.difference, highest.difference);
     // From the lowest extreme to the highest one.
     let (part, p_value) = match (least, most) {
@@ -90,14 +121,19 @@ pub(super) fn between(
         interval: (lowest.interval.0, highest.interval.1),
         ..lowest
     };
-    let means = |side: &Ranges| [geometric_mean(&side.least), geometric_mean(&side.most)];
+    let means = |side: &Ranges| [side.mean_ns(0.0), side.mean_ns(1.0)];
     let bounded = Bounded {
-        runs: [new.bounded(), old.bounded()],
+        runs: [new.bounded, old.bounded],
         ratio: [least.exp(), most.exp()],
         new_ns: means(new),
         old_ns: means(old),
     };
-    ([new.at(part), old.at(1.0 - part)], apart, bounded)
+    Between {
+        values: [new.at(part), old.at(1.0 - part)],
+        means_ns: [new.mean_ns(part), old.mean_ns(1.0 - part)],
+        apart,
+        bounded,
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounded::{Bounded, Ranges, between};
+use super::bounded::{Between, Bounded, Ranges, between};
 use super::measured::Measured;
 use super::power::{Margins, runs_needed};
 use super::{Options, Verdict, times};
@@ -15,8 +15,9 @@ use wakescope_core::limit::Outcome;
 pub struct Effect {
     /// New and old runs that have this figure.
     pub runs: [usize; 2],
-    /// New / old, of the geometric means over the runs. Where some runs have only bounds, this and the
-    /// rest hold for every value within these, and the ratio is the one closest to 1.
+    /// New / old, of the geometric means over the runs. Where files of other programs tell figures only to
+    /// a step, or bounds of them, this and the rest hold for every value within these, and the ratio is the
+    /// one closest to 1.
     pub ratio: f64,
     /// At the confidence 1 - alpha, the ratio is not below this: the permutation test, inverted.
     /// `null` if there are too few runs.
@@ -39,7 +40,7 @@ pub struct Effect {
     /// How many runs a side would decide it with a probability of 80 %, if they vary as these do;
     /// `null` if it is decided, if they cannot tell, or if it would take more than 1,000.
     pub runs_needed: Option<usize>,
-    /// What bounds leave open; `None` if the figure of each run is known.
+    /// What bounds leave open; `None` if the figure of each run is known, at least to 6.25 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_bounded: Option<Bounded>,
     /// How likely so large a ratio is, or a larger one, if the true one is what is allowed, or below
@@ -95,8 +96,8 @@ pub struct IdleLoad {
 type Of<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
 
 /// How several figures of the new runs stand to those of the old ones, over the runs that have them;
-/// `None` for a figure that a side does not have, or of which no run has more than bounds. Each may be
-/// above its true value by the share `resolution`.
+/// `None` for a figure that a side does not have. Each may be above its true value by the share
+/// `resolution`.
 pub(super) fn figures<const N: usize>(
     new: &[&Measured],
     old: &[&Measured],
@@ -104,32 +105,32 @@ pub(super) fn figures<const N: usize>(
     resolution: f64,
     asked: &Asked,
 ) -> [Option<Figure>; N] {
-    let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of)));
+    let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of, resolution)));
     let lowest = ranges.each_ref().map(|[new, old]| [in_order(&new.least), in_order(&old.most)]);
     let mut aparts = each_apart(&lowest, asked).into_iter();
     ranges.each_ref().map(|[new, old]| {
         let lowest = aparts.next()??;
-        match new.bounded() + old.bounded() {
-            0 => Some(figure_of(&new.least, &old.least, lowest, resolution)),
-            bounded if bounded == new.least.len() + old.least.len() => None,
-            _ => {
-                let highest = apart(&in_order(&new.most), &in_order(&old.least), asked)?;
-                let (values, apart, bounded) = between([new, old], lowest, &highest);
-                let mut figure = figure_of(&values[0], &values[1], apart, resolution);
-                // How runs vary is not known, and more of them leave their bounds as they are.
-                figure.effect.spread = None;
-                figure.effect.only_bounded = Some(bounded);
-                Some(figure)
-            }
+        let highest = match new.are_exact() && old.are_exact() {
+            true => lowest.clone(),
+            false => apart(&in_order(&new.most), &in_order(&old.least), asked)?,
+        };
+        let Between { values: [new_logs, old_logs], means_ns, apart, bounded } =
+            between([new, old], lowest, &highest);
+        let mut effect = effect(&new_logs, &old_logs, apart).known_to(resolution);
+        if new.bounded + old.bounded > 0 {
+            // How runs vary is not known, and more of them leave their bounds as they are.
+            effect.spread = None;
+            effect.only_bounded = Some(bounded);
         }
+        Some(Figure { new_ns: means_ns[0], old_ns: means_ns[1], effect })
     })
 }
 
 /// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
 /// for a figure that a side does not have.
 pub(super) fn figure(new: &[f64], old: &[f64], resolution: f64, asked: &Asked) -> Option<Figure> {
-    let apart = apart(&in_order(new), &in_order(old), asked)?;
-    Some(figure_of(new, old, apart, resolution))
+    let effect = effect(new, old, apart(&in_order(new), &in_order(old), asked)?).known_to(resolution);
+    Some(Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect })
 }
 
 /// What is asked of the logarithms of a figure, one of `figures` that are looked at together. Each may be
@@ -144,11 +145,6 @@ fn in_order(figures: &[f64]) -> Vec<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
-}
-
-fn figure_of(new: &[f64], old: &[f64], apart: Apart, resolution: f64) -> Figure {
-    let effect = effect(new, old, apart).known_to(resolution);
-    Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect }
 }
 
 /// The work per second of each load that counts it on both sides, and the loads without work in some runs.

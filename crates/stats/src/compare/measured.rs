@@ -67,12 +67,12 @@ impl<'a> Measured<'a> {
         self.quantile(percentile)?.known()
     }
 
-    /// The least and the largest value in ns that a percentile can have: twice the same where it is
-    /// known. `None` if there are too few samples to say.
-    pub(super) fn percentile_range(&self, percentile: Percentile) -> Option<(u64, u64)> {
+    /// The least and the largest value in ns that a percentile can have: twice the same where wakescope
+    /// measured. `None` if there are too few samples to say.
+    pub(crate) fn percentile_range(&self, percentile: Percentile) -> Option<(u64, u64)> {
         match self.quantile(percentile)? {
-            Quantile::Known(ns) => Some((ns, ns)),
-            Quantile::AtMost(_) => self.expiries.range(percentile),
+            Quantile::Known(ns) if self.expiries.stated.is_none() => Some((ns, ns)),
+            _ => self.expiries.range(percentile),
         }
     }
 
@@ -85,9 +85,12 @@ impl<'a> Measured<'a> {
         median_maximum(self.expiries, count)
     }
 
-    /// The least and the largest value in ns that this can have: twice the same where it is known.
-    pub(super) fn maximum_range(&self, count: u64) -> Option<(u64, u64)> {
-        median_maximum_range(self.expiries, count)
+    /// The least and the largest value in ns that this can have: twice the same where wakescope measured.
+    pub(crate) fn maximum_range(&self, count: u64) -> Option<(u64, u64)> {
+        match self.maximum_of(count) {
+            Some(ns) if self.expiries.stated.is_none() => Some((ns, ns)),
+            _ => median_maximum_range(self.expiries, count),
+        }
     }
 
     pub(super) fn loads(&self) -> &'a [LoadResult] {

@@ -49,8 +49,8 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         };
         let open = (having > 0 && bounded > 0).then(|| {
             format!(
-                "{name}: {have}, because it lies beyond the histogram of the file, or in a wide bucket. The \
-                 verdict on it holds for every value within these bounds."
+                "{name}: {have}, because it lies beyond the histogram of the file, or in a step or a bucket \
+                 wider than 6.25 % of it. The verdict on it holds for every value within these bounds."
             )
         });
         unknown.into_iter().chain(open)

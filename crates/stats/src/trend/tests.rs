@@ -1,8 +1,10 @@
 use super::*;
 use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::observation::Observation;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Source;
+use wakescope_core::stated::Stated;
 
 /// A run of one CPU with these samples.
 fn run_of(samples: &[u64]) -> Run {
@@ -35,6 +37,48 @@ fn a_change_is_told_with_its_size() {
         assert!((step.after_ns / step.before_ns - step.ratio).abs() < 1e-12);
     }
     assert_eq!((series.runs.len(), series.count, got.notes.len()), (16, 3_000, 0));
+}
+
+/// A run of another program that cuts values off to whole µs. The latest 20 are about `tail_ns`.
+fn in_steps(tail_ns: u64, more: u64) -> Run {
+    let cut = |ns: u64| ns / 1_000 * 1_000;
+    let ordinary = (0..2_000 + more).map(|_| cut(tail_ns / 2));
+    let mut run = run_of(&ordinary.chain([cut(tail_ns); 20]).collect::<Vec<_>>());
+    let d = &mut run.threads[0].expiries;
+    let rows = [(cut(tail_ns / 2), 2_000 + more), (cut(tail_ns), 20)];
+    let bucket = |(lower, count)| Bucket { lower, upper: lower + 1_000, count };
+    d.histogram = Histogram::from_buckets(rows.map(bucket).into()).unwrap();
+    d.stated = Some(Stated { resolution_ns: 1_000, ..Stated::default() });
+    run.source = Some(Source { resolution_ns: Some(1_000), ..Source::default() });
+    run
+}
+
+#[test]
+fn a_change_is_no_larger_than_steps_allow() {
+    // The true tails of the first and the second half, ns, and the change that is told.
+    for (first, second, want) in [
+        (2_990, 3_010, None),
+        (17_990, 18_010, Some(1.0)),
+        (17_990, 27_010, Some(1.5)),
+        (27_010, 17_990, Some(18.0 / 27.0)),
+    ] {
+        let runs: Vec<Run> =
+            (0..12).map(|i| in_steps(if i < 6 { first } else { second }, i)).collect();
+        let got = followed(&runs, &Options::default()).unwrap();
+        for steps in [&got.series[0].p999, &got.series[0].max] {
+            assert_eq!(steps.is_some(), want.is_some(), "{first} {second}: {steps:?}");
+            let told: Vec<f64> = steps.iter().flatten().map(|step| step.ratio).collect();
+            let is_near = told.iter().zip(want).all(|(told, want)| (told - want).abs() < 1e-3);
+            assert!(told.len() == want.iter().len() && is_near, "{first} {second}: {steps:?}");
+        }
+        let has = |text: &str| got.notes.iter().any(|note| note.contains(text));
+        assert!(has("12 runs of 12 are in steps of 1.00 µs"), "{:?}", got.notes);
+        assert_eq!(has("The maximum is not followed"), want.is_none(), "{:?}", got.notes);
+    }
+    // Values that only go to and fro between two steps have not changed.
+    let runs: Vec<Run> = (0..12).map(|i| in_steps(17_990 + i % 2 * 20, i)).collect();
+    let got = followed(&runs, &Options::default()).unwrap();
+    assert_eq!((&got.series[0].p999, &got.series[0].max), (&Some(vec![]), &Some(vec![])));
 }
 
 #[test]

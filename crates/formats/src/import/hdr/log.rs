@@ -195,6 +195,7 @@ impl Log {
             draft.source.format = format!("interval log {version}");
         }
         draft.source.resolution_ns = Some(unit_ns);
+        draft.extremes_are_edges = true;
         draft.approximate("min_ns, max_ns: known to the width of a bucket");
         draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
         let mut counts = Counts::default();

@@ -74,8 +74,16 @@ fn percentiles_of_schbench_come_back_whether_or_not_a_row_is_hidden() {
         for (percentile, rank) in [("p50", 1_502), ("p99", 2_973), ("p99.9", 3_000)] {
             // The file tells the middle of a bucket of 0.4 %.
             let true_ns = samples[rank - 1] as f64 * 1_000.0;
-            let Some(Quantile::Known(ns)) = quantile(&d, percentile) else { panic!("{text}") };
-            assert!((ns as f64 / true_ns - 1.0).abs() < 0.005, "{percentile}: {ns} ns, {text}");
+            match quantile(&d, percentile) {
+                Some(Quantile::Known(ns)) => {
+                    assert!(
+                        (ns as f64 / true_ns - 1.0).abs() < 0.005,
+                        "{percentile}: {ns} ns, {text}"
+                    );
+                }
+                // A step of 1 µs is much of a few µs.
+                other => assert!(other.is_some() && true_ns < 16_000.0, "{percentile}: {other:?}"),
+            }
             let (low, high) = d.range(percentile.parse().unwrap()).unwrap();
             assert!(
                 low as f64 <= true_ns && true_ns <= high as f64,
@@ -501,7 +509,7 @@ fn a_bound_is_shown_as_one_everywhere() {
     let line = "T: 0 (    1) P:80 I:1000 C: 100000 Min:      3 Act:    5 Avg:    5 Max:     976\n";
     let run = run(Format::CyclictestText, line);
     assert_eq!(run.summary.percentiles["p50"], None);
-    assert_eq!(run.summary.percentiles_at_most["p99.9"], 976_000);
+    assert_eq!(run.summary.percentiles_at_most["p99.9"], 976_999);
     let run_set =
         wakescope_report::run_set::RunSet::of(vec![wakescope_report::run_set::Entry::of(
             "a", &run,
@@ -512,8 +520,8 @@ fn a_bound_is_shown_as_one_everywhere() {
         wakescope_report::html::page(&run_set),
     ];
     for text in shown {
-        assert_eq!(text.matches("≤ 976 µs").count() % 4, 0, "{text}");
-        assert!(text.contains("≤ 976 µs") && !text.contains("% within"), "{text}");
+        assert_eq!(text.matches("≤ 977 µs").count() % 4, 0, "{text}");
+        assert!(text.contains("≤ 977 µs") && !text.contains("% within"), "{text}");
     }
 }
 
