@@ -13,7 +13,7 @@ use wakescope_sys::gpio::{Chip, EDGES, Edge, Input, Output};
 use wakescope_sys::{clock, serial};
 
 use crate::line::{LineError, PATIENCE, Port, is_passing};
-use crate::stimulus::line::{Bounds, Wire};
+use crate::stimulus::line::{Bounds, Wire, is_readable};
 
 /// One edge may be on its way. The levels of successive edges differ, so a late answer cannot be mistaken for that of
 /// the next edge. It could be mistaken for that of the one after, which has the same level: so the sender gives up
@@ -157,7 +157,7 @@ impl Wire for EdgeLine {
 
     #[inline]
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
-        let is_there = serial::wait_readable(self.into.file(), until.since(clock::now()))?;
+        let is_there = is_readable(self.into.file(), until)?;
         let at = clock::now();
         if !is_there {
             return Ok((at, 0));
@@ -273,13 +273,13 @@ impl Wire for AnyLine {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::atomic::AtomicBool;
 
     use wakescope_core::random::Random;
 
     use super::*;
     use crate::stimulus::line::RoundTrips;
     use crate::stimulus::{Grid, WaitForStimulus, Waited};
+    use crate::stop::Stop;
 
     #[test]
     fn only_an_edge_of_the_right_level_is_the_answer_of_the_last_one() {
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_late_answer_is_never_taken_for_that_of_a_later_edge() {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let (mut answered, mut unanswered) = (0, 0);
         for seed in 0..300 {
             let (random, coming) = (Random::new(seed), VecDeque::new());

@@ -19,5 +19,6 @@ pub mod respond;
 pub mod schedule;
 pub mod session;
 pub mod stimulus;
+pub mod stop;
 mod surroundings;
 mod trial;

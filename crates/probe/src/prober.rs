@@ -35,6 +35,7 @@ use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
 use crate::stimulus::{Beside, Ending, Grid, WaitForStimulus, sample};
+use crate::stop::Stop;
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
 const STACK_BYTES: usize = 128 << 10;
@@ -127,7 +128,7 @@ struct Shared {
     /// What the sound card sees, if there is one.
     audio: Option<Arc<AudioRecorder>>,
     ring: Option<Ring>,
-    stop: AtomicBool,
+    stop: Stop,
     /// Set once warm-up is over and the recorder holds nothing but samples.
     measuring: AtomicBool,
     ready: OnceLock<Ready>,
@@ -150,7 +151,7 @@ impl Prober {
             recorder: Recorder::new(plan.worst),
             audio: plan.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
             ring: (plan.ring_slots > 0).then(|| Ring::new(plan.ring_slots)),
-            stop: AtomicBool::new(false),
+            stop: Stop::default(),
             measuring: AtomicBool::new(false),
             ready: OnceLock::new(),
         });
@@ -214,14 +215,14 @@ impl Prober {
         self.thread.is_finished()
     }
 
-    /// Tells the thread to end.
-    pub fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+    /// Tells the thread to end with what is due at `at`.
+    pub fn stop(&self, at: MonoNs) {
+        self.shared.stop.at(at);
     }
 
     /// Ends the thread, now if need be.
     pub fn end(self) -> Past {
-        self.stop();
+        self.stop(clock::now());
         drop(self.start);
         let report = self.thread.end().unwrap_or_default();
         let measured = self.shared.measuring.load(Ordering::Acquire);

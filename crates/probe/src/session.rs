@@ -284,7 +284,8 @@ impl Measurement for Session {
 
     fn end(mut self: Box<Self>, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
         self.verify();
-        self.probes.iter().for_each(|p| p.prober.stop());
+        let now = clock::now();
+        self.probes.iter().for_each(|p| p.prober.stop(now));
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);

@@ -3,7 +3,6 @@
 //! The loop and all that reads its figures know a stimulus only by its trait: it waits, and tells
 //! when the wakeup was due and when the thread woke.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
 use wakescope_core::recorder::Recorder;
@@ -25,6 +24,7 @@ pub mod timer;
 pub mod waker;
 pub mod watch;
 
+use crate::stop::Stop;
 use place::Place;
 
 /// Waits for one stimulus after the other, in the calling thread. Which it is, a plan names
@@ -71,6 +71,14 @@ pub struct Grid {
     pub interval: SpanNs,
     /// How many points there are.
     pub points: u64,
+}
+
+impl Grid {
+    /// How many of its points whoever serves one at a time has left out at `now`, or will: a whole interval
+    /// has passed since they came.
+    fn passed(&self, now: MonoNs) -> u64 {
+        self.points.min(now.since(self.start).0 / self.interval.0.max(1))
+    }
 }
 
 /// How a wait ended.
@@ -148,7 +156,8 @@ pub enum Ending {
     StimulusLost(SpanNs, Loss),
 }
 
-/// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`.
+/// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`. A wakeup that
+/// was due before `stop` is recorded however late it comes.
 ///
 /// Nothing here allocates, locks, prints or fails. The only system calls are the wait, before it that
 /// which arms a watchdog, if somebody looks on, and after it that which tells whether a probe that
@@ -161,7 +170,7 @@ pub fn sample<S: WaitForStimulus>(
     origin: MonoNs,
     recorder: &Recorder,
     samples: Option<&Ring>,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Ending {
     let period_ns = stimulus.period().0;
     let mut left = most;
@@ -178,9 +187,10 @@ pub fn sample<S: WaitForStimulus>(
             Waited::Stopped => return Ending::Stopped,
             Waited::Lost(loss) => return Ending::StimulusLost(SpanNs(last_due_ns), loss),
         };
-        if stop.load(Ordering::Relaxed) {
+        if stop.is_before(due) {
             return Ending::Stopped;
         }
+        let missed = stop.cut_missed(missed, due, SpanNs(period_ns));
         let due_ns = due.since(origin).0;
         last_due_ns = due_ns;
         if !place.is_home() {
@@ -210,5 +220,7 @@ pub fn sample<S: WaitForStimulus>(
     Ending::Done
 }
 
+#[cfg(test)]
+mod stopped;
 #[cfg(test)]
 mod tests;

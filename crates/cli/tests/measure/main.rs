@@ -22,6 +22,7 @@ mod common;
 mod deadline;
 mod line;
 mod spin;
+mod stopped;
 mod wakers;
 
 #[test]

@@ -5,7 +5,6 @@
 //! What is late only once is made up for by the buffer; a buffer that runs empty is an overrun.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::audio::{AudioPlan, AudioRecorder};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -13,6 +12,7 @@ use wakescope_sys::clock;
 
 use super::timer::Alarm;
 use super::{Grid, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 
 /// Computes a fragment, and knows the time: the machine, or a simulation of one in tests.
 pub trait Work {
@@ -27,7 +27,7 @@ pub struct Audio<'a, A, W> {
     alarm: A,
     work: W,
     recorder: Arc<AudioRecorder>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     card: Card,
     /// The number of the fragment that is written next, from 0.
     next: u64,
@@ -62,7 +62,7 @@ impl Card {
 
 impl<'a, A: Alarm, W: Work> Audio<'a, A, W> {
     /// A program that sleeps by `alarm`, computes by `work`, and ends once `stop` is set.
-    pub fn new(alarm: A, work: W, recorder: Arc<AudioRecorder>, stop: &'a AtomicBool) -> Self {
+    pub fn new(alarm: A, work: W, recorder: Arc<AudioRecorder>, stop: &'a Stop) -> Self {
         let card = Card { start: MonoNs(0), plan: recorder.plan() };
         Self {
             alarm,
@@ -87,9 +87,11 @@ impl<'a, A: Alarm, W: Work> Audio<'a, A, W> {
         let at_ns = now.since(self.card.start).0;
         self.recorder.record(at_ns, cycle_ns, now.since(began).0);
         let must_be_there = self.card.plays_at(self.next);
-        if now > must_be_there {
+        // What the card plays after the end of the run is no part of it.
+        let now_or_end = self.stop.cut(now);
+        if now_or_end > must_be_there {
             // The card has played silence, and begins with this fragment at its next point.
-            let silent = now.since(must_be_there).0 / self.card.plan.fragment_ns.max(1) + 1;
+            let silent = now_or_end.since(must_be_there).0 / self.card.plan.fragment_ns.max(1) + 1;
             self.recorder.count_overrun(silent);
             self.next += silent;
         }
@@ -117,11 +119,11 @@ impl<A: Alarm, W: Work> WaitForStimulus for Audio<'_, A, W> {
         if self.next >= self.points {
             return Waited::Done;
         }
+        let due = self.card.room_at(self.next);
         // A program that never catches up never sleeps.
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_before(due) {
             return Waited::Stopped;
         }
-        let due = self.card.room_at(self.next);
         self.has_room = true;
         if self.work.now() >= due {
             return Waited::NotAsleep;
@@ -222,7 +224,7 @@ mod tests {
     /// What comes of ten fragments of 3 ms, with three of them in the buffer.
     fn played(late: &[u64], compute: &[u64]) -> (Snapshot, wakescope_core::audio::Audio) {
         let plan = AudioPlan { fragment_ns: 3 * MS, fragments: 3, share_ppm: 666_667, pcm: None };
-        let (now, stop) = (Cell::new(START.0 - MS), AtomicBool::new(false));
+        let (now, stop) = (Cell::new(START.0 - MS), Stop::default());
         let of = || Simulated { now: &now, late: late.iter(), compute: compute.iter() };
         let of_card = Arc::new(AudioRecorder::new(plan));
         let mut audio = Audio::new(of(), of(), Arc::clone(&of_card), &stop);

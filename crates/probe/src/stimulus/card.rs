@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::audio::AudioRecorder;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -16,6 +15,7 @@ use wakescope_sys::{clock, sched};
 use super::audio::Work;
 use super::{Grid, Loss, NO_DEVICE, WaitForStimulus, Waited, Wakeup};
 use crate::card::{Card, length_of};
+use crate::stop::Stop;
 
 /// A card that plays what is written: the machine's, or a simulation of one in tests.
 pub trait Playback {
@@ -56,7 +56,7 @@ pub struct CardAudio<'a, P, W> {
     work: W,
     frames: Frames,
     recorder: Arc<AudioRecorder>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     /// Frames that were written since the stream was prepared.
     written: u64,
     /// Where the stream was when it was prepared.
@@ -77,7 +77,7 @@ impl<'a, P: Playback, W: Work> CardAudio<'a, P, W> {
         work: W,
         frames: Frames,
         recorder: Arc<AudioRecorder>,
-        stop: &'a AtomicBool,
+        stop: &'a Stop,
     ) -> Self {
         let started = MonoNs(0);
         Self {
@@ -172,10 +172,14 @@ impl<'a, P: Playback, W: Work> CardAudio<'a, P, W> {
         self.fill_up()?;
         self.playback.start()?;
         let fragment_ns = self.fragment().0.max(1);
-        let gap = self.work.now().since(ran_empty).0 / fragment_ns + 1;
+        let now_or_end = self.stop.cut(self.work.now());
+        let gap = now_or_end.since(ran_empty).0 / fragment_ns + 1;
         let silent = gap + (self.frames.buffer / self.frames.fragment.max(1)).saturating_sub(1);
-        self.recorder.count_overrun(silent);
         self.next += silent;
+        // What the card plays after the end of the run is no part of it.
+        if !self.stop.is_before(ran_empty) {
+            self.recorder.count_overrun(silent);
+        }
         Ok(())
     }
 
@@ -191,12 +195,10 @@ impl<'a, P: Playback, W: Work> CardAudio<'a, P, W> {
             let woken = match self.playback.wait(self.patience()) {
                 Ok(Some(woken)) => woken,
                 Ok(None) => return Ok(Waited::Lost(Loss::CardStalled)),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {
-                    match self.stop.load(Ordering::Relaxed) {
-                        true => return Ok(Waited::Stopped),
-                        false => continue,
-                    }
-                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => match self.stop.is_set() {
+                    true => return Ok(Waited::Stopped),
+                    false => continue,
+                },
                 Err(e) => return Err(e),
             };
             let position = self.playback.position(false)?;
@@ -267,7 +269,7 @@ impl<P: Playback, W: Work> WaitForStimulus for CardAudio<'_, P, W> {
             return Waited::Done;
         }
         // A program that never catches up never sleeps.
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_set() {
             return Waited::Stopped;
         }
         self.await_room().unwrap_or_else(|e| self.lose(&e))

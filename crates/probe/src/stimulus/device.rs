@@ -5,7 +5,6 @@
 //! latency is divided by stamps that were taken where it happened, and nothing is traced.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::run::{KernelStamps, StampedPart};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -14,6 +13,7 @@ use wakescope_sys::wakeup_device::{Stamps, WakeupDevice};
 
 use super::watch::Watch;
 use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 
 /// A device that wakes its reader: the machine's, or a simulation of one in tests.
 pub trait Device {
@@ -39,7 +39,7 @@ impl Device for WakeupDevice {
 /// The wakeups by a device.
 pub struct DeviceWakeups<'a, D> {
     device: D,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     watch: Watch,
     /// When the next expiry is due, at the earliest.
     next: MonoNs,
@@ -52,7 +52,7 @@ pub struct DeviceWakeups<'a, D> {
 
 impl<'a, D: Device> DeviceWakeups<'a, D> {
     /// Waits for `device` until `stop` is set. Whoever follows the thread does so by `watch`.
-    pub fn new(device: D, stop: &'a AtomicBool, watch: Watch) -> Self {
+    pub fn new(device: D, stop: &'a Stop, watch: Watch) -> Self {
         let (next, interval) = (MonoNs(0), SpanNs(0));
         let seen = KernelStamps::default();
         Self { device, stop, watch, next, interval, left: 0, seen, failed: None }
@@ -81,12 +81,16 @@ impl<D: Device> WaitForStimulus for DeviceWakeups<'_, D> {
         let (stamps, woken) = loop {
             match self.device.wait() {
                 Ok(seen) => break seen,
-                Err(_) if self.stop.load(Ordering::Relaxed) => return Waited::Stopped,
+                Err(_) if self.stop.is_set() => return Waited::Stopped,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Waited::Lost(loss(e)),
             }
         };
         self.watch.after(expected, woken);
+        // The loop would leave it out, and its parts would be without a whole.
+        if self.stop.is_before(stamps.due) {
+            return Waited::Stopped;
+        }
         self.next = stamps.due.after(SpanNs(stamps.expiries.saturating_mul(self.interval.0)));
         let missed = stamps.expiries.saturating_sub(1).min(self.left - 1);
         self.left -= missed + 1;
@@ -172,7 +176,7 @@ mod tests {
     }
 
     fn measure(lateness: &[u64], fails_at: usize) -> (Ending, Recorder, KernelStamps) {
-        let (stop, recorder) = (AtomicBool::new(false), Recorder::new(0));
+        let (stop, recorder) = (Stop::default(), Recorder::new(0));
         let device = Simulated { now: 0, next: 0, lateness, turn: 0, fails_at };
         let mut wakeups = DeviceWakeups::new(device, &stop, Watch::none());
         wakeups.begin(Grid { start: ORIGIN, interval: SpanNs(PERIOD), points: 100 });

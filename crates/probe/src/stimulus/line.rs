@@ -6,8 +6,8 @@
 //! next number modulo 256. Since the line keeps their order, an answer tells which bytes before it got
 //! none.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::line::{AnsweredBy, EdgeWaits};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -15,6 +15,7 @@ use wakescope_sys::{clock, serial};
 
 use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 use crate::line::{Port, closed, closed_or, is_passing};
+use crate::stop::Stop;
 
 /// How long an answer is waited for.
 const PATIENCE: SpanNs = SpanNs(1_000_000_000);
@@ -37,7 +38,7 @@ pub trait Wire {
     /// Sends a byte, and returns the time read before; `None` if the line takes none now.
     fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>>;
     /// Waits until `until`, or less, for bytes, and returns the time read first thing after the wait and how
-    /// many came. An interrupted wait is an error of that kind.
+    /// many came. None come in a wait that a signal ends.
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)>;
     /// How many bytes may be without an answer.
     fn bounds(&self) -> Bounds {
@@ -71,7 +72,7 @@ pub struct RoundTrips<'a, W> {
     wire: W,
     bounds: Bounds,
     answered_by: AnsweredBy,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     next: MonoNs,
     interval: SpanNs,
     left: u64,
@@ -91,7 +92,7 @@ pub struct RoundTrips<'a, W> {
 
 impl<'a, W: Wire> RoundTrips<'a, W> {
     /// Round trips over `wire`, whose other end answers as `answered_by`. Waits end once `stop` is set.
-    pub fn new(wire: W, answered_by: AnsweredBy, stop: &'a AtomicBool) -> Self {
+    pub fn new(wire: W, answered_by: AnsweredBy, stop: &'a Stop) -> Self {
         Self {
             bounds: wire.bounds(),
             wire,
@@ -188,6 +189,14 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
         Ok(())
     }
 
+    /// The run ended at `at`: the points that were passed over by then are left out. Answers to bytes that are
+    /// on their way still count.
+    fn send_no_more(&mut self, at: MonoNs) {
+        let passed = at.since(self.next).0 / self.interval.0;
+        self.seen.left_out += passed.min(self.left);
+        self.left = 0;
+    }
+
     #[cold]
     fn fail(&mut self, e: &io::Error) -> Waited {
         self.seen.fault = Some(e.to_string());
@@ -213,11 +222,11 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
             if let Some(answer) = self.next_answer() {
                 return Waited::Woken(answer);
             }
-            if self.left == 0 && self.on_their_way == 0 {
-                return Waited::Done;
+            if let Some(stopped) = self.stop.time() {
+                self.send_no_more(stopped);
             }
-            if self.stop.load(Ordering::Relaxed) {
-                return Waited::Stopped;
+            if self.left == 0 && self.on_their_way == 0 {
+                return if self.stop.is_set() { Waited::Stopped } else { Waited::Done };
             }
             let until = self.next_event();
             // Also while bytes come without end.
@@ -246,6 +255,15 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
     }
 }
 
+/// Waits until `until`, or less, for something to read; a signal ends the wait.
+#[inline]
+pub(crate) fn is_readable(from: &File, until: MonoNs) -> io::Result<bool> {
+    match serial::wait_readable(from, until.since(clock::now())) {
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+        other => other,
+    }
+}
+
 impl Wire for Port {
     #[inline]
     fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>> {
@@ -261,7 +279,7 @@ impl Wire for Port {
     #[inline]
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
         let mut from = self.answers();
-        let is_there = serial::wait_readable(from, until.since(clock::now()))?;
+        let is_there = is_readable(from, until)?;
         let at = clock::now();
         if !is_there {
             return Ok((at, 0));

@@ -6,7 +6,6 @@
 //! that call is, between two readings of the clock.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -14,6 +13,7 @@ use wakescope_sys::rtc::{Interrupts, Rtc};
 
 use super::watch::Watch;
 use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 
 /// Calls to find one that takes little time.
 const ATTEMPTS: u32 = 50;
@@ -53,7 +53,7 @@ impl Ticks for Rtc {
 /// The wakeups by a clock's interrupts.
 pub struct RtcTicks<'a, T> {
     ticks: T,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     watch: Watch,
     /// When the next interrupt is due, at the earliest.
     next: MonoNs,
@@ -65,7 +65,7 @@ pub struct RtcTicks<'a, T> {
 
 impl<'a, T: Ticks> RtcTicks<'a, T> {
     /// Waits for `ticks` until `stop` is set. Whoever follows the thread does so by `watch`.
-    pub fn new(ticks: T, stop: &'a AtomicBool, watch: Watch) -> Self {
+    pub fn new(ticks: T, stop: &'a Stop, watch: Watch) -> Self {
         let (next, interval, uncertainty) = (MonoNs(0), SpanNs(0), SpanNs(0));
         Self { ticks, stop, watch, next, interval, left: 0, uncertainty, failed: false }
     }
@@ -135,7 +135,7 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
                 }
                 // Another program's alarm.
                 Ok(_) => {}
-                Err(_) if self.stop.load(Ordering::Relaxed) => return Waited::Stopped,
+                Err(_) if self.stop.is_set() => return Waited::Stopped,
                 Err(_) => {}
             }
         };
@@ -232,7 +232,7 @@ mod tests {
     const ORIGIN: MonoNs = MonoNs(10_000_000);
 
     fn measure(ticks: Simulated<'_>, points: u64, recorder: &Recorder) -> (Ending, SpanNs) {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let mut rtc = RtcTicks::new(ticks, &stop, Watch::none());
         rtc.begin(Grid { start: ORIGIN, interval: SpanNs(PERIOD), points });
         let ending = sample(&mut rtc, &mut Home, u64::MAX, ORIGIN, recorder, None, &stop);
@@ -290,7 +290,7 @@ mod tests {
                 self.0.pause_until(at);
             }
         }
-        let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
+        let (recorder, stop) = (Recorder::new(0), Stop::default());
         let mut rtc = RtcTicks::new(Fast(clock(&[5], &[800])), &stop, Watch::none());
         rtc.begin(Grid { start: ORIGIN, interval: SpanNs(PERIOD), points: 40 });
         sample(&mut rtc, &mut Home, u64::MAX, ORIGIN, &recorder, None, &stop);

@@ -3,13 +3,12 @@
 //! Every pair of readings next to each other is one interval, so nothing lies between two of them: an
 //! interval that is long enough is a gap, and what the recording of a gap takes is part of the next one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
 use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 
 /// Reads a clock: the machine's, or a simulated one in tests.
 pub trait Watch {
@@ -32,7 +31,7 @@ impl Watch for MachineClock {
 /// what the recorder calls lateness.
 pub struct Spin<'a, W> {
     watch: W,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     /// The length from which a gap counts.
     from_ns: u64,
     began: MonoNs,
@@ -43,7 +42,7 @@ pub struct Spin<'a, W> {
 
 impl<'a, W: Watch> Spin<'a, W> {
     /// A loop that has not begun, and ends once `stop` is set. Gaps count from `from` on.
-    pub fn new(watch: W, stop: &'a AtomicBool, from: SpanNs) -> Self {
+    pub fn new(watch: W, stop: &'a Stop, from: SpanNs) -> Self {
         let zero = MonoNs(0);
         Self { watch, stop, from_ns: from.0.max(1), began: zero, last: zero, end: zero, loops: 0 }
     }
@@ -55,7 +54,7 @@ impl<W: Watch> WaitForStimulus for Spin<'_, W> {
     fn begin(&mut self, grid: Grid) {
         let span = grid.interval.0.saturating_mul(grid.points);
         self.end = MonoNs(grid.start.0.saturating_add(span));
-        while self.watch.now() < grid.start && !self.stop.load(Ordering::Relaxed) {}
+        while self.watch.now() < grid.start && !self.stop.is_set() {}
         (self.began, self.last, self.loops) = (grid.start, grid.start, 0);
     }
 
@@ -65,7 +64,8 @@ impl<W: Watch> WaitForStimulus for Spin<'_, W> {
             if self.last >= self.end {
                 return Waited::Done;
             }
-            if self.stop.load(Ordering::Relaxed) {
+            // As at the planned end: a gap across the end is one.
+            if self.stop.is_before(self.last) {
                 return Waited::Stopped;
             }
             let (due, woken) = (self.last, self.watch.now());
@@ -110,7 +110,7 @@ mod tests {
 
     /// What is seen of a loop whose readings are so far apart, within 100 µs.
     fn seen(steps: &[i64]) -> (Recorder, run::Spin, Ending) {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let mut spin = Spin::new(Listed(START, steps.iter()), &stop, SpanNs(1_000));
         let grid = Grid { start: MonoNs(START), interval: SpanNs(1), points: 100_000 };
         spin.begin(grid);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_gap_across_the_start_counts_from_there() {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let steps = [-9_000, 8_000, 31_000, 50];
         let mut spin = Spin::new(Listed(START, steps.iter()), &stop, SpanNs(1_000));
         let grid = Grid { start: MonoNs(START), interval: SpanNs(1), points: 100_000 };

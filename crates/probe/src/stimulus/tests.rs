@@ -52,7 +52,7 @@ fn run(
     place: &mut SimulatedPlace,
     recorder: &Recorder,
 ) -> Ending {
-    let stop = AtomicBool::new(false);
+    let stop = Stop::default();
     sample(stimulus, place, u64::MAX, ORIGIN, recorder, None, &stop)
 }
 
@@ -123,7 +123,7 @@ fn the_grid_of_a_rate_does_not_drift() {
 
 #[test]
 fn a_number_of_wakeups_ends_the_run_too() {
-    let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
+    let (recorder, stop) = (Recorder::new(0), Stop::default());
     let ring = Ring::new(64);
     let mut timer = timer(&[3_500, 1], 1_000, u64::MAX);
     let end = sample(&mut timer, &mut home(), 10, ORIGIN, &recorder, Some(&ring), &stop);
@@ -148,7 +148,8 @@ fn a_cpu_that_is_gone_ends_the_loop_and_one_that_is_not_counts_a_migration() {
 
 #[test]
 fn a_stopped_loop_takes_no_further_sample() {
-    let (recorder, stop) = (Recorder::new(0), AtomicBool::new(true));
+    let (recorder, stop) = (Recorder::new(0), Stop::default());
+    stop.at(MonoNs(ORIGIN.0 - 1));
     let mut timer = timer(&[1], 1_000, 20);
     let end = sample(&mut timer, &mut home(), 20, ORIGIN, &recorder, None, &stop);
     assert_eq!((end, recorder.snapshot().woken.count), (Ending::Stopped, 0));

@@ -1,14 +1,14 @@
 //! Wakeups by a timer on an absolute grid.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use wakescope_core::plan::Rate;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
 use wakescope_sys::shared::Answers;
 
 use super::sleep::Sleep;
 use super::watch::Watch;
 use super::{Grid, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 
 /// Sleeps, and tells when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -108,13 +108,13 @@ impl<A: Alarm> WaitForStimulus for Timer<A> {
 /// The machine's own timer, waited for by `S`.
 pub struct KernelTimer<'a, S> {
     sleep: S,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     watch: Watch,
 }
 
 impl<'a, S: Sleep> KernelTimer<'a, S> {
     /// A timer whose sleeps end once `stop` is set. Whoever follows the thread gets its answers.
-    pub fn new(sleep: S, stop: &'a AtomicBool, answers: Option<Answers>) -> Self {
+    pub fn new(sleep: S, stop: &'a Stop, answers: Option<Answers>) -> Self {
         Self { sleep, stop, watch: Watch::new(answers, !S::RECOGNISED) }
     }
 }
@@ -130,7 +130,14 @@ impl<S: Sleep> Alarm for KernelTimer<'_, S> {
         let now = loop {
             match self.sleep.until(expiry) {
                 Ok(now) => break now,
-                Err(_) if self.stop.load(Ordering::Relaxed) => return None,
+                Err(_) if self.stop.is_set() => {
+                    let now = clock::now();
+                    if now < expiry || self.stop.is_before(expiry) {
+                        return None;
+                    }
+                    // The end of the run found a timer that had not expired in time: it is as late as that.
+                    break now;
+                }
                 Err(_) => {}
             }
         };
@@ -145,7 +152,6 @@ mod tests {
     use crate::stimulus::sleep::Nanosleep;
     use std::io;
     use std::os::fd::AsFd;
-    use wakescope_sys::clock;
     use wakescope_sys::record_lock::nameless_file;
     use wakescope_sys::shared::Words;
 
@@ -155,7 +161,7 @@ mod tests {
         file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
         let answers = || words.answers(0).unwrap();
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let mut timer = KernelTimer::new(Nanosleep, &stop, Some(answers()));
         let mut sleep = |patience| {
             answers().set_patience(patience);
@@ -187,7 +193,7 @@ mod tests {
         let file = nameless_file().unwrap();
         file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let looking = Looking(&words, Vec::new());
         let mut timer = KernelTimer::new(looking, &stop, words.answers(0));
         for expiry in [500, 600] {
@@ -210,10 +216,21 @@ mod tests {
                 if self.0 < 3 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(expiry) }
             }
         }
-        for (stopped, want, times) in [(false, Some(MonoNs(9)), 3), (true, None, 1)] {
-            let stop = AtomicBool::new(stopped);
+        let far = clock::now().after(SpanNs(3_600_000_000_000));
+        for (expiry, stopped_at, want, times) in [
+            (MonoNs(9), None, Some(MonoNs(9)), 3),
+            (MonoNs(9), Some(MonoNs(8)), None, 1),
+            (far, Some(far), None, 1),
+        ] {
+            let stop = Stop::default();
+            stopped_at.into_iter().for_each(|at| stop.at(at));
             let mut timer = KernelTimer::new(Broken(0), &stop, None);
-            assert_eq!((timer.sleep_until(MonoNs(9)), timer.sleep.0), (want, times));
+            assert_eq!((timer.sleep_until(expiry), timer.sleep.0), (want, times));
         }
+        // What had not expired in time is as late as the end of the run finds it.
+        let (stop, before) = (Stop::default(), clock::now());
+        stop.at(MonoNs(10));
+        let woken = KernelTimer::new(Broken(0), &stop, None).sleep_until(MonoNs(9));
+        assert!(woken >= Some(before), "{woken:?}");
     }
 }

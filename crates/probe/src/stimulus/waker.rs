@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use wakescope_core::plan::Between;
@@ -20,10 +19,14 @@ use wakescope_sys::signal::ThreadHandle;
 
 use super::channel::{Channel, Slept};
 use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
+use crate::stop::Stop;
 use exchange::{Exchange, State};
 
 pub mod exchange;
 mod waking;
+
+/// Before there is one.
+const NO_GRID: Grid = Grid { start: MonoNs(0), interval: SpanNs(0), points: 0 };
 
 /// The waker needs little stack.
 const STACK_BYTES: usize = 64 << 10;
@@ -55,9 +58,11 @@ pub struct Followed {
 pub struct WakerWakeups<'a, C> {
     exchange: Exchange,
     channel: Arc<C>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     answers: Option<Answers>,
-    interval: SpanNs,
+    grid: Grid,
+    /// Points of the grid that it has told of: wakeups, those that they missed, and those that found it awake.
+    told: u64,
     /// How often the probe had slept when it was last asked.
     sleeps: u64,
     awake: Awake,
@@ -94,7 +99,7 @@ impl Awake {
 
 impl<'a, C: Channel> WakerWakeups<'a, C> {
     /// Starts a waker in `place` for the calling thread. Waits end once `stop` is set.
-    pub fn start(place: WakerPlace, stop: &'a AtomicBool, followed: Followed) -> io::Result<Self> {
+    pub fn start(place: WakerPlace, stop: &'a Stop, followed: Followed) -> io::Result<Self> {
         let exchange = Exchange::of_this_thread(place.between)?;
         let channel = Arc::new(C::open(&exchange)?);
         let (orders, grids) = pipe()?;
@@ -112,8 +117,9 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
             .stack_size(STACK_BYTES)
             .spawn(move || waking.live(&place, &say_ready))?;
         let waker = Some(ThreadHandle::new(thread));
-        let (interval, sleeps, awake) = (SpanNs(0), 0, Awake::default());
-        let this = Self { exchange, channel, stop, answers, interval, sleeps, awake, grids, waker };
+        let (grid, told, sleeps, awake) = (NO_GRID, 0, 0, Awake::default());
+        let this =
+            Self { exchange, channel, stop, answers, grid, told, sleeps, awake, grids, waker };
         ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
         Ok(this)
     }
@@ -121,7 +127,7 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
 
 impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
     fn begin(&mut self, grid: Grid) {
-        self.interval = grid.interval;
+        (self.grid, self.told) = (grid, 0);
         self.exchange.begin();
         self.awake = Awake::default();
         self.has_slept();
@@ -140,19 +146,28 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
         self.exchange.offer();
         let waited = self.sleep();
         let missed = if let Waited::Woken(wakeup) = waited { wakeup.missed } else { 0 };
+        let is_told = match waited {
+            Waited::Woken(wakeup) => !self.stop.is_before(wakeup.due),
+            waited => waited == Waited::NotAsleep,
+        };
+        self.told += if is_told { 1 + missed } else { 0 };
         self.awake.tell(self.exchange.found_awake(), missed);
         waited
     }
 
     #[inline]
     fn period(&self) -> SpanNs {
-        self.interval
+        self.grid.interval
     }
 
     fn beside(&self) -> Beside {
         // What the waker finds after the last wait is none of it.
         let Awake { unmissed: awake, missed_unseen, .. } = self.awake;
-        let skipped = self.exchange.skipped().saturating_sub(missed_unseen);
+        let skipped = match self.stop.time() {
+            // The waker counts what it was late for when it comes to run, which may be after the end.
+            Some(end) => self.grid.passed(end).saturating_sub(self.told + awake),
+            None => self.exchange.skipped().saturating_sub(missed_unseen),
+        };
         Beside { skipped, awake, ..Beside::default() }
     }
 }
@@ -164,7 +179,14 @@ impl<C: Channel> WakerWakeups<'_, C> {
             match self.channel.sleep(&self.exchange) {
                 Slept::Woken => {}
                 Slept::WasWokenBefore => return Waited::NotAsleep,
-                Slept::Interrupted if self.stop.load(Ordering::Relaxed) => return Waited::Stopped,
+                Slept::Interrupted if self.stop.is_set() => {
+                    let is_due = self.exchange.state() == State::Woken;
+                    if !is_due || !self.has_slept() {
+                        return Waited::Stopped;
+                    }
+                    // The waker is held up in its call: the wakeup is as late as the end of the run finds it.
+                    return Waited::Woken(self.woken_at(clock::now()));
+                }
                 // It was woken meanwhile, as the next sleep will tell.
                 Slept::Interrupted
                     if !C::KEEPS_WAKEUPS && self.exchange.state() == State::Woken =>
@@ -206,7 +228,7 @@ impl<C: Channel> WakerWakeups<'_, C> {
         if let Some(answers) = &mut self.answers {
             answers.put(due.0, woken.0);
         }
-        let (late_ns, interval_ns) = (woken.since(due).0, self.interval.0);
+        let (late_ns, interval_ns) = (woken.since(due).0, self.grid.interval.0);
         // The waker finds the probe awake at these.
         let missed = if late_ns < interval_ns { 0 } else { late_ns / interval_ns };
         Wakeup { due, woken, missed }

@@ -178,7 +178,7 @@ impl Work for Computing<'_> {
 fn played(late: &[u64], took: &[u64], fate: Fate) -> (Ending, Snapshot, Audio) {
     let pcm = Some("hw:0,0".parse().unwrap());
     let plan = AudioPlan { fragment_ns: FRAGMENT_NS, fragments: 3, share_ppm: 666_667, pcm };
-    let (now, stop) = (Cell::new(START.0 - 20 * MS), AtomicBool::new(false));
+    let (now, stop) = (Cell::new(START.0 - 20 * MS), Stop::default());
     let of_card = Arc::new(AudioRecorder::new(plan));
     let work = Computing { now: &now, took: took.iter() };
     let card = Made::new(&now, late, fate);

@@ -71,7 +71,7 @@ impl<F: FnMut(u64) -> Does> Wire for Simulated<F> {
 
 /// All round trips of `points` bytes, and what was seen beside them.
 fn run(points: u64, does: impl FnMut(u64) -> Does) -> (Vec<u64>, LineSeen, Waited) {
-    let stop = AtomicBool::new(false);
+    let stop = Stop::default();
     let mut trips = RoundTrips::new(Simulated::new(does), AnsweredBy::Responder, &stop);
     trips.begin(Grid { start: START, interval: INTERVAL, points });
     let mut took = Vec::new();
@@ -171,19 +171,21 @@ fn whatever_happens_each_point_counts_once() {
 
 #[test]
 fn a_line_on_which_bytes_never_end_can_be_stopped() {
-    struct Flood(u64, std::sync::Arc<AtomicBool>);
+    struct Flood(u64, std::sync::Arc<Stop>);
     impl Wire for Flood {
         fn send(&mut self, _: u8) -> io::Result<Option<MonoNs>> {
             Ok(Some(MonoNs(self.0)))
         }
         fn receive(&mut self, _: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
             self.0 += 1_000;
-            self.1.store(self.0 > 20_000_000, Ordering::Relaxed);
+            if self.0 > 20_000_000 {
+                self.1.at(MonoNs(self.0));
+            }
             into.fill(0);
             Ok((MonoNs(self.0), into.len()))
         }
     }
-    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    let stop = std::sync::Arc::new(Stop::default());
     let wire = Flood(0, stop.clone());
     let mut trips = RoundTrips::new(wire, AnsweredBy::Responder, &stop);
     trips.begin(Grid { start: START, interval: INTERVAL, points: u64::MAX });

@@ -29,7 +29,7 @@ impl ForChannel for Measured {
     fn with<C: Channel>(self) {
         const POINTS: u64 = 200;
         let case = format!("{} between {}", self.0, self.1);
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let started = WakerWakeups::<C>::start(place(self.1), &stop, Followed::default());
         let mut wakeups = match started {
             Err(e) if e.raw_os_error() == Some(38) => {
@@ -68,7 +68,7 @@ fn points_at_which_the_probe_is_busy_are_not_lost() {
     const POINTS: u64 = 100;
     allow_interrupts().unwrap();
     in_a_thread(|| {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let place = place(Between::Threads);
         let followed = Followed::default();
         let mut wakeups = WakerWakeups::<Futex>::start(place, &stop, followed).unwrap();
@@ -108,14 +108,15 @@ fn each_point_of_the_grid_wakes_the_probe_or_is_accounted_for() {
 }
 
 /// An exchange and a channel without a waker, and the probe's side of them.
-fn without_waker<C: Channel>(stop: &AtomicBool) -> WakerWakeups<'_, C> {
+fn without_waker<C: Channel>(stop: &Stop) -> WakerWakeups<'_, C> {
     let exchange = Exchange::of_this_thread(Between::Threads).unwrap();
     exchange.become_waker();
     let channel = Arc::new(C::open(&exchange).unwrap());
     let (_, grids) = pipe().unwrap();
-    let (interval, sleeps) = (SpanNs(1_000), sched::sleeps().unwrap());
+    let grid = Grid { interval: SpanNs(1_000), ..NO_GRID };
+    let (told, sleeps) = (0, sched::sleeps().unwrap());
     let (answers, awake, waker) = (None, Awake::default(), None);
-    WakerWakeups { exchange, channel, stop, answers, interval, sleeps, awake, grids, waker }
+    WakerWakeups { exchange, channel, stop, answers, grid, told, sleeps, awake, grids, waker }
 }
 
 /// The waker's side of it.
@@ -143,7 +144,7 @@ fn a_probe_that_did_not_sleep_yet_has_no_sample() {
     impl ForChannel for WokenEarly {
         type Output = ();
         fn with<C: Channel>(self) {
-            let stop = AtomicBool::new(false);
+            let stop = Stop::default();
             let mut probe = without_waker::<C>(&stop);
             // The waker comes between the probe's word and its sleep, which may be long.
             probe.exchange.offer();
@@ -182,7 +183,7 @@ fn a_wakeup_for_which_there_is_no_room_is_left_out() {
             Err(ErrorKind::WouldBlock.into())
         }
     }
-    let stop = AtomicBool::new(false);
+    let stop = Stop::default();
     let probe = without_waker::<Full>(&stop);
     probe.exchange.offer();
     waking(&probe).wake(clock::now()).unwrap();
@@ -212,7 +213,7 @@ fn expiries_that_pass_while_a_wakeup_is_late_are_missed_with_it() {
     impl ForChannel for Late {
         type Output = ();
         fn with<C: Channel>(self) {
-            let stop = AtomicBool::new(false);
+            let stop = Stop::default();
             let mut probe = without_waker::<C>(&stop);
             let due = MonoNs(7_000);
             for (late_ns, want) in [(0, 0), (999, 0), (1_000, 1), (5_400, 5)] {
@@ -232,7 +233,7 @@ fn the_last_wakeup_is_not_lost_however_late_the_probe_is() {
     impl ForChannel for Last {
         type Output = ();
         fn with<C: Channel>(self) {
-            let stop = AtomicBool::new(false);
+            let stop = Stop::default();
             let mut probe = without_waker::<C>(&stop);
             probe.exchange.offer();
             waking(&probe).wake(clock::now()).unwrap();
@@ -261,7 +262,7 @@ fn a_probe_that_can_no_longer_be_woken_ends() {
         type Output = ();
         fn with<C: Channel>(self) {
             let end = |lose: fn(&Exchange)| {
-                let stop = AtomicBool::new(false);
+                let stop = Stop::default();
                 let mut probe = without_waker::<C>(&stop);
                 std::thread::scope(|scope| {
                     let exchange = probe.exchange.clone();
@@ -288,7 +289,7 @@ fn a_wakeup_that_never_arrives_ends_the_measurement() {
     impl ForChannel for NeverArrives {
         type Output = ();
         fn with<C: Channel>(self) {
-            let stop = AtomicBool::new(false);
+            let stop = Stop::default();
             let mut probe = without_waker::<C>(&stop);
             // It was sent, as the state says.
             probe.exchange.set_woken(MonoNs(1));
@@ -311,10 +312,94 @@ fn a_probe_that_waits_for_a_waker_is_stopped() {
     impl ForChannel for Stopped {
         type Output = ();
         fn with<C: Channel>(self) {
-            let stop = AtomicBool::new(true);
+            let stop = Stop::default();
+            stop.at(clock::now());
             let thread = std::thread::spawn(move || without_waker::<C>(&stop).wait());
             assert_eq!(ThreadHandle::new(thread).end().unwrap(), Waited::Stopped);
         }
     }
     with_each(Stopped);
+}
+
+#[test]
+fn a_wakeup_that_was_due_before_the_stop_is_recorded() {
+    #[derive(Clone, Copy)]
+    struct DueBefore;
+    impl ForChannel for DueBefore {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            const LATE: SpanNs = SpanNs(700_000_000);
+            let stop = Stop::default();
+            let mut probe = without_waker::<C>(&stop);
+            let due = MonoNs(clock::now().0 - LATE.0);
+            stop.at(due.after(SpanNs(500_500)));
+            let recorder = Recorder::new(1);
+            std::thread::scope(|scope| {
+                let waking = waking(&probe);
+                let exchange = probe.exchange.clone();
+                let waker = scope.spawn(move || {
+                    // Again while it finds the probe awake.
+                    while !exchange.is_stopped() {
+                        if exchange.state() == State::Waiting {
+                            waking.wake(due).unwrap();
+                        }
+                        std::thread::yield_now();
+                    }
+                });
+                let mut home = Cpu::new(None);
+                let ended = sample(&mut probe, &mut home, 1, due, &recorder, None, &stop);
+                probe.exchange.stop();
+                waker.join().unwrap();
+                assert_eq!(ended, Ending::Done);
+            });
+            let seen = recorder.snapshot();
+            // The interval is 1 µs.
+            assert_eq!((seen.woken.count, seen.missed), (1, 500));
+            assert!(seen.woken.max_ns >= Some(LATE.0), "{seen:?}");
+        }
+    }
+    with_each(DueBefore);
+}
+
+#[test]
+fn a_waker_that_is_held_up_in_its_call_when_the_run_is_stopped_makes_a_late_wakeup() {
+    struct HeldUp;
+    impl ForChannel for HeldUp {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            for (stopped_at, is_part) in [(8, true), (6, false)] {
+                let thread = std::thread::spawn(move || {
+                    let stop = Stop::default();
+                    stop.at(MonoNs(stopped_at));
+                    let mut probe = without_waker::<C>(&stop);
+                    // It has read the clock, and nothing was sent.
+                    probe.exchange.set_woken(MonoNs(7));
+                    let Waited::Woken(wakeup) = probe.sleep() else { panic!("it was not woken") };
+                    assert_eq!(wakeup.due, MonoNs(7));
+                    !stop.is_before(wakeup.due)
+                });
+                assert_eq!(ThreadHandle::new(thread).end().unwrap(), is_part);
+            }
+        }
+    }
+    allow_interrupts().unwrap();
+    for_channel(plan::Stimulus::Pipe, HeldUp).unwrap();
+}
+
+#[test]
+fn points_that_a_waker_was_late_for_when_the_run_was_stopped_are_left_out() {
+    in_a_thread(|| {
+        let stop = Stop::default();
+        let mut probe = without_waker::<Futex>(&stop);
+        probe.grid.points = 1_000;
+        probe.told = 10;
+        probe.awake.tell(2, 0);
+        // The waker has counted nothing of it yet.
+        assert_eq!(probe.beside().skipped, 0);
+        // The last one came less than an interval before.
+        stop.at(MonoNs(600_500));
+        assert_eq!((probe.beside().skipped, probe.beside().awake), (588, 2));
+        stop.at(MonoNs(12_999));
+        assert_eq!(probe.beside().skipped, 0);
+    });
 }
