@@ -94,6 +94,7 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     ("policy", "the scheduling policy or priority was not the requested one"),
     ("migrated", "wakeups happened on another CPU than the one that counts them"),
+    ("waker-moved", "the waker of a probe ran on another CPU than the one that it was bound to"),
     ("not-pinned", "a probe could not be bound to its CPU"),
     ("cpu-lost", "a CPU went offline, or became forbidden, during the run"),
     (

@@ -11,7 +11,7 @@ mod own;
 mod samples;
 mod threads;
 
-pub use observed::{LeftOut, Observed, RtLimit, ThreadObserved};
+pub use observed::{LeftOut, Observed, RtLimit, StimulusLost, ThreadObserved};
 
 use Severity::{Error, Note, Warning};
 

@@ -97,6 +97,8 @@ pub struct Ready {
     pub thread: ThreadId,
     /// Whether it is bound to its CPU.
     pub pinned: bool,
+    /// The thread or process that wakes it, if one does.
+    pub waker: Option<ThreadId>,
     /// The time that a sleep takes that asks for none: no shorter interval can be kept.
     pub turnaround: SpanNs,
 }
@@ -118,6 +120,8 @@ pub struct Report {
     pub wall_time: SpanNs,
     /// The schedule in force at the end.
     pub schedule: io::Result<Schedule>,
+    /// That of the waker, if there is one.
+    pub waker_schedule: Option<Schedule>,
     /// The timer slack in force at the end.
     pub slack: io::Result<SpanNs>,
 }
@@ -207,7 +211,16 @@ impl Prober {
 
     /// The schedule that the thread runs under now; `None` once it has ended.
     pub fn schedule(&self) -> Option<Schedule> {
-        sched::schedule_of(self.shared.ready.get()?.thread).ok().filter(|_| !self.is_finished())
+        self.schedule_of(self.shared.ready.get()?.thread)
+    }
+
+    /// The same of its waker; `None` also where there is none.
+    pub fn waker_schedule(&self) -> Option<Schedule> {
+        self.schedule_of(self.shared.ready.get()?.waker?)
+    }
+
+    fn schedule_of(&self, thread: ThreadId) -> Option<Schedule> {
+        sched::schedule_of(thread).ok().filter(|_| !self.is_finished())
     }
 
     /// Whether the measurement is over.
@@ -376,6 +389,7 @@ fn probe<S: WaitForStimulus>(
         }
     };
     let home = ready.pinned.then_some(plan.cpu);
+    let ready = Ready { waker: stimulus.waker(), ..ready };
     let _ = say_ready.send(Ok(ready));
     // Nobody starts the measurement if another probe could not be prepared.
     let times = times.recv().ok()?;
@@ -390,7 +404,7 @@ fn prepare(plan: &ProbePlan, shared: &Shared) -> io::Result<Ready> {
     // The paths that a late wakeup takes are cold code: they are run once before they count.
     shared.recorder.record(0, 1 << 40, 1 << 10, 1 << 20);
     shared.recorder.reset();
-    Ok(Ready { thread: sched::this_thread(), pinned, turnaround: turnaround() })
+    Ok(Ready { thread: sched::this_thread(), pinned, waker: None, turnaround: turnaround() })
 }
 
 /// Binds the thread to its CPU and puts it under its schedule; whether it could be bound.
@@ -461,6 +475,7 @@ fn measure(
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),
         schedule: sched::schedule_of(sched::this_thread()),
+        waker_schedule: stimulus.waker().and_then(|waker| sched::schedule_of(waker).ok()),
         slack: sched::timer_slack(),
     }
 }

@@ -83,6 +83,8 @@ struct Probe {
     audio: Option<Audio>,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
+    /// The same of its waker.
+    other_waker_schedule: Option<String>,
 }
 
 /// Time for all probe threads to reach their first sleep after they are told when to begin.
@@ -231,10 +233,11 @@ impl Measurement for Session {
     }
 
     fn verify(&mut self) {
-        let wanted = self.schedule;
+        let (wanted, of_waker) = (self.schedule, schedule_of_waker(&self.plan));
         for probe in &mut self.probes {
-            let odd = probe.prober.schedule().filter(|&s| !same(s, wanted));
-            probe.other_schedule = probe.other_schedule.take().or(odd.map(words));
+            let prober = &probe.prober;
+            keep_other(&mut probe.other_schedule, prober.schedule(), wanted);
+            keep_other(&mut probe.other_waker_schedule, prober.waker_schedule(), of_waker);
         }
         for load in &mut self.loads {
             // So that the pipe of its reports does not fill up.
@@ -290,15 +293,9 @@ impl Measurement for Session {
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);
 
-        let mut ended = Vec::new();
-        for Probe { prober, ready, phase, other_schedule, .. } in std::mem::take(&mut self.probes) {
-            let cpu = prober.cpu;
-            let past = prober.end();
-            drain(cpu, past.ring(), sink);
-            let lost = past.ring().map_or(0, Ring::lost);
-            let (seen, audio, report) = (past.seen, past.audio, past.report);
-            ended.push(Ended { cpu, ready, phase, seen, audio, lost, report, other_schedule });
-        }
+        let wanted = (self.schedule, schedule_of_waker(&self.plan));
+        let probes = std::mem::take(&mut self.probes);
+        let mut ended: Vec<_> = probes.into_iter().map(|probe| probe.end(wanted, sink)).collect();
         let unsaved = sink.close();
         for probe in &mut ended {
             probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
@@ -307,7 +304,7 @@ impl Measurement for Session {
         let end_loads = if self.abandons_loads { abandon_all } else { finish_all };
         let loads = end_loads(std::mem::take(&mut self.loads));
         let observed = Observed {
-            threads: ended.iter().map(|e| e.observed(self.schedule)).collect(),
+            threads: ended.iter().map(Ended::observed).collect(),
             policy_refused: self.policy_refused.take(),
             memory_refused: self.memory_refused.take(),
             steal_ns: change.steal.0,
@@ -343,6 +340,21 @@ impl Measurement for Session {
 }
 
 impl Probe {
+    /// Ends it. `wanted` are the schedules that it and its waker were to have.
+    fn end(self, wanted: (Schedule, Schedule), sink: &mut dyn SampleSink) -> Ended {
+        let Self { prober, ready, phase, mut other_schedule, mut other_waker_schedule, .. } = self;
+        let cpu = prober.cpu;
+        let past = prober.end();
+        drain(cpu, past.ring(), sink);
+        let lost = past.ring().map_or(0, Ring::lost);
+        let (seen, audio, report) = (past.seen, past.audio, past.report);
+        if let Some(report) = &report {
+            keep_other(&mut other_schedule, report.schedule.as_ref().ok().copied(), wanted.0);
+            keep_other(&mut other_waker_schedule, report.waker_schedule, wanted.1);
+        }
+        Ended { cpu, ready, phase, seen, audio, lost, report, other_schedule, other_waker_schedule }
+    }
+
     fn so_far(&self) -> Ended {
         Ended {
             cpu: self.prober.cpu,
@@ -353,8 +365,15 @@ impl Probe {
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
+            other_waker_schedule: None,
         }
     }
+}
+
+/// Remembers in `other` that a thread was found under another schedule than `wanted`, the first time.
+fn keep_other(other: &mut Option<String>, found: Option<Schedule>, wanted: Schedule) {
+    let odd = found.filter(|&found| !same(found, wanted)).map(words);
+    *other = other.take().or(odd);
 }
 
 /// Waits until the loads are set up, and lets them run alone for a while. Also tells what of them was
@@ -513,6 +532,7 @@ fn start_probes(
             seen: Snapshot::default(),
             audio: None,
             other_schedule: None,
+            other_waker_schedule: None,
         });
     }
     // Of the fastest CPU: one that is held up just now says nothing about what is possible.

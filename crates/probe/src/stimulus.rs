@@ -9,6 +9,7 @@ use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::sched::ThreadId;
 
 pub mod audio;
 pub mod availability;
@@ -38,6 +39,10 @@ pub trait WaitForStimulus {
     fn wait(&mut self) -> Waited;
     /// How far apart the missed expiries of a wakeup are.
     fn period(&self) -> SpanNs;
+    /// The thread or process that wakes this one, if one does.
+    fn waker(&self) -> Option<ThreadId> {
+        None
+    }
     /// What it saw beside its wakeups since [`WaitForStimulus::begin`].
     fn beside(&self) -> Beside {
         Beside::default()
@@ -52,6 +57,8 @@ pub struct Beside {
     pub skipped: u64,
     /// Points at which the thread was found awake before there was a stimulus, but for those that it missed.
     pub awake: u64,
+    /// How often the waker was found on another CPU than its own.
+    pub waker_moved: u64,
     /// How much later than stated the wakeups may have been due: so much less late they were, at most.
     pub due_uncertainty: SpanNs,
     /// What was seen on the line beside answers.
@@ -101,6 +108,8 @@ pub enum Waited {
 pub enum Loss {
     /// The process that wakes the probe has ended.
     WakerEnded,
+    /// The CPU that the waker is bound to is gone.
+    WakerCpuLost(u32),
     /// The last stimulus never arrived.
     NeverArrived,
     /// The call that wakes failed, or the one that waits, with this number of an error.
@@ -114,10 +123,24 @@ pub enum Loss {
 /// `ENODEV`: the device was unplugged, or its driver is gone.
 const NO_DEVICE: i32 = 19;
 
+impl Loss {
+    /// The finding that it is.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::WakerEnded | Self::NeverArrived | Self::Failed(_) => "waker-lost",
+            Self::WakerCpuLost(_) => "cpu-lost",
+            Self::CardFailed(_) | Self::CardStalled => "card-lost",
+        }
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WakerEnded => f.write_str("the process that wakes the probe has ended"),
+            Self::WakerCpuLost(cpu) => {
+                write!(f, "CPU {cpu}, which its waker is bound to, is unavailable")
+            }
             Self::NeverArrived => f.write_str("a wakeup never arrived"),
             Self::CardStalled => f.write_str("the sound card has stopped playing"),
             Self::CardFailed(NO_DEVICE) => f.write_str("the sound card is gone"),

@@ -10,6 +10,7 @@ use std::{fmt, io, mem, ptr};
 use wakescope_core::units::SpanNs;
 
 use crate::checked;
+use crate::sched::ThreadId;
 use crate::signal::resets_file_size;
 
 mod autogroup;
@@ -308,6 +309,11 @@ impl Child {
     /// Its number.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Its first thread.
+    pub fn thread(&self) -> ThreadId {
+        ThreadId(self.pid)
     }
 
     /// How it ended, if it has. The rest of a group that it led is killed then.

@@ -40,18 +40,20 @@ fn a_stall_in_which_a_run_is_ended_by_a_signal_is_in_its_record() {
     if !std::thread::spawn(|| set_schedule(HOG).is_ok()).join().unwrap() {
         return skip(TEST, "SCHED_FIFO is not permitted");
     }
-    let [other, .., cpu] = allowed_cpus()[..] else { return skip(TEST, "there is one CPU") };
-    set_affinity(&[other]).unwrap();
+    let cpus = allowed_cpus();
+    let [other, .., cpu] = cpus[..] else { return skip(TEST, "there is one CPU") };
     let test = Test::new("stopped");
     for stimulus in ["timer", "timerfd", "signal", "sigwait", "futex-timeout", "rtc-grid", "spin"] {
         let out = test.dir.join(stimulus);
         let (on, folder) = (cpu.to_string(), out.to_str().unwrap());
         let args = ["--duration", "1h", "--warmup", "50ms", "--fail-above", "100ms"];
         let named = ["--cpus", &on, "--out", folder, "--stimulus", stimulus];
+        set_affinity(&cpus).unwrap();
         let running = test.start_measure(&[&args[..], &named].concat());
         eventually("the run begins", || out.join(RECORD).exists());
         await_samples_in(&out);
-        // Its first thread, which is to end the run, must not wait for the hog.
+        // Neither this thread nor its first one, which is to end the run, may wait for the hog.
+        set_affinity(&[other]).unwrap();
         let pid = running.pid().to_string();
         let bound = Command::new("taskset").args(["-pc", &other.to_string(), &pid]).output();
         assert!(bound.unwrap().status.success());

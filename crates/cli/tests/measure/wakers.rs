@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use wakescope_core::finding::Severity;
 use wakescope_core::plan::{Between, Placement, Stimulus, Waker};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Quantity;
+use wakescope_sys::sched::{Schedule, set_schedule};
 
 use crate::common::bench::{Running, Test, eventually_some, kill, skip};
 use crate::common::measured::{RECORD, allowed_cpus, assert_found, await_samples_in, record};
@@ -336,4 +338,67 @@ fn series_that_make_no_sense_are_refused() {
     }
     let ended = test.ended(&["explain", "--stimulus", "all"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("several runs"), "{ended:?}");
+}
+
+#[test]
+fn a_waker_that_is_moved_or_demoted_makes_the_run_invalid() {
+    const TEST: &str = "a_waker_that_is_moved_or_demoted_makes_the_run_invalid";
+    let test = Test::new("moved-waker");
+    let [cpu, .., other] = allowed_cpus()[..] else { return skip(TEST, "there is one CPU") };
+    let fifo = Schedule::Fifo { priority: 90 };
+    let may = std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap();
+    let (cpu, other) = (cpu.to_string(), other.to_string());
+    for between in ["threads", "processes"] {
+        for (code, tool, args) in
+            [("waker-moved", "taskset", ["-pc", &other]), ("policy", "chrt", ["-op", "0"])]
+        {
+            if code == "policy" && !may {
+                skip(&format!("{TEST}, {code}"), "SCHED_FIFO is not permitted");
+                continue;
+            }
+            let out = test.dir.join(format!("{code}-{between}"));
+            let how = ["--stimulus", "futex", "--between", between, "--duration", "1h"];
+            let named = ["--fail-above", "1h", "--cpus", &cpu, "--out", out.to_str().unwrap()];
+            let running = test.start_measure(&[&how[..], &named].concat());
+            eventually_some("the run begins", || out.join(RECORD).exists().then_some(()));
+            await_samples_in(&out);
+            let waker = match between {
+                "processes" => test.processes().into_keys().find(|&pid| pid != running.pid()),
+                _ => thread_of(running.pid(), "wakescope-w/"),
+            };
+            let waker = waker.expect("a waker").to_string();
+            let changed = Command::new(tool).args(args).arg(&waker).output().unwrap();
+            assert!(changed.status.success(), "{changed:?}");
+            await_more_samples_in(&out);
+            kill("INT", &[running.pid()]);
+            let ended = running.output();
+            assert_eq!(ended.code, Some(3), "{ended:?}");
+            let run = record(&out);
+            let found = assert_found(&run, code);
+            let of_waker = found.message.starts_with("the waker of the probe on CPU ");
+            assert!(found.severity == Severity::Error && of_waker, "{found:?}");
+        }
+    }
+}
+
+/// The number of the thread of `pid` whose name begins so.
+fn thread_of(pid: i32, name: &str) -> Option<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let mut tasks = tasks.map(|task| task.unwrap().path());
+    let is_it = |task: &PathBuf| {
+        fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.starts_with(name))
+    };
+    let task = tasks.find(is_it)?;
+    task.file_name()?.to_str()?.parse().ok()
+}
+
+/// Waits until the run in `folder` has samples that it has not now.
+fn await_more_samples_in(folder: &Path) {
+    let count =
+        || Run::from_json(&fs::read(folder.join(RECORD)).ok()?).ok().map(|r| r.summary.count);
+    // The first record after may have been in the making.
+    for _ in 0..2 {
+        let last = count();
+        eventually_some("there are more samples", || (count() > last).then_some(()));
+    }
 }

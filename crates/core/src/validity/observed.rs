@@ -66,6 +66,17 @@ pub struct LeftOut {
     pub reason: String,
 }
 
+/// Why nothing could wake a probe any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StimulusLost {
+    /// The finding that it is.
+    pub code: &'static str,
+    /// When the last wakeup was due, from the start of the run.
+    pub at_ns: u64,
+    /// The cause.
+    pub why: String,
+}
+
 /// What was seen of one probe thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadObserved {
@@ -103,6 +114,10 @@ pub struct ThreadObserved {
     pub major_faults: u64,
     /// Schedules other than the one asked for that were in force, in words.
     pub other_schedule: Option<String>,
+    /// The same of the thread or process that wakes it.
+    pub other_waker_schedule: Option<String>,
+    /// How often that was found on another CPU than its own.
+    pub waker_moved: u64,
     /// Timer slack in force.
     pub slack_ns: u64,
     /// How often something else took the CPU from it while it ran.
@@ -113,8 +128,8 @@ pub struct ThreadObserved {
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
     pub cpu_lost_at_ns: Option<u64>,
-    /// When, from the start of the run, and why nothing could wake it any more.
-    pub stimulus_lost: Option<(u64, String)>,
+    /// Why nothing could wake it any more, if so.
+    pub stimulus_lost: Option<StimulusLost>,
     /// Why the loop ended with an error.
     pub failure: Option<String>,
 }

@@ -153,8 +153,13 @@ fn each_broken_assumption_is_found() {
     check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
     check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
     check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
-    let lost = Some((5, "it has ended".to_owned()));
-    check(|_, s| s.threads[0].stimulus_lost = lost, &[("waker-lost", Warning)]);
+    for code in ["waker-lost", "card-lost", "cpu-lost"] {
+        let lost = Some(StimulusLost { code, at_ns: 5, why: "it has ended".into() });
+        check(|_, s| s.threads[0].stimulus_lost = lost, &[(code, Warning)]);
+    }
+    let other = Some("other".to_owned());
+    check(|_, s| s.threads[0].other_waker_schedule = other, &[("policy", Error)]);
+    check(|_, s| s.threads[0].waker_moved = 1, &[("waker-moved", Error)]);
     check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
     check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
     check(|_, s| s.threads[0].not_asleep = 10, &[("not-asleep", Note)]);

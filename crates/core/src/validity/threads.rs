@@ -1,11 +1,15 @@
 //! Findings of one probe thread.
 
-use super::{RtLimit, ThreadObserved, own};
+use super::{RtLimit, StimulusLost, ThreadObserved, own};
 use crate::finding::{Finding, Severity};
 use crate::plan::{Plan, ProbePolicy, Stimulus};
 use crate::units::{SpanNs, counted, one_or_many};
 
 use Severity::{Error, Note, Warning};
+
+/// Of threads that were moved.
+const MOVER: &str = "find the tool that moves tasks, such as a cpuset manager (irqbalance does not), stop it and \
+                     measure again";
 
 /// A phase that is not known better than that is worth a new measurement: a call takes about 1 µs.
 const WIDE_PHASE_NS: u64 = 10_000;
@@ -59,10 +63,9 @@ fn early_end(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
             "see why it was taken offline, or measure other CPUs: --cpus",
         );
     }
-    if let Some((at_ns, why)) = &t.stimulus_lost {
-        let is_card = plan.audio.is_some_and(|audio| audio.pcm.is_some());
+    if let Some(StimulusLost { code, at_ns, why }) = &t.stimulus_lost {
         add(
-            if is_card { "card-lost" } else { "waker-lost" },
+            code,
             Warning,
             format!(
                 "nothing could wake the probe on CPU {cpu} after {}: {why}; its {} until then {} kept",
@@ -80,14 +83,15 @@ fn changes_by_others(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
     let cpu = t.cpu;
     let sample = sample_of(plan);
     let mut add = adding(out);
-    if let Some(other) = &t.other_schedule {
+    for (what, other) in [
+        (format!("the probe on CPU {cpu}"), &t.other_schedule),
+        (format!("the waker of the probe on CPU {cpu}"), &t.other_waker_schedule),
+    ] {
+        let Some(other) = other else { continue };
         add(
             "policy",
             Error,
-            format!(
-                "the probe on CPU {cpu} ran under {other}, not as requested: another program \
-                 changed it"
-            ),
+            format!("{what} ran under {other}, not as requested: another program changed it"),
             "find the tool that changes priorities (rtkit, tuned, ananicy), stop it and measure \
              again",
         );
@@ -97,8 +101,19 @@ fn changes_by_others(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
             "migrated",
             Error,
             format!("{} of CPU {cpu} happened on another CPU", counted(t.migrated, sample)),
-            "find the tool that moves tasks, such as a cpuset manager (irqbalance does not), stop \
-             it and measure again",
+            MOVER,
+        );
+    }
+    if t.waker_moved > 0 {
+        add(
+            "waker-moved",
+            Error,
+            format!(
+                "the waker of the probe on CPU {cpu} was found on another CPU {}: wakeups from there \
+                 are of another kind",
+                counted(t.waker_moved, "time")
+            ),
+            MOVER,
         );
     }
 }

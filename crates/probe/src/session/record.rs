@@ -9,12 +9,10 @@ use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::run::{Episode, Run, SCHEMA, Spin, State, Thread};
 use wakescope_core::units::{MonoNs, SpanNs, counted};
-use wakescope_core::validity::ThreadObserved;
-use wakescope_sys::sched::Schedule;
+use wakescope_core::validity::{StimulusLost, ThreadObserved};
 
 use crate::measurement::Identity;
 use crate::prober::{Ready, Report};
-use crate::schedule::{same, words};
 use crate::stimulus::Ending;
 use crate::stimulus::line::LineSeen;
 
@@ -28,6 +26,7 @@ pub(super) struct Ended {
     pub(super) lost: u64,
     pub(super) report: Option<Report>,
     pub(super) other_schedule: Option<String>,
+    pub(super) other_waker_schedule: Option<String>,
 }
 
 /// The record of what `ended` holds, of a run that began at `origin` and has lasted for `elapsed`.
@@ -114,9 +113,11 @@ impl Ended {
     }
 
     /// When, from the start of the run, and why nothing could wake the probe any more.
-    fn stimulus_lost(&self) -> Option<(u64, String)> {
+    fn stimulus_lost(&self) -> Option<StimulusLost> {
         match self.report.as_ref()?.ending {
-            Ending::StimulusLost(last_due, loss) => Some((last_due.0, loss.to_string())),
+            Ending::StimulusLost(last_due, loss) => {
+                Some(StimulusLost { code: loss.code(), at_ns: last_due.0, why: loss.to_string() })
+            }
             Ending::Done | Ending::Stopped | Ending::CpuLost(_) => None,
         }
     }
@@ -147,9 +148,8 @@ impl Ended {
         }
     }
 
-    pub(super) fn observed(&self, wanted: Schedule) -> ThreadObserved {
+    pub(super) fn observed(&self) -> ThreadObserved {
         let report = self.report.as_ref();
-        let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
         let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
         ThreadObserved {
             cpu: self.cpu,
@@ -171,10 +171,9 @@ impl Ended {
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),
-            other_schedule: self
-                .other_schedule
-                .clone()
-                .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
+            other_schedule: self.other_schedule.clone(),
+            other_waker_schedule: self.other_waker_schedule.clone(),
+            waker_moved: report.map_or(0, |r| r.beside.waker_moved),
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             preempted: report.map_or(0, |r| r.preempted),
             cpu_ns: report.map_or(0, |r| r.cpu_time.0),

@@ -13,7 +13,7 @@ use wakescope_core::plan::Between;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::pipe::pipe;
-use wakescope_sys::sched::{self, Schedule};
+use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
@@ -68,6 +68,7 @@ pub struct WakerWakeups<'a, C> {
     awake: Awake,
     /// Where the waker is given its grids.
     grids: File,
+    waker_id: ThreadId,
     /// `None` only while the waker is ended.
     waker: Option<ThreadHandle<()>>,
 }
@@ -111,16 +112,27 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
             orders,
             announcements,
             watches,
+            cpu: place.cpu,
         };
         let thread = std::thread::Builder::new()
             .name(format!("wakescope-w/{}", place.cpu))
             .stack_size(STACK_BYTES)
             .spawn(move || waking.live(&place, &say_ready))?;
-        let waker = Some(ThreadHandle::new(thread));
-        let (grid, told, sleeps, awake) = (NO_GRID, 0, 0, Awake::default());
-        let this =
-            Self { exchange, channel, stop, answers, grid, told, sleeps, awake, grids, waker };
-        ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
+        let mut this = Self {
+            exchange,
+            channel,
+            stop,
+            answers,
+            grid: NO_GRID,
+            told: 0,
+            sleeps: 0,
+            awake: Awake::default(),
+            grids,
+            waker_id: sched::this_thread(),
+            waker: Some(ThreadHandle::new(thread)),
+        };
+        // An error drops it, which ends the waker.
+        this.waker_id = ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
         Ok(this)
     }
 }
@@ -160,6 +172,10 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
         self.grid.interval
     }
 
+    fn waker(&self) -> Option<ThreadId> {
+        Some(self.waker_id)
+    }
+
     fn beside(&self) -> Beside {
         // What the waker finds after the last wait is none of it.
         let Awake { unmissed: awake, missed_unseen, .. } = self.awake;
@@ -168,7 +184,7 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
             Some(end) => self.grid.passed(end).saturating_sub(self.told + awake),
             None => self.exchange.skipped().saturating_sub(missed_unseen),
         };
-        Beside { skipped, awake, ..Beside::default() }
+        Beside { skipped, awake, waker_moved: self.exchange.moved(), ..Beside::default() }
     }
 }
 

@@ -28,6 +28,8 @@ const SEEN: u32 = 2;
 const WAKER_ENDED: u32 = 3;
 /// No more can come: the waker's call failed.
 const FAILED: u32 = 4;
+/// No more can come: the waker's CPU is gone.
+const CPU_LOST: u32 = 5;
 
 /// How often the waker looks whether the probe knows that it is over.
 const PAUSE: SpanNs = SpanNs(1_000_000);
@@ -96,7 +98,8 @@ impl Exchange {
         &self.page.words()[2]
     }
 
-    fn errno(&self) -> &AtomicU32 {
+    /// The number of the error of a call that failed, or of the CPU that is gone.
+    fn cause(&self) -> &AtomicU32 {
         &self.page.words()[3]
     }
 
@@ -119,6 +122,10 @@ impl Exchange {
         &self.page.numbers()[1]
     }
 
+    fn moved_number(&self) -> &AtomicU64 {
+        &self.page.numbers()[3]
+    }
+
     fn awake_number(&self) -> &AtomicU64 {
         &self.page.numbers()[2]
     }
@@ -127,6 +134,7 @@ impl Exchange {
     pub fn begin(&self) {
         self.skipped_number().store(0, Ordering::Relaxed);
         self.awake_number().store(0, Ordering::Relaxed);
+        self.moved_number().store(0, Ordering::Relaxed);
         // Not waiting yet: a waker that is ahead of the probe finds nobody to wake.
         self.word().store(WOKEN, Ordering::Release);
         // That no more can come stays true.
@@ -181,6 +189,16 @@ impl Exchange {
         self.awake_number().fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How often the waker found itself on another CPU than its own.
+    pub fn moved(&self) -> u64 {
+        self.moved_number().load(Ordering::Relaxed)
+    }
+
+    /// Counts such a time.
+    pub fn count_move(&self) {
+        self.moved_number().fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Tells the waker to end.
     pub fn stop(&self) {
         self.stop_word().store(1, Ordering::Relaxed);
@@ -210,8 +228,11 @@ impl Exchange {
             GOING => None,
             WAKER_ENDED => Some(Waited::Lost(Loss::WakerEnded)),
             FAILED => {
-                let errno = self.errno().load(Ordering::Relaxed);
+                let errno = self.cause().load(Ordering::Relaxed);
                 Some(Waited::Lost(Loss::Failed(i32::try_from(errno).unwrap_or(0))))
+            }
+            CPU_LOST => {
+                Some(Waited::Lost(Loss::WakerCpuLost(self.cause().load(Ordering::Relaxed))))
             }
             _ => {
                 let (from, to) = (OVER, SEEN);
@@ -258,8 +279,15 @@ impl Exchange {
 
     /// Tells the probe that no more wakeups can come, because the waker's call failed with `errno`.
     pub fn fail(&self, errno: i32) {
-        self.errno().store(u32::try_from(errno).unwrap_or(0), Ordering::Relaxed);
+        self.cause().store(u32::try_from(errno).unwrap_or(0), Ordering::Relaxed);
         self.end_word().store(FAILED, Ordering::Release);
+        self.interrupt_until_stopped();
+    }
+
+    /// Tells the probe that no more wakeups can come, because the waker's CPU is gone.
+    pub fn lose_cpu(&self, cpu: u32) {
+        self.cause().store(cpu, Ordering::Relaxed);
+        self.end_word().store(CPU_LOST, Ordering::Release);
         self.interrupt_until_stopped();
     }
 

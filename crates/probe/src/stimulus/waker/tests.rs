@@ -2,7 +2,7 @@ use super::*;
 use crate::stimulus::Ending;
 use crate::stimulus::channel::futex::Futex;
 use crate::stimulus::channel::{ForChannel, for_channel};
-use crate::stimulus::place::Cpu;
+use crate::stimulus::place::{Cpu, Place};
 use crate::stimulus::sample;
 use wakescope_core::plan;
 use wakescope_core::recorder::Recorder;
@@ -116,14 +116,27 @@ fn without_waker<C: Channel>(stop: &Stop) -> WakerWakeups<'_, C> {
     let grid = Grid { interval: SpanNs(1_000), ..NO_GRID };
     let (told, sleeps) = (0, sched::sleeps().unwrap());
     let (answers, awake, waker) = (None, Awake::default(), None);
-    WakerWakeups { exchange, channel, stop, answers, grid, told, sleeps, awake, grids, waker }
+    let waker_id = sched::this_thread();
+    WakerWakeups {
+        exchange,
+        channel,
+        stop,
+        answers,
+        grid,
+        told,
+        sleeps,
+        awake,
+        grids,
+        waker_id,
+        waker,
+    }
 }
 
 /// The waker's side of it.
 fn waking<C: Channel>(probe: &WakerWakeups<'_, C>) -> waking::Waking<C> {
     let (exchange, channel) = (probe.exchange.clone(), Arc::clone(&probe.channel));
     let (orders, _) = pipe().unwrap();
-    waking::Waking { exchange, channel, orders, announcements: None, watches: false }
+    waking::Waking { exchange, channel, orders, announcements: None, watches: false, cpu: 7 }
 }
 
 /// Does something with each channel, but for those that this kernel has not.
@@ -402,4 +415,56 @@ fn points_that_a_waker_was_late_for_when_the_run_was_stopped_are_left_out() {
         stop.at(MonoNs(12_999));
         assert_eq!(probe.beside().skipped, 0);
     });
+}
+
+/// A CPU that a waker is found away from when it looks for the so-many-th time, and that it can go back to if it
+/// `exists`.
+struct Away {
+    at: u32,
+    exists: bool,
+}
+
+impl Place for Away {
+    fn is_home(&mut self) -> bool {
+        self.at = self.at.wrapping_sub(1);
+        self.at != 0
+    }
+    fn go_home(&mut self) -> bool {
+        self.exists
+    }
+}
+
+#[test]
+fn a_waker_that_was_moved_goes_home_and_is_told_of() {
+    for (at, exists, want_end, want_moved) in [
+        (u32::MAX, true, Waited::Done, 0),
+        (1, true, Waited::Done, 1),
+        // After the last call.
+        (2, true, Waited::Done, 1),
+        (1, false, Waited::Lost(Loss::WakerCpuLost(7)), 1),
+    ] {
+        in_a_thread(|| {
+            let stop = Stop::default();
+            let mut probe = without_waker::<Futex>(&stop);
+            probe.exchange.begin();
+            let start = clock::now();
+            let grid = Grid { start, interval: SpanNs(1_000_000), points: 1 };
+            let waking = waking(&probe);
+            std::thread::scope(|scope| {
+                let waker = scope.spawn(move || {
+                    let mut place = Away { at, exists };
+                    waking.wake_on(grid, None, &mut place);
+                });
+                let ended = loop {
+                    match probe.wait() {
+                        Waited::Woken(_) | Waited::NotAsleep => {}
+                        ended => break ended,
+                    }
+                };
+                probe.exchange.stop();
+                waker.join().unwrap();
+                assert_eq!((ended, probe.beside().waker_moved), (want_end, want_moved), "{at}");
+            });
+        });
+    }
 }

@@ -9,7 +9,7 @@ use wakescope_core::plan::Between;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::process::fork;
-use wakescope_sys::sched;
+use wakescope_sys::sched::{self, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::timer_file::TimerFile;
 
@@ -17,6 +17,7 @@ use super::WakerPlace;
 use super::exchange::{Exchange, State};
 use crate::stimulus::Grid;
 use crate::stimulus::channel::Channel;
+use crate::stimulus::place::{Cpu, Place};
 
 /// A grid on its way to the waker.
 type Bytes = [u8; 3 * size_of::<u64>()];
@@ -48,18 +49,20 @@ pub(super) struct Waking<C> {
     pub(super) orders: File,
     pub(super) announcements: Option<Answers>,
     pub(super) watches: bool,
+    /// The CPU that the waker is bound to.
+    pub(super) cpu: u32,
 }
 
 impl<C: Channel> Waking<C> {
     /// The whole life of the waker's thread, which is the waker or keeps its process.
-    pub(super) fn live(&self, place: &WakerPlace, say_ready: &SyncSender<io::Result<()>>) {
+    pub(super) fn live(&self, place: &WakerPlace, say_ready: &SyncSender<io::Result<ThreadId>>) {
         let prepared =
             sched::set_affinity(&[place.cpu]).and_then(|()| sched::set_schedule(place.schedule));
         // Real-time threads have no slack; for others 1 ns is the least that can be set.
         let _ = sched::set_timer_slack(SpanNs(1));
         let failed = prepared.is_err();
         if failed || place.between == Between::Threads {
-            let _ = say_ready.send(prepared);
+            let _ = say_ready.send(prepared.map(|()| sched::this_thread()));
             if !failed {
                 self.obey();
             }
@@ -69,7 +72,7 @@ impl<C: Channel> Waking<C> {
         match fork(&mut || self.obey()) {
             Err(e) => drop(say_ready.send(Err(e))),
             Ok(mut child) => {
-                let _ = say_ready.send(Ok(()));
+                let _ = say_ready.send(Ok(child.thread()));
                 while !self.exchange.is_stopped() {
                     if child.wait_interruptibly().is_some() {
                         return self.exchange.lose_waker();
@@ -87,11 +90,12 @@ impl<C: Channel> Waking<C> {
         // Only whoever follows the probe has a use for it.
         let watched = self.announcements.as_ref().filter(|_| self.watches);
         let watchdog = watched.and_then(|_| TimerFile::new().ok());
+        let mut place = Cpu::new(Some(self.cpu));
         while !self.exchange.is_stopped() {
             let mut bytes = [0; size_of::<Bytes>()];
             match (&self.orders).read(&mut bytes) {
                 Ok(length) if length == bytes.len() => {
-                    self.wake_on(from_bytes(bytes), watchdog.as_ref());
+                    self.wake_on(from_bytes(bytes), watchdog.as_ref(), &mut place);
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // A grid is written as a whole.
@@ -100,13 +104,17 @@ impl<C: Channel> Waking<C> {
         }
     }
 
-    /// Wakes the probe at each point of `grid`.
-    fn wake_on(&self, grid: Grid, watchdog: Option<&TimerFile>) {
+    /// Wakes the probe at each point of `grid`, from the waker's CPU.
+    pub(super) fn wake_on(&self, grid: Grid, watchdog: Option<&TimerFile>, place: &mut impl Place) {
         let Grid { start: mut at, interval, points: mut left } = grid;
         while left > 0 && !self.exchange.is_stopped() {
             self.watch(at, watchdog);
             if clock::sleep_until(at).is_err() {
                 continue;
+            }
+            // Before the clock is read: the way home is no part of a wakeup.
+            if !self.is_at_home(place) {
+                return self.exchange.lose_cpu(self.cpu);
             }
             let now = clock::now();
             match self.exchange.state() {
@@ -123,7 +131,19 @@ impl<C: Channel> Waking<C> {
             left -= skipped + 1;
             at = at.after(SpanNs((skipped + 1).saturating_mul(interval.0)));
         }
+        // The last call may have been made elsewhere.
+        self.is_at_home(place);
         self.exchange.end(|| self.channel.before_interrupt(&self.exchange));
+    }
+
+    /// Whether the waker is on its CPU, or could be brought back to it, which is counted.
+    #[inline]
+    fn is_at_home(&self, place: &mut impl Place) -> bool {
+        if place.is_home() {
+            return true;
+        }
+        self.exchange.count_move();
+        place.go_home()
     }
 
     fn watch(&self, at: MonoNs, watchdog: Option<&TimerFile>) {
