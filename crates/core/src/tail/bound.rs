@@ -6,8 +6,8 @@ use super::whole_ns;
 use crate::distribution::Distribution;
 use crate::maxima::Maxima;
 
-/// Fewer samples leave every share possible.
-const FEWEST: u64 = 4;
+/// That one sample in less than two is later is no bound. Four samples do not exclude 53 %.
+const LARGEST_SHARE: f64 = 0.5;
 
 /// What a run does not exclude, at 95 %. This is the one place where it is computed, so that a share
 /// and a time never disagree, and bursts are counted in both.
@@ -28,12 +28,11 @@ impl Bound {
     /// The bound of samples that were taken within `duration_ns`, 0 if that is not known. `course` are
     /// the largest of them over time. `None` if there are too few samples to say anything.
     pub fn of(all: &Distribution, course: Option<&Maxima>, duration_ns: u64) -> Option<Self> {
-        if all.count < FEWEST {
-            return None;
-        }
+        let share_of = |samples| Some(share_upper(0, samples)).filter(|&it| it <= LARGEST_SHARE);
+        share_of(all.count as f64)?;
         let bursts = bursts::of(all, course, duration_ns);
         let effective = (all.count as f64 * index(&bursts)).max(1.0);
-        let share = share_upper(0, effective);
+        let share = share_of(effective)?;
         let every_ns =
             (duration_ns > 0).then(|| whole_ns(duration_ns as f64 / all.count as f64 / share));
         Some(Self { bursts, effective, share, every_ns })

@@ -210,7 +210,9 @@ fn what_is_missing_is_named() {
     let tail = of(&run_of(&coarse));
     assert_eq!(tail.bound.bursts, Err(NoBursts::TooCoarse));
 
-    assert_eq!(Tail::of(&run_of(&[1, 2, 3])), None);
+    // Of which 1 in 1.9 and 1 in 2.2 are not excluded.
+    assert_eq!(Tail::of(&run_of(&[1, 2, 3, 4])), None);
+    assert!(Tail::of(&run_of(&[1, 2, 3, 4, 5])).is_some_and(|tail| tail.bound.share < 0.5));
     assert_eq!(Tail::of(&Run::default()), None);
 }
 
