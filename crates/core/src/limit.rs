@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::finding::Verdict;
+use crate::finding::{Severity, Validity, Verdict};
 use crate::percentile::Percentile;
 use crate::units::{SpanNs, counted, grouped, one_or_many};
 
@@ -98,6 +98,21 @@ impl Judgement {
     }
 }
 
+/// Findings about stimuli that woke nobody, and what a limit says that they leave open. As warnings they are so many
+/// that the samples are those of the quiet moments.
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("late-waker", "too many wakeup calls were left out, because the waker was late"),
+    ("not-asleep", "too many wakeup calls found the probe awake, and woke nobody"),
+    ("line-left-out", "too many points of the grid passed without a byte"),
+];
+
+/// Why a run leaves open whether it keeps a limit that its samples keep, if it does.
+fn left_out(validity: &Validity) -> Option<&'static str> {
+    let warnings = validity.findings.iter().filter(|found| found.severity >= Severity::Warning);
+    let reason = |code: &str| LEFT_OUT.iter().find(|left_out| left_out.0 == code);
+    warnings.filter_map(|found| reason(&found.code)).map(|(_, reason)| *reason).next()
+}
+
 impl Limit {
     /// The figure that is held to it; `None` if the samples do not carry it.
     fn figure(&self, expiries: &Distribution) -> Option<u64> {
@@ -124,34 +139,36 @@ impl Limit {
         }
     }
 
-    /// Judges `expiries`. An invalid run is never judged. A run that was cut short can fail, but
-    /// not pass: what it would still have seen is not known.
-    pub fn judge(&self, expiries: &Distribution, verdict: Verdict, complete: bool) -> Judgement {
+    /// Judges `expiries`. An invalid run is never judged. A run that was cut short, or that left out too much,
+    /// can fail, but not pass: what it would have seen is not known.
+    pub fn judge(&self, expiries: &Distribution, validity: &Validity, complete: bool) -> Judgement {
         let observed_ns = self.figure(expiries);
+        let unseen = if complete { left_out(validity) } else { Some("the run was cut short") };
         let (outcome, reason) = match self.range(expiries) {
-            _ if verdict == Verdict::Invalid => {
+            _ if validity.verdict == Verdict::Invalid => {
                 (Outcome::Inconclusive, "the run is invalid".into())
             }
             None => (Outcome::Inconclusive, self.too_few(expiries.count)),
             Some(range) => {
                 let is_known = observed_ns.is_some() && expiries.is_narrow(range);
-                self.judge_range(range, is_known, complete)
+                self.judge_range(range, is_known, unseen)
             }
         };
         Judgement { limit: self.to_string(), limit_ns: self.above.0, observed_ns, outcome, reason }
     }
 
     /// Judges a figure by the least and the largest value that it can have: those of its bucket, or of a
-    /// step of another program's file. `is_known` if it is shown as one value.
+    /// step of another program's file. `is_known` if it is shown as one value; `unseen` says what leaves open
+    /// whether there were larger ones.
     fn judge_range(
         &self,
         (low, high): (u64, u64),
         is_known: bool,
-        complete: bool,
+        unseen: Option<&str>,
     ) -> (Outcome, String) {
         let outcome = match () {
             () if low > self.above.0 => Outcome::Fail,
-            () if high <= self.above.0 && complete => Outcome::Pass,
+            () if high <= self.above.0 && unseen.is_none() => Outcome::Pass,
             () => Outcome::Inconclusive,
         };
         let name = self.name();
@@ -160,8 +177,8 @@ impl Limit {
             format!("only bounds are known: {name} is between {low} and {high}")
         } else if outcome != Outcome::Inconclusive {
             String::new()
-        } else if high <= self.above.0 {
-            "the run was cut short".into()
+        } else if let Some(unseen) = unseen.filter(|_| high <= self.above.0) {
+            unseen.into()
         } else {
             // In three digits, both ends may look like the limit.
             format!(
@@ -195,6 +212,7 @@ mod tests {
     use wakescope_testing::assert_told;
 
     use super::*;
+    use crate::finding::Finding;
     use crate::histogram::{Bucket, Histogram};
     use crate::stated::Stated;
 
@@ -231,7 +249,8 @@ mod tests {
             histogram,
             stated: None,
         };
-        let got = limit.parse::<Limit>().unwrap().judge(&d, verdict, complete);
+        let validity = Validity { verdict, findings: Vec::new() };
+        let got = limit.parse::<Limit>().unwrap().judge(&d, &validity, complete);
         assert_eq!(got.outcome, want, "{got:?}");
     }
 
@@ -288,11 +307,37 @@ mod tests {
             (in_steps(60_000, 70_500), "p99.9=59999ns", Fail, ""),
         ] {
             let limit: Limit = limit.parse().unwrap();
-            let got = limit.judge(&d, Verdict::Valid, true);
+            let got = limit.judge(&d, &Validity::default(), true);
             assert_eq!(got.outcome, want, "{got:?}");
             assert!(got.reason.starts_with(reason), "{got:?}");
             assert_eq!(got.reason.is_empty(), reason.is_empty(), "{got:?}");
             assert_eq!(got.fault(Some(&limit), &d), None, "{got:?}");
+        }
+    }
+
+    /// With a hog of 900 ms on the CPU, 901 of 1,500 calls of a waker were left out, and "within the limit" was the
+    /// judgement on the others.
+    #[test]
+    fn a_run_that_left_out_too_much_keeps_no_limit() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let expiries = Distribution::of([5_000; 100]);
+        for (code, severity, limit, want) in [
+            ("late-waker", Severity::Warning, "5us", Inconclusive),
+            ("not-asleep", Severity::Warning, "p50=5us", Inconclusive),
+            ("line-left-out", Severity::Warning, "5us", Inconclusive),
+            ("late-waker", Severity::Warning, "4us", Fail),
+            ("late-waker", Severity::Note, "5us", Pass),
+            ("not-asleep", Severity::Note, "5us", Pass),
+            ("overload", Severity::Warning, "5us", Pass),
+        ] {
+            let validity = Validity::of(vec![Finding::new(code, severity, String::new(), "")]);
+            let judgement = limit.parse::<Limit>().unwrap().judge(&expiries, &validity, true);
+            assert_eq!(judgement.outcome, want, "{code} {limit}");
+            assert_eq!(
+                judgement.reason.contains("too many"),
+                want == Inconclusive,
+                "{judgement:?}"
+            );
         }
     }
 
@@ -313,12 +358,13 @@ mod tests {
             ("p50=4us", |it| it.observed_ns = Some(4_001), Some("but its threads have 5000")),
         ] {
             let limit: Limit = text.parse().unwrap();
-            let mut judgement = limit.judge(&expiries, Verdict::Valid, true);
+            let mut judgement = limit.judge(&expiries, &Validity::default(), true);
             change(&mut judgement);
             assert_told(judgement.fault(Some(&limit), &expiries), want);
         }
         // Without a plan, what was observed is compared with the limit only.
-        let mut judgement = "4us".parse::<Limit>().unwrap().judge(&expiries, Verdict::Valid, true);
+        let limit: Limit = "4us".parse().unwrap();
+        let mut judgement = limit.judge(&expiries, &Validity::default(), true);
         judgement.observed_ns = Some(1 << 60);
         assert_told(judgement.fault(None, &expiries), None);
         judgement.limit_ns = 1 << 61;

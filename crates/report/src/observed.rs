@@ -40,7 +40,7 @@ mod tests {
     fn check(limit: &str, observed_ns: u64, want: [&str; 2]) {
         let mut run = run_of(&[&[observed_ns]]);
         let limit: Limit = limit.parse().unwrap();
-        run.limits = vec![limit.judge(&run.expiries(), run.validity.verdict, true)];
+        run.limits = vec![limit.judge(&run.expiries(), &run.validity, true)];
         let (limit, observed) = of(&run.limits[0]);
         assert_eq!([limit.as_str(), &observed], want);
         let line = format!("{limit}: {observed}");

@@ -207,6 +207,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
     use wakescope_core::distribution::Distribution;
+    use wakescope_core::finding::Validity;
     use wakescope_core::limit::Limit;
     use wakescope_core::run::Thread;
 
@@ -266,7 +267,8 @@ mod tests {
             ["max=500us", "p50=600us", "p99=1s"].map(|text| text.parse().unwrap()).into();
         let judged = |latencies: std::ops::Range<u64>, is_complete| {
             let mut run = run(latencies);
-            let judge = |limit: &Limit| limit.judge(&run.expiries(), Verdict::Valid, is_complete);
+            let judge =
+                |limit: &Limit| limit.judge(&run.expiries(), &Validity::default(), is_complete);
             run.limits = limits.iter().map(judge).collect();
             Ok(run)
         };

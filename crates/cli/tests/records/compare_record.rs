@@ -9,7 +9,7 @@ use crate::common::stored_window::busy_window;
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::date::Date;
-use wakescope_core::finding::Verdict;
+use wakescope_core::finding::Validity;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::limit::Limit;
 use wakescope_core::observation::Observation;
@@ -136,7 +136,7 @@ fn of_series() -> Vec<Value> {
     };
     let none = Run { threads: Vec::new(), ..run(5) };
     let limit: Limit = "max=1ms".parse().unwrap();
-    let judged = limit.judge(&run(5).expiries(), Verdict::Valid, true);
+    let judged = limit.judge(&run(5).expiries(), &Validity::default(), true);
     let judged = Run { limits: vec![judged], ..run(5) };
     let rows = [row("pipe", Ok(judged)), row("mqueue", Err("not there")), row("tcp", Ok(none))];
     let printed = ["stimulus", "between", "waker:probe"].map(|what| series::json(what, 1, &rows));

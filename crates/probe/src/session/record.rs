@@ -220,7 +220,7 @@ pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
             outcome: Outcome::Pass,
             reason: String::new(),
         },
-        false => limit.judge(&expiries, run.validity.verdict, complete),
+        false => limit.judge(&expiries, &run.validity, complete),
     };
     let limits = run.plan.fail_above.iter().filter_map(|text| text.parse().ok());
     limits.map(judge).map(|judgement| unless_doubtful(run, judgement)).collect()

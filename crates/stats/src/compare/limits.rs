@@ -50,7 +50,7 @@ pub(super) fn judge(runs: &[Labelled], limits: &[Limit]) -> Vec<RunLimit> {
 fn judged(labelled: &Labelled, limit: &Limit) -> RunLimit {
     let run = labelled.run;
     let complete = run.state == State::Complete;
-    let judgement = limit.judge(&run.expiries, run.validity.verdict, complete);
+    let judgement = limit.judge(&run.expiries, &run.validity, complete);
     RunLimit {
         quantity: run.quantity(),
         limit: judgement.limit,
