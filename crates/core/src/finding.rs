@@ -92,6 +92,7 @@ pub const CODES: &[(&str, &str)] = &[
         "unprivileged",
         "the probe ran without real-time priority, because it has no permission for one",
     ),
+    ("ordinary-task", "the probe ran without real-time priority, as it was to"),
     ("policy", "the scheduling policy or priority was not the requested one"),
     ("migrated", "wakeups happened on another CPU than the one that counts them"),
     ("waker-moved", "the waker of a probe ran on another CPU than the one that it was bound to"),

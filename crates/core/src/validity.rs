@@ -46,24 +46,14 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or use --policy \
              other if this is intended",
         ));
-    } else if plan.policy == ProbePolicy::Other && plan.stimulus.is_busy() {
-        out.push(Finding::new(
-            "unprivileged",
-            Note,
+    } else if plan.policy == ProbePolicy::Other {
+        let message = if plan.stimulus.is_busy() {
             "the loop ran as SCHED_OTHER: gaps include other tasks' time slices, so a task or load \
              beside it on the same CPU is a gap"
-                .into(),
-            "",
-        ));
-    } else if plan.policy == ProbePolicy::Other {
-        out.push(Finding::new(
-            "unprivileged",
-            Note,
-            "the probe ran as SCHED_OTHER, as requested: the numbers include other tasks' time \
-             slices"
-                .into(),
-            "",
-        ));
+        } else {
+            "the probe ran as SCHED_OTHER, as requested: the numbers include other tasks' time slices"
+        };
+        out.push(Finding::new("ordinary-task", Note, message.into(), ""));
     }
     if let Some(cause) = &seen.memory_refused {
         out.push(Finding::new(

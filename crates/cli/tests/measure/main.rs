@@ -377,8 +377,9 @@ fn policies_are_what_the_record_says() {
         assert_eq!((run.plan.policy, run.plan.priority), (policy, priority));
         assert!(run.plan.policy_required && run.threads.iter().all(|t| t.cpu.is_some()));
         assert_not_found(&run, "policy");
+        assert_not_found(&run, "unprivileged");
         // Asked for, it is no reservation.
-        let severity = finding(&run, "unprivileged").map(|f| f.severity);
+        let severity = finding(&run, "ordinary-task").map(|f| f.severity);
         assert_eq!(severity, (policy == ProbePolicy::Other).then_some(Severity::Note));
     }
     let run = test.measured(&["--samples", "100", "--policy", "rr", "--priority", "7"]);

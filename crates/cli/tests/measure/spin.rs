@@ -28,7 +28,7 @@ fn gaps_of_a_busy_loop_are_measured_on_every_cpu() {
     assert_eq!((run.quantity(), run.plan.gap_from_ns), (Quantity::Gap, Some(1_000)));
     // Nobody asked for a policy that takes the machine.
     assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Other, None));
-    assert_eq!(finding(&run, "unprivileged").unwrap().severity, Severity::Note);
+    assert_eq!(finding(&run, "ordinary-task").unwrap().severity, Severity::Note);
     let cpus: Vec<_> = run.threads.iter().map(|t| t.cpu.unwrap()).collect();
     assert_eq!(cpus, allowed_cpus());
     for thread in &run.threads {

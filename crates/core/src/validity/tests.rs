@@ -52,7 +52,7 @@ fn check_spin(change: impl FnOnce(&mut Plan, &mut ThreadObserved), want: &[(&str
 
 #[test]
 fn a_loop_that_never_sleeps_is_judged_by_what_it_is() {
-    const OTHER: (&str, Severity) = ("unprivileged", Note);
+    const OTHER: (&str, Severity) = ("ordinary-task", Note);
     check_spin(|_, _| (), &[OTHER]);
     // It may be that nothing interrupts it.
     check_spin(|_, t| (t.woken, t.gaps_ns) = (0, 0), &[OTHER]);
@@ -124,11 +124,11 @@ fn each_broken_assumption_is_found() {
             p.policy = ProbePolicy::Other;
             s.threads[0].slack_ns = 1;
         },
-        &[("unprivileged", Note)],
+        &[("ordinary-task", Note)],
     );
     check(
         |p, _| p.policy = ProbePolicy::Other,
-        &[("unprivileged", Note), ("timer-slack", Warning)],
+        &[("ordinary-task", Note), ("timer-slack", Warning)],
     );
     check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
     check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
