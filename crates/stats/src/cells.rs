@@ -19,10 +19,11 @@ pub use limits::{limits, parse_limit};
 /// lateness and the 99.9th percentile are compared, and their p-values corrected for the number of
 /// figures of this call.
 ///
-/// A figure is worse if its corrected p-value is at most `alpha` and its median ratio above
-/// 1 + `margin`; better accordingly. It does not differ if the 95 % interval of the median ratio
-/// lies within the margin, or, where there are too few seeds for an interval, if all ratios of two
-/// seeds or more do. Otherwise the seeds do not tell.
+/// A figure is worse if its corrected p-value is at most `alpha`, its median ratio above 1 + `margin`, and
+/// the 95 % interval of that above 1; better accordingly. The p-value is of the mean: without the interval,
+/// a few seeds that are far worse would make worse what is better in most. A figure does not differ if
+/// the interval lies within the margin. Otherwise, and where there are too few seeds for an interval, the
+/// seeds do not tell.
 ///
 /// B is worse if one figure is and none is better; better accordingly; no different if neither
 /// figure differs.
@@ -186,16 +187,14 @@ fn decide(comparison: &mut Comparison, alpha: f64) {
 fn verdict(effect: &Effect, margin: f64, alpha: f64) -> Verdict {
     let (least, most) = (1.0 / (1.0 + margin), 1.0 + margin);
     let certain = effect.p_adjusted <= alpha;
-    // The interval lies between the extremes: if all ratios are within, it is.
-    let (low, high) = match (effect.interval_low, effect.interval_high) {
-        (Some(low), Some(high)) => (low, high),
-        _ => (effect.low, effect.high),
+    let (Some(low), Some(high)) = (effect.interval_low, effect.interval_high) else {
+        return Verdict::Inconclusive;
     };
-    if certain && effect.ratio > most {
+    if certain && effect.ratio > most && low > 1.0 {
         Verdict::Worse
-    } else if certain && effect.ratio < least {
+    } else if certain && effect.ratio < least && high < 1.0 {
         Verdict::Better
-    } else if effect.seeds >= 2 && low >= least && high <= most {
+    } else if low >= least && high <= most {
         Verdict::NoDifference
     } else {
         Verdict::Inconclusive

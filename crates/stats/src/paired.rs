@@ -125,11 +125,14 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// The fewest pairs that can decide `comparisons` looked at together at the level `alpha`: those
-/// with which even the smallest p-value there is, 2/2^n, passes Holm's first step.
+/// with which even the smallest p-value there is, 2/2^n, passes Holm's first step, and the median has an
+/// interval.
 pub fn pairs_needed(comparisons: usize, alpha: f64) -> u32 {
     let smallest = |n: u32| 2.0 * 0.5_f64.powi(n.try_into().unwrap_or(i32::MAX));
     let comparisons = f64::from(counted(comparisons.max(1)));
-    (1..1_000).find(|&n| smallest(n) * comparisons <= alpha).unwrap_or(1_000)
+    (1..1_000)
+        .find(|&n| smallest(n) * comparisons <= alpha && trimmed(n).is_some())
+        .unwrap_or(1_000)
 }
 
 #[cfg(test)]

@@ -148,7 +148,8 @@ fn a_full_matrix() {
             | launch     full better than none: max 0.10 ×, p99.9 0.10 × (10 of 10 seeds, p = 0.012), work 1.00 ×
             | file-move  full no different from none: max 0.91 ×, p99.9 0.91 × (0.91–0.92 over 10 seeds),
             |              work 1.00 ×
-            | Better or worse: p ≤ 0.05, corrected for 6 figures, and more than the margin of 10 %.
+            | Better or worse: p ≤ 0.05, corrected for 6 figures, more than the margin of 10 %, and the 95 %
+            | interval of the median leaves 1 out.
             |
             | Linux Journal, 2002: find 78.51 → 0.48 ms
             |
@@ -205,7 +206,7 @@ fn the_same_as_markdown() {
         - launch: **full better than none**: max 0.10 ×, p99.9 0.10 × (10 of 10 seeds, p = 0.012), work 1.00 ×
         - file-move: **full no different from none**: max 0.91 ×, p99.9 0.91 × (0.91–0.92 over 10 seeds), work 1.00 ×
 
-        Better or worse: p ≤ 0.05, corrected for 6 figures, and more than the margin of 10 %.
+        Better or worse: p ≤ 0.05, corrected for 6 figures, more than the margin of 10 %, and the 95 % interval of the median leaves 1 out.
 
         ```text
         Linux Journal, 2002: find 78.51 → 0.48 ms
@@ -258,7 +259,8 @@ fn long_paths_are_shortened_and_two_kernels_compared() {
             |                max 2.00 ×, p99.9 2.00 × (10 of 10 seeds, p = 0.008), work 1.00 ×
             | find+launch  …nux/linux/new/arch/x86/boot/bzImage worse than …nux/linux/old/arch/x86/boot/bzImage:
             |                max 2.00 ×, p99.9 2.00 × (10 of 10 seeds, p = 0.008), work 1.00 ×
-            | Better or worse: p ≤ 0.05, corrected for 4 figures, and more than the margin of 10 %.
+            | Better or worse: p ≤ 0.05, corrected for 4 figures, more than the margin of 10 %, and the 95 %
+            | interval of the median leaves 1 out.
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.

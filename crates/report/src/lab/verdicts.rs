@@ -105,9 +105,12 @@ pub(super) fn rule(lab: &Lab) -> String {
     };
     let corrected = match figures().count() {
         0 | 1 => String::new(),
-        figures => format!(", corrected for {figures} figures,"),
+        figures => format!(" corrected for {figures} figures,"),
     };
     let percent = format!("{:.2}", first.margin * 100.0);
     let percent = percent.trim_end_matches('0').trim_end_matches('.');
-    format!("Better or worse: p ≤ {ALPHA}{corrected} and more than the margin of {percent} %.")
+    format!(
+        "Better or worse: p ≤ {ALPHA},{corrected} more than the margin of {percent} %, and the 95 % interval of \
+         the median leaves 1 out."
+    )
 }

@@ -78,24 +78,20 @@ pub(super) fn of_the_verdict(comparison: &Comparison, figures: usize, alpha: f64
     let named = [("the maximum", &comparison.max), ("p99.9", &comparison.p999)];
     let named = named.map(|(name, effect)| (name, effect.as_ref()));
     match comparison.verdict {
-        Verdict::Better | Verdict::Worse => Vec::new(),
-        Verdict::NoDifference => of_no_interval(comparison.seeds).into_iter().collect(),
+        Verdict::Better | Verdict::Worse | Verdict::NoDifference => Vec::new(),
         Verdict::Inconclusive => match contradiction(&named) {
             Some(reason) => vec![reason],
             None => {
-                let undecided: Vec<_> = named
-                    .iter()
-                    .filter_map(|&(name, effect)| Some((name, effect?)))
+                let known = named.iter().filter_map(|&(name, effect)| Some((name, effect?)));
+                let mut reasons: Vec<String> = known
                     .filter(|(_, effect)| effect.verdict == Verdict::Inconclusive)
+                    .map(|(name, effect)| {
+                        of_few_seeds(name, effect, comparison, figures, alpha)
+                            .unwrap_or_else(|| undecided_figure(name, effect, comparison, alpha))
+                    })
                     .collect();
-                let seeds = undecided.iter().map(|(_, effect)| effect.seeds).min();
-                match seeds.and_then(|seeds| of_few_seeds(seeds, figures, alpha)) {
-                    Some(reason) => vec![reason],
-                    None => undecided
-                        .iter()
-                        .map(|(name, effect)| undecided_figure(name, effect, comparison, alpha))
-                        .collect(),
-                }
+                reasons.dedup();
+                reasons
             }
         },
     }
@@ -109,39 +105,50 @@ fn contradiction(named: &[(&str, Option<&Effect>)]) -> Option<String> {
     Some(sentence(&format!("{better} is better and {worse} is worse.")))
 }
 
-/// That chance alone could have brought this, whatever the seeds say.
-fn of_few_seeds(seeds: u32, figures: usize, alpha: f64) -> Option<String> {
+/// That chance alone could have brought this, whatever the seeds say that have the figure.
+fn of_few_seeds(
+    name: &str,
+    effect: &Effect,
+    comparison: &Comparison,
+    figures: usize,
+    alpha: f64,
+) -> Option<String> {
     let needed = pairs_needed(figures, alpha);
-    let have = counted(seeds as u64, "seed");
-    let are = one_or_many(seeds as u64, "is", "are");
-    let what = match figures {
+    let have = counted(effect.seeds as u64, "seed");
+    let figures = match figures {
         1 => "a figure".into(),
         _ => format!("{figures} figures compared together"),
     };
-    (seeds < needed).then(|| format!("{have} {are} too few to decide {what}: {needed} are needed."))
-}
-
-fn of_no_interval(seeds: u32) -> Option<String> {
-    let needed = pairs_needed(1, 0.05);
-    (seeds < needed).then(|| {
-        format!(
-            "All {seeds} seeds are within the margin, but showing this for other seeds needs \
-             {needed}."
-        )
-    })
+    let text = match effect.seeds == comparison.seeds {
+        true => format!(
+            "{have} {} too few to decide {figures}",
+            one_or_many(effect.seeds as u64, "is", "are")
+        ),
+        false => sentence(&format!("{name} is known with {have}, too few to decide {figures}")),
+    };
+    (effect.seeds < needed).then(|| format!("{text}: {needed} are needed."))
 }
 
 fn undecided_figure(name: &str, effect: &Effect, comparison: &Comparison, alpha: f64) -> String {
-    let Effect { ratio, low, high, p_adjusted, .. } = effect;
+    let Effect { ratio, low, high, p_adjusted, interval_low, interval_high, .. } = effect;
     let margin = percent(comparison.margin);
-    sentence(&if *p_adjusted <= alpha {
-        format!(
+    let around_1 =
+        interval_low.zip(*interval_high).filter(|(low, high)| *low <= 1.0 && *high >= 1.0);
+    sentence(&match around_1 {
+        _ if *p_adjusted > alpha => {
+            let (low, high) = (times(*low), times(*high));
+            format!("the seeds disagree on {name}: {low} to {high}, p = {p_adjusted:.2}.")
+        }
+        Some((low, high)) => format!(
+            "{name} differs in the mean (p = {p_adjusted:.3}), but the median may not: its 95 % interval, \
+             {} to {}, holds 1 ×.",
+            times(low),
+            times(high)
+        ),
+        None => format!(
             "{name} differs ({}), but it is inconclusive whether by more than {margin}.",
             times(*ratio)
-        )
-    } else {
-        let (low, high) = (times(*low), times(*high));
-        format!("the seeds disagree on {name}: {low} to {high}, p = {p_adjusted:.2}.")
+        ),
     })
 }
 

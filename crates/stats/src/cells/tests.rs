@@ -153,12 +153,69 @@ fn few_seeds_do_not_tell_and_how_many_would_is_said() {
         &[100; 3],
         &[104; 3],
         expect![[r#"
-            find NoDifference of 3 seeds
-              max 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
-              p99.9 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
-                All 3 seeds are within the margin, but showing this for other seeds needs 6.
+            find Inconclusive of 3 seeds
+              max 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 Inconclusive
+              p99.9 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 Inconclusive
+                3 seeds are too few to decide 2 figures compared together: 7 are needed.
         "#]],
     );
+}
+
+/// Seven of twelve seeds are half as late again, and five a little less late. In the mean that differs, but
+/// other seeds may well have a median below 1.
+#[test]
+fn a_mean_that_differs_is_not_enough_where_the_median_may_not() {
+    let b = [150, 150, 97, 150, 97, 150, 97, 150, 97, 150, 97, 150];
+    check(
+        &[100; 12],
+        &b,
+        expect![[r#"
+            find Inconclusive of 12 seeds
+              max 1.50 (0.97–1.50) 5↓ 7↑ of 12 p 0.016 → 0.031 Inconclusive
+              p99.9 1.50 (0.97–1.50) 5↓ 7↑ of 12 p 0.016 → 0.031 Inconclusive
+                The maximum differs in the mean (p = 0.031), but the median may not: its 95 % interval, 0.97 × to 1.50 ×, holds 1 ×.
+                p99.9 differs in the mean (p = 0.031), but the median may not: its 95 % interval, 0.97 × to 1.50 ×, holds 1 ×.
+        "#]],
+    );
+    check(
+        &b,
+        &[100; 12],
+        expect![[r#"
+            find Inconclusive of 12 seeds
+              max 0.67 (0.67–1.03) 7↓ 5↑ of 12 p 0.016 → 0.031 Inconclusive
+              p99.9 0.67 (0.67–1.03) 7↓ 5↑ of 12 p 0.016 → 0.031 Inconclusive
+                The maximum differs in the mean (p = 0.031), but the median may not: its 95 % interval, 0.67 × to 1.03 ×, holds 1 ×.
+                p99.9 differs in the mean (p = 0.031), but the median may not: its 95 % interval, 0.67 × to 1.03 ×, holds 1 ×.
+        "#]],
+    );
+}
+
+/// Without an interval, nothing is no different.
+#[test]
+fn each_figure_is_judged_by_the_seeds_that_have_it() {
+    let mut cells = two(&TEN, &TEN);
+    for cell in cells.iter_mut().filter(|cell| cell.seed > 2) {
+        cell.p999_ns = None;
+    }
+    expect![[r#"
+        find Inconclusive of 10 seeds
+          max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
+          p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 2 p 1.000 → 1.000 Inconclusive
+            p99.9 is unknown with 8 of 10 seeds: it needs 2,000 samples.
+            p99.9 is known with 2 seeds, too few to decide 2 figures compared together: 7 are needed.
+    "#]].assert_eq(&text_of(&verdicts(&cells)));
+    let b = [50, 200, 50, 200, 50, 200, 50, 200, 50, 200];
+    for (cell, us) in cells.iter_mut().filter(|cell| cell.asked == "full").zip(b) {
+        cell.max_ns = Some(us * 1_000);
+    }
+    expect![[r#"
+        find Inconclusive of 10 seeds
+          max 0.96 (0.46–1.98) 5↓ 5↑ of 10 p 0.756 → 1.000 Inconclusive
+          p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 2 p 1.000 → 1.000 Inconclusive
+            p99.9 is unknown with 8 of 10 seeds: it needs 2,000 samples.
+            The seeds disagree on the maximum: 0.46 × to 1.98 ×, p = 1.00.
+            p99.9 is known with 2 seeds, too few to decide 2 figures compared together: 7 are needed.
+    "#]].assert_eq(&text_of(&verdicts(&cells)));
 }
 
 #[test]

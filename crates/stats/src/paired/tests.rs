@@ -83,6 +83,7 @@ fn pairs_that_can_decide() {
     for (comparisons, want) in [(0, 6), (1, 6), (2, 7), (6, 8), (25, 10), (26, 11)] {
         assert_eq!(pairs_needed(comparisons, 0.05), want, "{comparisons}");
     }
+    assert_eq!(pairs_needed(1, 0.5), 6, "fewer have no interval");
 }
 
 fn pairs() -> impl Strategy<Value = Vec<(u32, u32)>> {
