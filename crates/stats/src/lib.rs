@@ -10,4 +10,6 @@ pub mod compare;
 pub mod equal_count;
 pub mod paired;
 pub mod permutation;
+mod student;
 pub mod trend;
+pub mod unpaired;

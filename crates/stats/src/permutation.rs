@@ -163,19 +163,6 @@ pub fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f6
     (2.0 / counted(first, second, figures, alpha) as f64).min(1.0)
 }
 
-/// Whether groups of these sizes can decide one of `figures` looked at together at the level `alpha`:
-/// whether even the smallest p-value passes Holm's first step.
-pub fn can_decide(first: usize, second: usize, figures: usize, alpha: f64) -> bool {
-    let figures = figures.max(1);
-    smallest_p(first, second, figures, alpha) * figures as f64 <= alpha + 1e-9 * alpha
-}
-
-/// The fewest figures per group that can decide one of `figures` looked at together at the level
-/// `alpha`; `None` if no number of them can, because no more than [`MOST_COUNTED`] splits are counted.
-pub fn figures_needed(figures: usize, alpha: f64) -> Option<usize> {
-    (2..64).find(|&n| can_decide(n, n, figures, alpha))
-}
-
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

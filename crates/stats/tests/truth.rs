@@ -37,6 +37,29 @@ fn alike_runs_are_rarely_called_different() {
     }
 }
 
+/// A few new runs that vary much, against a long history of runs that do not. By the permutation test alone,
+/// 39 % are called different.
+#[test]
+fn alike_runs_of_other_numbers_and_spreads_are_rarely_called_different() {
+    let steady = Machine { samples: 2_000, between_runs: 0.05, rates: 0.0 };
+    let unsteady = Machine { between_runs: 0.5, ..steady };
+    let mut random = Random::new(1);
+    let mut wrong = |new: usize, old: usize| {
+        let different = (0..60).filter(|_| {
+            let (new, old) =
+                (unsteady.runs(new, 1.0, &mut random), steady.runs(old, 1.0, &mut random));
+            let got = compare(&labelled(&new), &labelled(&old), &Options::default()).unwrap();
+            matches!(got.verdict, Verdict::Worse | Verdict::Better)
+        });
+        different.count()
+    };
+    // 5 % of 60; three standard deviations more are chance.
+    for (new, old) in [(3, 20), (5, 12)] {
+        let wrong = wrong(new, old);
+        assert!(wrong <= 3 + 5, "{new} against {old}: {wrong} of 60");
+    }
+}
+
 #[test]
 fn what_is_worse_is_called_worse() {
     // 99 % and, with twice the runs, 100 % by docs/compare.md.

@@ -2,16 +2,19 @@
 //! whose largest samples may lie beyond the histogram.
 //!
 //! Exactly the worst runs have no more than that, so without them the rest would pass for all. The
-//! difference of the means, the p-value of either direction and both ends of the interval grow with
-//! every new value and fall with every old one. So the two extremes that the bounds allow hold all that
-//! lies between them: a verdict is one for every value within the bounds.
+//! difference of the means, and by permutation the p-value of either direction and both ends of the
+//! interval, grow with every new value and fall with every old one. So the two extremes that the bounds
+//! allow hold all that lies between them: a verdict is one for every value within the bounds.
+//!
+//! The variance of a side does not grow with its values. So where Welch's test is needed, it takes the
+//! largest variances and the fewest degrees of freedom that the bounds allow.
 
 use serde::{Deserialize, Serialize};
 
 use super::effect::geometric_mean;
 use super::measured::Measured;
 use super::times;
-use crate::permutation::Apart;
+use crate::unpaired::{Apart, Asked, Welch, allow_for};
 
 /// What the bounds of some runs leave open in a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,7 +109,19 @@ pub(super) struct Between {
 
 /// A test of all values that the ranges allow, from the tests of both extremes: the least of `new` against
 /// the largest of `old`, and the other way round.
-pub(super) fn between([new, old]: [&Ranges; 2], lowest: Apart, highest: &Apart) -> Between {
+pub(super) fn between(
+    [new, old]: [&Ranges; 2],
+    lowest: Apart,
+    highest: Apart,
+    asked: &Asked,
+) -> Between {
+    let [lowest, highest] = match new.are_exact() && old.are_exact() {
+        true => [lowest, highest],
+        false => {
+            let welch = Welch::within([new, old].map(|side| (&*side.least, &*side.most)));
+            [lowest, highest].map(|apart| allow_for(welch, apart, asked))
+        }
+    };
     let (least, most) = (lowest.difference, highest.difference);
     // From the lowest extreme to the highest one.
     let (part, p_value) = match (least, most) {

@@ -7,8 +7,11 @@ use super::measured::Measured;
 use super::power::{Margins, runs_needed};
 use super::{Options, Verdict, times};
 use crate::paired::holm;
-use crate::permutation::{Apart, Asked, apart, each_apart};
+use crate::unpaired::{Apart, Asked, apart, each_apart, variance};
 use wakescope_core::limit::Outcome;
+
+/// An end of an interval is none if it is this many times as large, or as small.
+const FARTHEST: f64 = 1e9;
 
 /// How one figure of the new runs stands to that of the old ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,13 +22,14 @@ pub struct Effect {
     /// a step, or bounds of them, this and the rest hold for every value within these, and the ratio is the
     /// one closest to 1.
     pub ratio: f64,
-    /// At the confidence 1 - alpha, the ratio is not below this: the permutation test, inverted.
-    /// `null` if there are too few runs.
+    /// At the confidence 1 - alpha, the ratio is not below this: the test, inverted. `null` if there are
+    /// too few runs.
     pub low: Option<f64>,
     /// With as much, it is not above this.
     pub high: Option<f64>,
     /// How likely a difference so large is if both sides are alike (permutation of the mean log
-    /// ratio over the runs, two-sided).
+    /// ratio over the runs, two-sided). Of sides of different numbers of runs, the larger of this and of
+    /// Welch's p-value.
     pub p_value: f64,
     /// The same, corrected for all figures that decide (Holm).
     pub p_adjusted: f64,
@@ -37,19 +41,20 @@ pub struct Effect {
     pub verdict: Verdict,
     /// Whether it is shown to be worse by more than is allowed; `null` if nothing was said about that.
     pub regression: Option<Outcome>,
-    /// How many runs a side would decide it with a probability of 80 %, if they vary as these do;
-    /// `null` if it is decided, if they cannot tell, or if it would take more than 1,000.
+    /// How many runs each side needs to decide it with a probability of 80 %, if they vary as these do: a
+    /// side that has as many needs no more. `null` if it is decided, if they cannot tell, or if it would take
+    /// more than 1,000.
     pub runs_needed: Option<usize>,
     /// What bounds leave open; `None` if the figure of each run is known, at least to 6.25 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_bounded: Option<Bounded>,
     /// How likely so large a ratio is, or a larger one, if the true one is what is allowed, or below
-    /// (permutation, one-sided).
+    /// (the same tests, one-sided).
     #[serde(skip)]
     pub(super) p_regression: f64,
-    /// The spread of the logarithms within a side.
+    /// The variances of the logarithms of the new and of the old runs.
     #[serde(skip)]
-    spread: Option<f64>,
+    variances: Option<[f64; 2]>,
     /// By what share the figures of runs may be above their true values.
     #[serde(skip)]
     resolution: f64,
@@ -115,11 +120,11 @@ pub(super) fn figures<const N: usize>(
             false => apart(&in_order(&new.most), &in_order(&old.least), asked)?,
         };
         let Between { values: [new_logs, old_logs], means_ns, apart, bounded } =
-            between([new, old], lowest, &highest);
+            between([new, old], lowest, highest, asked);
         let mut effect = effect(&new_logs, &old_logs, apart).known_to(resolution);
         if new.bounded + old.bounded > 0 {
             // How runs vary is not known, and more of them leave their bounds as they are.
-            effect.spread = None;
+            effect.variances = None;
             effect.only_bounded = Some(bounded);
         }
         Some(Figure { new_ns: means_ns[0], old_ns: means_ns[1], effect })
@@ -228,8 +233,8 @@ fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
     Effect {
         runs: [new.len(), old.len()],
         ratio: apart.difference.exp(),
-        low: apart.interval.0.map(f64::exp),
-        high: apart.interval.1.map(f64::exp),
+        low: apart.interval.0.map(f64::exp).filter(|&low| low > 1.0 / FARTHEST),
+        high: apart.interval.1.map(f64::exp).filter(|&high| high < FARTHEST),
         p_value: apart.p_value,
         p_adjusted: apart.p_value,
         p_regression: apart.p_above_bar,
@@ -239,7 +244,7 @@ fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
         regression: None,
         runs_needed: None,
         only_bounded: None,
-        spread: spread(new, old),
+        variances: variances(new, old),
         resolution: 0.0,
     }
 }
@@ -277,10 +282,10 @@ pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
     } else {
         Verdict::Inconclusive
     };
-    effect.runs_needed = match (effect.verdict, effect.spread) {
-        (Verdict::Inconclusive, Some(spread)) => {
+    effect.runs_needed = match (effect.verdict, effect.variances) {
+        (Verdict::Inconclusive, Some(variances)) => {
             let margins = Margins::of(options.margin, effect.resolution);
-            runs_needed(effect.ratio.ln(), spread, effect.runs, figures, margins, options.alpha)
+            runs_needed(effect.ratio.ln(), variances, effect.runs, figures, margins, options.alpha)
         }
         _ => None,
     };
@@ -309,12 +314,14 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The standard deviation within a side, of both together; `None` with one run a side.
-fn spread(new: &[f64], old: &[f64]) -> Option<f64> {
-    let squares = |side: &[f64]| {
-        let mean = mean(side);
-        side.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>()
-    };
-    let freedom = (new.len() + old.len()).checked_sub(2).filter(|&freedom| freedom > 0)?;
-    Some(((squares(new) + squares(old)) / freedom as f64).sqrt())
+/// The variance of each side. One run shows none, so it is taken to vary as the other side does; `None` with
+/// one run a side.
+fn variances(new: &[f64], old: &[f64]) -> Option<[f64; 2]> {
+    let [new, old] = [new, old].map(variance);
+    match (new.is_finite(), old.is_finite()) {
+        (true, true) => Some([new, old]),
+        (true, false) => Some([new, new]),
+        (false, true) => Some([old, old]),
+        (false, false) => None,
+    }
 }

@@ -3,7 +3,8 @@
 use super::words::{count_of, factor};
 use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability};
 use crate::equal_count::LEAST;
-use crate::permutation::{MOST_COUNTED, can_decide, figures_needed, smallest_p};
+use crate::permutation::MOST_COUNTED;
+use crate::unpaired::{can_decide, figures_needed, smallest_p};
 use wakescope_core::units::{grouped, one_or_many};
 
 /// Why the verdict on one quantity is no clearer. `figures` is the number of all that decide.
@@ -71,8 +72,9 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
         return vec![reason];
     }
     let [new, old] = quantity.runs;
-    let takes = match figures_needed(figures, options.alpha) {
-        Some(needed) => format!("It takes {needed} a side."),
+    let takes = match figures_needed(quantity.runs, figures, options.alpha) {
+        Some(needed) if needed > new.max(old) => format!("It takes {needed} a side."),
+        Some(needed) => format!("It takes {needed} {}.", fewer(quantity.runs)),
         None => format!(
             "At so small a level (--alpha) no number of runs can: no more than {} splits are counted.",
             grouped(MOST_COUNTED)
@@ -88,7 +90,13 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
         (effect.verdict == Verdict::Inconclusive).then_some((name, effect))
     });
     let mut reasons = Vec::new();
-    if !can_decide(new, old, figures, options.alpha) {
+    if new.min(old) == 1 {
+        let [one, several] = if new == 1 { ["new", "old"] } else { ["old", "new"] };
+        reasons.push(format!(
+            "One {one} run does not show how much {one} runs vary, so it decides nothing, however many {several} \
+             ones there are. {takes}"
+        ));
+    } else if !can_decide(new, old, figures, options.alpha) {
         reasons.push(format!(
             "{} against {old} cannot show a difference of any size: {} at best, times {figures} for the number of figures. {takes}",
             count_of(new, "run"),
@@ -128,17 +136,12 @@ fn undecided_figure(name: &str, effect: &Effect, figures: usize, options: &Optio
     };
     let is_estimated = effect.only_bounded.is_none()
         && effect.runs.iter().sum::<usize>() > 2
-        && figures_needed(figures, options.alpha).is_some();
+        && figures_needed(effect.runs, figures, options.alpha).is_some();
     match effect.runs_needed {
-        Some(runs) => {
-            let more = runs.saturating_sub(effect.runs[0].min(effect.runs[1]));
-            format!(
-                "{open} About {} runs a side ({} more) would probably decide it, if their \
-                 variation is the same.",
-                grouped(runs as u64),
-                grouped(more as u64)
-            )
-        }
+        Some(runs) => format!(
+            "{open} About {} would probably decide it, if their variation is the same.",
+            runs_in_words(runs, effect.runs)
+        ),
         None if is_estimated => {
             format!(
                 "{open} A decision would need more than 1,000 runs a side, because the difference \
@@ -147,4 +150,26 @@ fn undecided_figure(name: &str, effect: &Effect, figures: usize, options: &Optio
         }
         None => open,
     }
+}
+
+/// `14 runs a side (9 more)`, `14 runs a side (9 more new, 4 more old)`; where only one side needs
+/// more, `5 new runs (2 more)`.
+fn runs_in_words(needed: usize, have: [usize; 2]) -> String {
+    let number = |count: usize| grouped(count as u64);
+    let [new, old] = have.map(|have| number(needed.saturating_sub(have)));
+    match have {
+        [a, b] if a == b => format!("{} runs a side ({new} more)", number(needed)),
+        [a, b] if needed > a.max(b) => {
+            format!("{} runs a side ({new} more new, {old} more old)", number(needed))
+        }
+        [a, b] => {
+            let more = if a < b { new } else { old };
+            format!("{} {} ({more} more)", number(needed), fewer(have))
+        }
+    }
+}
+
+/// The runs of the side that has fewer.
+fn fewer([new, old]: [usize; 2]) -> &'static str {
+    if new < old { "new runs" } else { "old runs" }
 }

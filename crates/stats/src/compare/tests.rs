@@ -296,7 +296,7 @@ fn verdicts() {
     );
     check(&HIGH[..4], &LOW[..4], Inconclusive, Open, "It takes 5 a side.");
     check(&HIGH[..1], &LOW[..1], Inconclusive, Open, "One run a side gives no verdict");
-    check(&HIGH[..1], &LOW, Inconclusive, Open, "1 run against 5 cannot show");
+    check(&HIGH[..1], &LOW, Inconclusive, Open, "One new run does not show how much new runs vary");
     check(&LOW[..4], &[102, 98, 100, 99], NoDifference, Pass, "");
 }
 
@@ -354,6 +354,27 @@ fn how_many_more_runs() {
     let needed = got.quantities[0].max.as_ref().unwrap().effect.runs_needed;
     assert!(needed.is_some_and(|n| (10..500).contains(&n)), "{needed:?}");
     assert!(got.reasons.join(" ").contains("more) would probably decide it"), "{:?}", got.reasons);
+}
+
+/// One new run is not asked for as many more as there are old ones.
+#[test]
+fn how_many_more_runs_of_the_smaller_side() {
+    let old: Vec<u64> = (0..30).map(|i| 100 + i % 5).collect();
+    let got = compared(&[300], &old);
+    assert_eq!(got.verdict, Verdict::Inconclusive);
+    let first = &got.reasons[0];
+    assert!(first.ends_with("however many old ones there are. It takes 2 new runs."), "{first}");
+    for reason in &got.reasons[1..] {
+        assert!(reason.contains("About 2 new runs (1 more) would probably"), "{reason}");
+    }
+    assert_eq!(compared(&[300, 301], &old).verdict, Verdict::Worse);
+    let back = compared(&old, &[300]).reasons;
+    assert!(back[0].starts_with("One old run does not show how much old runs vary"), "{back:?}");
+    assert!(back[1].contains("About 2 old runs (1 more) would probably"), "{back:?}");
+    // With so much spread, both sides need more.
+    let old = [60, 140, 80, 120, 70, 130, 100, 90];
+    let got = compared(&[90, 150, 110], &old).reasons.join(" ");
+    assert!(got.contains(" more new, "), "{got}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{
     Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
 };
 use crate::equal_count::{equal_count, median_maximum};
-use crate::permutation::can_decide;
+use crate::unpaired::can_decide;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::source::Quantity;
 use wakescope_core::watch::observed::{Group, Grouping, Observed};

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::unpaired::{can_decide, figures_needed};
 
 fn asked(alpha: f64, seed: u64) -> Asked {
     Asked { alpha, bar: 0.0, figures: 1, seed }
@@ -63,8 +64,14 @@ fn few_figures_decide_nothing() {
     {
         assert_eq!(smallest_p(first, second, 1, 0.05), want, "{first} against {second}");
     }
-    assert_eq!((figures_needed(1, 0.05), figures_needed(2, 0.05)), (Some(4), Some(5)));
-    assert_eq!((figures_needed(6, 0.05), figures_needed(2, 0.001)), (Some(5), Some(8)));
+    assert_eq!(
+        (figures_needed([0; 2], 1, 0.05), figures_needed([0; 2], 2, 0.05)),
+        (Some(4), Some(5))
+    );
+    assert_eq!(
+        (figures_needed([0; 2], 6, 0.05), figures_needed([0; 2], 2, 0.001)),
+        (Some(5), Some(8))
+    );
     let alone = apart(&[1.0], &[2.0], &asked(0.05, 1)).unwrap();
     assert_eq!((alone.p_value, alone.interval, alone.splits), (1.0, (None, None), 2));
 }
@@ -117,10 +124,10 @@ fn as_many_are_drawn_as_the_level_takes() {
         let again = if counted == 1_000_000 { 4.0 } else { 0.0 };
         let smallest = smallest_p(size, size, figures, alpha);
         assert!(got.p_value >= smallest && got.p_value <= smallest * (1.0 + again), "{got:?}");
-        let needed = figures_needed(figures, alpha);
+        let needed = figures_needed([0; 2], figures, alpha);
         assert_eq!(needed.is_some_and(|needed| needed <= size), decides, "{needed:?}");
     }
-    assert_eq!(figures_needed(2, 3.9e-6), None);
+    assert_eq!(figures_needed([0; 2], 2, 3.9e-6), None);
 }
 
 /// All splits, one by one: the shares with a difference at least, and at most, as large as seen.

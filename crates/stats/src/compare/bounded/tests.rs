@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::super::tests::{held, of_samples};
 use super::super::{Compare, Options, Verdict};
 use super::*;
-use crate::permutation::{Asked, apart};
+use crate::unpaired::{Asked, apart};
 use proptest::prelude::*;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::limit::Outcome;
@@ -245,7 +245,8 @@ proptest! {
         let (new, old) = (ranges(&new), ranges(&old));
         let lowest = apart(&new.least, &old.most, &asked).unwrap();
         let highest = apart(&new.most, &old.least, &asked).unwrap();
-        let Between { values: [new, old], apart: got, bounded, .. } = between([&new, &old], lowest, &highest);
+        let Between { values: [new, old], apart: got, bounded, .. } =
+            between([&new, &old], lowest, highest, &asked);
         prop_assert!(truth.p_value <= got.p_value + 1e-9, "{truth:?} {got:?}");
         prop_assert!(truth.p_above_bar <= got.p_above_bar + 1e-9, "{truth:?} {got:?}");
         let [least, most] = bounded.ratio.map(f64::ln);

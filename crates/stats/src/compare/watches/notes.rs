@@ -4,7 +4,7 @@ use super::super::guard::difference;
 use super::super::words::{count_of, listed, percent};
 use super::super::{ALPHA, Difference, Value, Verdict};
 use super::{MOST_LISTED, OfGroup, OfWatches, OneSided, Watched, Watches};
-use crate::permutation::can_decide;
+use crate::unpaired::can_decide;
 use wakescope_core::units::grouped;
 use wakescope_core::watch::observed::{Group, Grouping};
 
