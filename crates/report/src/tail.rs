@@ -186,7 +186,7 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     format!(
-        "one {} in {} is {} than {} (95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
+        "one {} in {} is {} than {} (about 95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
         quantity::words(quantity::of(run)).one,
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
