@@ -25,6 +25,7 @@ fn main() -> io::Result<()> {
         times / 4
     )?;
     comparisons(times, &mut out)?;
+    uneven(times / 4, &mut out)?;
     pooled(times / 4, &mut out)?;
     series(times, &mut out)
 }
@@ -59,11 +60,6 @@ fn comparisons(times: usize, out: &mut impl Write) -> io::Result<()> {
                     percent(all.iter().filter(|c| is(c)).count(), times)
                 };
                 let of = |verdict| count(&|c: &Compare| c.verdict == verdict);
-                let holds = |c: &Compare| {
-                    c.ratios.p999.as_ref().is_some_and(|r| {
-                        r.low.is_none_or(|low| low <= factor) && r.high.is_none_or(|h| h >= factor)
-                    })
-                };
                 writeln!(
                     out,
                     "| {name} | {factor:.1} | {runs} v {runs} | {} | {} | {} | {} | {} |",
@@ -71,12 +67,70 @@ fn comparisons(times: usize, out: &mut impl Write) -> io::Result<()> {
                     of(Verdict::Better),
                     of(Verdict::NoDifference),
                     of(Verdict::Inconclusive),
-                    count(&holds),
+                    count(&|c| interval_holds(c, factor)),
                 )?;
             }
         }
     }
     writeln!(out)
+}
+
+/// Short runs, for tables of which many are made.
+const SHORT: usize = 2_000;
+
+/// Sides of different numbers of runs, whose runs vary differently.
+fn uneven(times: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "| runs vary by, new and old | new / old | runs | worse | better | inconclusive | interval of p99.9 holds it |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|")?;
+    for (spreads, factor, counts) in [
+        ([0.5, 0.05], 1.0, [3, 20]),
+        ([0.05, 0.5], 1.0, [3, 20]),
+        ([0.05, 0.05], 1.0, [3, 20]),
+        ([0.5, 0.05], 1.0, [5, 20]),
+        ([0.05, 0.05], 1.0, [5, 20]),
+        ([0.5, 0.05], 1.0, [5, 5]),
+        ([0.03, 0.03], 1.5, [3, 20]),
+        ([0.03, 0.03], 1.5, [5, 20]),
+        ([0.03, 0.03], 2.0, [3, 20]),
+    ] {
+        let mut random = Random::new(1);
+        let all: Vec<Compare> = (0..times)
+            .map(|_| {
+                let mut side = |at: usize, factor: f64| {
+                    let machine = Machine { samples: SHORT, between_runs: spreads[at], ..CALM };
+                    machine.runs(counts[at], factor, &mut random)
+                };
+                let (new, old) = (side(0, factor), side(1, 1.0));
+                compare(&labelled(&new), &labelled(&old), &Options::default()).unwrap_or_default()
+            })
+            .collect();
+        let count =
+            |is: &dyn Fn(&Compare) -> bool| percent(all.iter().filter(|c| is(c)).count(), times);
+        let of = |verdict| count(&|c: &Compare| c.verdict == verdict);
+        writeln!(
+            out,
+            "| {:.0} %, {:.0} % | {factor:.1} | {} v {} | {} | {} | {} | {} |",
+            spreads[0] * 100.0,
+            spreads[1] * 100.0,
+            counts[0],
+            counts[1],
+            of(Verdict::Worse),
+            of(Verdict::Better),
+            of(Verdict::Inconclusive),
+            count(&|c| interval_holds(c, factor)),
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Whether the interval of the ratio of p99.9 holds this one.
+fn interval_holds(compared: &Compare, ratio: f64) -> bool {
+    compared.ratios.p999.as_ref().is_some_and(|r| {
+        r.low.is_none_or(|low| low <= ratio) && r.high.is_none_or(|high| high >= ratio)
+    })
 }
 
 /// What pooling all samples of a side, and taking them for independent, makes of alike sides.
@@ -131,10 +185,8 @@ fn series(times: usize, out: &mut impl Write) -> io::Result<()> {
                     let Ok(got) = trend(&labelled(&all), &trend::Options::default()) else {
                         continue;
                     };
-                    let steps = [&got.series[0].p999, &got.series[0].max];
-                    let places = || steps.iter().copied().flatten().flatten().map(|step| step.at);
-                    found += usize::from(places().next().is_some());
-                    right += usize::from(places().any(|at| at.abs_diff(runs / 2) <= 1));
+                    found += usize::from(changes(&got).next().is_some());
+                    right += usize::from(changes(&got).any(|at| at.abs_diff(runs / 2) <= 1));
                 }
                 let change = if factor > 1.0 { format!("{factor:.1} ×") } else { "none".into() };
                 let right = if factor > 1.0 { percent(right, times) } else { "–".into() };
@@ -144,4 +196,10 @@ fn series(times: usize, out: &mut impl Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where a series changed.
+fn changes(trend: &trend::Trend) -> impl Iterator<Item = usize> {
+    let steps = [&trend.series[0].p999, &trend.series[0].max];
+    steps.into_iter().flatten().flatten().map(|step| step.at)
 }

@@ -7,11 +7,14 @@ fn asked(alpha: f64, bar: f64) -> Asked {
     Asked { alpha, bar, figures: 1, seed: 1 }
 }
 
+/// Two groups, their p-value, that of one side, and their interval.
+type Case = (&'static [f64], &'static [f64], f64, f64, [f64; 2]);
+
 /// SciPy 1.17.1: `ttest_ind(first, second, equal_var=False)`, its `confidence_interval(0.95)`, and with
 /// `alternative="greater"` of `first` less 0.5. For the last, `t.sf` of its statistics with 2 degrees of freedom.
 #[test]
 fn as_scipy_has_it() {
-    let ones: [(&[f64], &[f64], f64, f64, [f64; 2]); 3] = [
+    let ones: [Case; 3] = [
         (
             &[3.1, 2.9, 3.3, 2.7, 3.6],
             &[2.0, 2.2, 1.9, 2.4, 2.1, 2.3, 2.6],
