@@ -10,8 +10,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, of_lengths, probability, refuse_repetitions, repetition,
-    steps_note, times,
+    count_of_maxima, differences, labelled, of_lengths, probability, refuse_repetitions,
+    repetition, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;

@@ -134,7 +134,8 @@ pub(super) fn figures<const N: usize>(
 /// How one figure of the new runs stands to that of the old ones, by its logarithms of each run; `None`
 /// for a figure that a side does not have.
 pub(super) fn figure(new: &[f64], old: &[f64], resolution: f64, asked: &Asked) -> Option<Figure> {
-    let effect = effect(new, old, apart(&in_order(new), &in_order(old), asked)?).known_to(resolution);
+    let effect =
+        effect(new, old, apart(&in_order(new), &in_order(old), asked)?).known_to(resolution);
     Some(Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect })
 }
 

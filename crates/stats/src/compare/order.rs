@@ -319,7 +319,7 @@ mod tests {
     fn what_has_no_time_has_no_order() {
         assert_eq!(order(&[begun(None), begun(Some(5))], &at(&[0])), Order::Unknown);
         let epoch = Observation { started: "1970-01-01T00:00:00Z".into(), ..begun(None) };
-        assert_eq!(order(&at(&[5]), &[epoch.clone()]), Order::Unknown);
+        assert_eq!(order(&at(&[5]), std::slice::from_ref(&epoch)), Order::Unknown);
         // Runs of an unknown time leave the order of the others as it is.
         let with = |starts: &[i64]| [at(starts), vec![epoch.clone()]].concat();
         assert_eq!(order(&with(&[100, 120]), &with(&[0, 20])), Order::Blocks);
