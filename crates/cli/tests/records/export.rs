@@ -187,7 +187,7 @@ fn samples_with_bounds_only_are_told_where_a_format_has_no_place_for_them() {
                 # Min Latencies: 00002\n# Avg Latencies: 00002\n# Max Latencies: 00095\n\
                 # Histogram Overflows: 00003\n# Histogram Overflow at cycle number:\n# Thread 0:\n\n";
     fs::write(test.dir.join("ct.txt"), text).unwrap();
-    let told = "of 3 of 1,000 samples only bounds are known, from 4.00 µs to 95.0 µs: the file has each \
+    let told = "of 3 of 1,000 samples only bounds are known, from 4.00 µs to 96.0 µs: the file has each \
                 as late as it can have been, so that percentiles among them, and a mean, are upper bounds\n";
     for format in OF_OTHERS {
         if matches!(format, "jsonl" | "trace") {

@@ -138,7 +138,7 @@ fn a_step_is_no_difference() {
         (2_950, 2_020, Inconclusive, Outcome::Inconclusive, "0.67 to 1.50 ×"),
         (1_010, 950, Inconclusive, Outcome::Inconclusive, "at least 1.00 ×"),
         (3_010, 3_010, Inconclusive, Outcome::Inconclusive, "0.75 to 1.33 ×"),
-        (9_010, 3_990, Worse, Outcome::Fail, "at least 2.25 ×"),
+        (9_010, 3_970, Worse, Outcome::Fail, "at least 2.25 ×"),
         // Here a step is little.
         (50_010, 50_010, NoDifference, Outcome::Pass, "1.00 ×"),
         (90_010, 60_010, Worse, Outcome::Fail, "1.48 ×"),
