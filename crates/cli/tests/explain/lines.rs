@@ -49,13 +49,14 @@ pub(crate) fn build(test: &Test, image: &str, options: &[&str]) {
 /// Makes a wakeup with these shares the only one of the run.
 pub(crate) fn have_only(run: &mut Run, blame: Vec<Share>) {
     let wakeup_latency_ns = blame.iter().map(|share| share.ns).sum();
-    let late = Episode { wakeup_latency_ns, blame, ..run.worst[0].clone() };
+    // Where this machine stood still, the one wakeup that was measured has missed others.
+    let late = Episode { wakeup_latency_ns, blame, missed: 0, ..run.worst[0].clone() };
+    run.duration_ns = late.expiry_ns + run.plan.interval_ns;
     run.threads.truncate(1);
     let thread = &mut run.threads[0];
     thread.cpu = late.cpu;
     thread.expiries = Distribution::of([late.wakeup_latency_ns]);
     thread.woken = thread.expiries.clone();
-    // Where this machine stood still, the one wakeup that was measured has missed others.
     thread.missed = 0;
     (thread.interval_deviation, thread.maxima) = (None, None);
     run.worst = vec![late];

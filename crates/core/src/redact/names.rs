@@ -31,7 +31,7 @@ const LOADS: &[&str] = &[
     "stress-ng",
 ];
 
-/// What disturbs, in the names of disturbances: `disturb-fifo-300us`.
+/// The kinds in the names of disturbances: `disturb-fifo-300us`.
 const DISTURBANCES: &[&str] = &[
     "fifo",
     "timers",
@@ -134,7 +134,7 @@ const NUMBERED_KERNEL_THREADS: [&str; 16] = [
     "kcompactd",
 ];
 
-/// What wakescope's own threads are called, as the kernel keeps it (15 bytes). A name that only begins like one is
+/// The names of wakescope's own threads, as the kernel keeps them (15 bytes). A name that only begins like one is
 /// that of somebody's program.
 const OWN_THREADS: &[&str] = &[
     "wakescope",

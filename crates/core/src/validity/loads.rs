@@ -130,7 +130,7 @@ mod tests {
             // A long run has them now and then.
             (2 * S, 3600 * S, 1e6, None),
             (3 * S, 3600 * S, 1e6, stalled(Note)),
-            // Whatever does a piece of work now and then does nothing in between.
+            // A load that does a piece of work now and then does nothing in between.
             (S, 4 * S, 19.0, None),
             (S, 4 * S, 20.0, stalled(Warning)),
             (3 * S, 4 * S, 1.0, stalled(Note)),

@@ -348,7 +348,7 @@ fn a_comparison_with_what_was_said_that_contradicts_itself_is_refused() {
             |scope| of(scope).shares[2].section.as_mut().unwrap().length_ns = 59,
             Some("shares[2]: section.ns is 60, but section.length_ns is 59"),
         ),
-        // What is not listed has a part in the figures of its kind.
+        // Sections that are not listed have a part in the figures of their kind.
         (
             |scope| {
                 (of(scope).shares_unlisted, of(scope).kinds[0].shares) = (1, 3);
