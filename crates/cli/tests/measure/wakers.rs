@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wakescope_core::finding::Severity;
+use wakescope_core::limit::Outcome;
 use wakescope_core::plan::{Between, Placement, Stimulus, Waker};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Quantity;
@@ -312,9 +313,19 @@ fn a_series_says_which_limit_is_exceeded_and_what_is_missing() {
     let limits = ["--fail-above", "p50=1ns", "--fail-above", "100s", "--out", "both"];
     let ended = test.measure(&[&args[..], &limits].concat());
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    for line in [" above the limit p50 ≤ 1 ns: ", " within the limit max ≤ 1.67 min: 2 of 2 runs"]
+    let mut wanted = vec![" above the limit p50 ≤ 1 ns: 2 of 2 runs".to_owned()];
+    // Where this machine stood still, a waker has left out too many calls for a limit to hold.
+    let runs = ["threads", "processes"].map(|name| record(&test.dir.join("both").join(name)));
+    for (outcome, words) in
+        [(Outcome::Pass, "within the limit"), (Outcome::Inconclusive, "inconclusive on the limit")]
     {
-        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+        let count = runs.iter().filter(|run| run.limits[1].outcome == outcome).count();
+        if count > 0 {
+            wanted.push(format!(" {words} max ≤ 1.67 min: {count} of 2 runs"));
+        }
+    }
+    for line in wanted {
+        assert!(ended.stdout.contains(&line), "{line}: {}", ended.stdout);
     }
     // A run that could not be measured is within no limit.
     std::fs::remove_dir_all(test.dir.join("both").join("threads")).unwrap();

@@ -151,6 +151,7 @@ fn true_runs_are_read() {
         |run| (run.state, run.threads) = (State::Running, vec![]),
         // Probes that may run anywhere.
         |run| (run.threads[0].cpu, run.worst[0].cpu) = (None, None),
+        |run| (run.threads[0].cpu, run.worst[0].cpu) = (None, Some(0)),
         |run| {
             run.source = Some(Source { unknown: vec!["duration_ns".into()], ..Source::default() });
             run.duration_ns = 0;
