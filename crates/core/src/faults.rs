@@ -1,4 +1,4 @@
-//! What records that contradict themselves are told with.
+//! Faults of the parts of a record, and where they are.
 
 /// The first of `all` that has a fault, and where it is: `rows[3]: …`.
 pub(crate) fn first<T>(

@@ -7,7 +7,7 @@ use crate::run::LoadResult;
 const MANY: f64 = 20.0;
 /// One whose speed nobody knows must have had so long.
 const LONG_NS: u64 = 5_000_000_000;
-/// A pause of this length is told, however small a part of the run it is.
+/// A pause of this length becomes a finding, however small a part of the run it is.
 const NOTED_NS: u64 = 2_000_000_000;
 /// A load that did nothing for one part in so many of the run, or that was slowed to one part in so many,
 /// was not the one that was asked for.

@@ -24,8 +24,8 @@ pub struct Paired {
     /// Pairs in which B is larger. In the rest they are equal.
     pub larger: u32,
     /// How likely a mean log ratio so far from 0 is, in either direction, if each pair could as
-    /// well have come the other way round: above 0, at most 1. It is 1 if the mean is not on the side of
-    /// the median: then it shows nothing of the figure that is told.
+    /// well have come the other way round: above 0, at most 1. It is 1 if the mean is on the other side of 0
+    /// than the median, because then it shows nothing of the median.
     pub p_value: f64,
     /// At least 95 % sure to hold the median ratio of all pairs that there could be; `None` if
     /// there are too few for that.

@@ -49,23 +49,13 @@ fn check(path: &Path, why: Option<&str>) {
     }
 }
 
+/// Which links are followed is up to [`wakescope_sys::way`]. Here it is about who asks it.
 #[test]
 fn links_of_ones_own_lead_to_results() {
     let scratch = Scratch::new("way-own");
     fs::create_dir_all(scratch.join("real/inner")).unwrap();
     symlink("real", scratch.join("link")).unwrap();
-    symlink("../link/inner", scratch.join("real/through")).unwrap();
-    symlink(scratch.join("link/through"), scratch.join("absolute")).unwrap();
-    for path in [
-        "real",
-        "link",
-        "link/",
-        "link/.",
-        "link/inner/..",
-        "real/through",
-        "absolute",
-        "absolute/..",
-    ] {
+    for path in ["real", "link", "link/", "link/inner", "link/inner/.."] {
         check(&scratch.join(path), None);
     }
     symlink("circle", scratch.join("circle")).unwrap();
@@ -84,22 +74,21 @@ fn no_link_of_another_user_leads_to_a_result() {
     chown(scratch.join("theirs"), Some(SOMEBODY), None).unwrap();
     symlink("own", scratch.join("foreign")).unwrap();
     lchown(scratch.join("foreign"), Some(SOMEBODY), None).unwrap();
-    symlink("foreign/inner", scratch.join("through")).unwrap();
     // As if they had given another name to a link that they did not make.
     symlink("../own", scratch.join("theirs/moved")).unwrap();
-    let way = format!("its path leads through a symbolic link that user {SOMEBODY} controls");
-    let links = [
-        "foreign/inner",
-        "foreign/../own",
-        "through",
-        "own/../foreign/inner",
-        "theirs/moved/inner",
-    ];
-    for path in links {
-        check(&scratch.join(path), Some(&way));
-    }
-    for path in ["foreign", "foreign/", "foreign/.", "foreign//", "theirs/moved", "theirs/moved/"] {
-        check(&scratch.join(path), Some(&format!("symbolic link that user {SOMEBODY} controls")));
+    let itself = format!("symbolic link that user {SOMEBODY} controls");
+    let way = format!("its path leads through a {itself}");
+    for (path, why) in [
+        ("foreign", &itself),
+        ("foreign/", &itself),
+        ("foreign/.", &itself),
+        ("foreign//", &itself),
+        ("theirs/moved", &itself),
+        ("foreign/inner", &way),
+        ("foreign/../own", &way),
+        ("theirs/moved/inner", &way),
+    ] {
+        check(&scratch.join(path), Some(why));
     }
     assert_eq!(fs::read_dir(scratch.join("own")).unwrap().count(), 1);
     assert_eq!(fs::read_dir(scratch.join("own/inner")).unwrap().count(), 0);
@@ -109,8 +98,8 @@ fn no_link_of_another_user_leads_to_a_result() {
     // Where others may exchange links, none counts.
     fs::create_dir(scratch.join("open")).unwrap();
     symlink("../own", scratch.join("open/link")).unwrap();
-    fs::set_permissions(scratch.join("open"), fs::Permissions::from_mode(0o777)).unwrap();
-    check(&scratch.join("open/link/inner"), Some("symbolic link that user 0 controls"));
-    fs::set_permissions(scratch.join("open"), fs::Permissions::from_mode(0o1777)).unwrap();
-    check(&scratch.join("open/link/inner"), None);
+    for (mode, why) in [(0o777, Some("symbolic link that user 0 controls")), (0o1777, None)] {
+        fs::set_permissions(scratch.join("open"), fs::Permissions::from_mode(mode)).unwrap();
+        check(&scratch.join("open/link/inner"), why);
+    }
 }

@@ -242,7 +242,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The reader of a stream, which takes a text only when it is told to.
+    /// The reader of a stream. It takes each text only on command.
     pub(in super::super) struct SlowReader {
         begun: Receiver<()>,
         go_on: SyncSender<()>,

@@ -1,4 +1,4 @@
-//! What is told of loads that cannot do what they should.
+//! Findings about loads that cannot work as they should.
 
 use wakescope_core::finding::Severity;
 use wakescope_core::units::MonoNs;

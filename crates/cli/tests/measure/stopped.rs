@@ -27,8 +27,8 @@ fn probe_of(pid: i32, cpu: u32) -> String {
     tasks.find(|task| name(task).trim() == format!("wakescope/{cpu}")).expect("a probe")
 }
 
-/// Whether a signal waits for that thread which only it can take: it was told to end, and did not run since.
-fn is_told_to_end(task: &str) -> bool {
+/// Whether a signal to this thread alone is still pending: the thread was asked to end, and has not run since.
+fn is_asked_to_end(task: &str) -> bool {
     let status = fs::read_to_string(format!("{task}/status")).unwrap();
     let mut lines = status.lines();
     let pending = lines.find_map(|line| line.strip_prefix("SigPnd:")).expect("pending signals");
@@ -67,7 +67,7 @@ fn a_stall_in_which_a_run_is_ended_by_a_signal_is_in_its_record() {
         eventually("the stall is long", || stalled() > SpanNs(150_000_000));
         let until_stop = stalled();
         kill("TERM", &[running.pid()]);
-        eventually("the run is ended", || is_told_to_end(&probe));
+        eventually("the run is ended", || is_asked_to_end(&probe));
         let until_end = stalled();
         hog.end();
         let ended = running.output();

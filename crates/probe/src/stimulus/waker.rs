@@ -61,8 +61,9 @@ pub struct WakerWakeups<'a, C> {
     stop: &'a Stop,
     answers: Option<Answers>,
     grid: Grid,
-    /// Points of the grid that it has told of: wakeups, those that they missed, and those that found it awake.
-    told: u64,
+    /// Points of the grid that are accounted for: wakeups, those that they missed, and those that found the
+    /// probe awake.
+    accounted: u64,
     /// How often the probe had slept when it was last asked.
     sleeps: u64,
     awake: Awake,
@@ -124,7 +125,7 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
             stop,
             answers,
             grid: NO_GRID,
-            told: 0,
+            accounted: 0,
             sleeps: 0,
             awake: Awake::default(),
             grids,
@@ -139,7 +140,7 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
 
 impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
     fn begin(&mut self, grid: Grid) {
-        (self.grid, self.told) = (grid, 0);
+        (self.grid, self.accounted) = (grid, 0);
         self.exchange.begin();
         self.awake = Awake::default();
         self.has_slept();
@@ -158,11 +159,11 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
         self.exchange.offer();
         let waited = self.sleep();
         let missed = if let Waited::Woken(wakeup) = waited { wakeup.missed } else { 0 };
-        let is_told = match waited {
+        let is_point = match waited {
             Waited::Woken(wakeup) => !self.stop.is_before(wakeup.due),
             waited => waited == Waited::NotAsleep,
         };
-        self.told += if is_told { 1 + missed } else { 0 };
+        self.accounted += if is_point { 1 + missed } else { 0 };
         self.awake.tell(self.exchange.found_awake(), missed);
         waited
     }
@@ -181,7 +182,7 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
         let Awake { unmissed: awake, missed_unseen, .. } = self.awake;
         let skipped = match self.stop.time() {
             // The waker counts what it was late for when it comes to run, which may be after the end.
-            Some(end) => self.grid.passed(end).saturating_sub(self.told + awake),
+            Some(end) => self.grid.passed(end).saturating_sub(self.accounted + awake),
             None => self.exchange.skipped().saturating_sub(missed_unseen),
         };
         Beside { skipped, awake, waker_moved: self.exchange.moved(), ..Beside::default() }

@@ -114,7 +114,7 @@ fn without_waker<C: Channel>(stop: &Stop) -> WakerWakeups<'_, C> {
     let channel = Arc::new(C::open(&exchange).unwrap());
     let (_, grids) = pipe().unwrap();
     let grid = Grid { interval: SpanNs(1_000), ..NO_GRID };
-    let (told, sleeps) = (0, sched::sleeps().unwrap());
+    let (accounted, sleeps) = (0, sched::sleeps().unwrap());
     let (answers, awake, waker) = (None, Awake::default(), None);
     let waker_id = sched::this_thread();
     WakerWakeups {
@@ -123,7 +123,7 @@ fn without_waker<C: Channel>(stop: &Stop) -> WakerWakeups<'_, C> {
         stop,
         answers,
         grid,
-        told,
+        accounted,
         sleeps,
         awake,
         grids,
@@ -405,7 +405,7 @@ fn points_that_a_waker_was_late_for_when_the_run_was_stopped_are_left_out() {
         let stop = Stop::default();
         let mut probe = without_waker::<Futex>(&stop);
         probe.grid.points = 1_000;
-        probe.told = 10;
+        probe.accounted = 10;
         probe.awake.tell(2, 0);
         // The waker has counted nothing of it yet.
         assert_eq!(probe.beside().skipped, 0);
