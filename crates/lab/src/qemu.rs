@@ -106,6 +106,12 @@ impl Qemu {
         format!("qemu-system-{}", arch.machine())
     }
 
+    /// The program that `$WAKESCOPE_QEMU` names; `None` if that is not set, or empty.
+    pub fn of_environment() -> Option<PathBuf> {
+        let variable = std::env::var_os("WAKESCOPE_QEMU").filter(|v| !v.is_empty());
+        variable.map(PathBuf::from)
+    }
+
     /// Finds an emulator for `arch`: the one that is named, else that of `$WAKESCOPE_QEMU`, else
     /// the newest of the cache, else the machine's own. None is taken that is older than
     /// [`OLDEST`].
@@ -115,8 +121,7 @@ impl Qemu {
         cache: &Cache,
         memo: &mut Memo,
     ) -> Result<Self, QemuError> {
-        let variable = std::env::var_os("WAKESCOPE_QEMU").filter(|v| !v.is_empty());
-        if let Some(path) = explicit.map(Path::to_owned).or(variable.map(PathBuf::from)) {
+        if let Some(path) = explicit.map(Path::to_owned).or_else(Self::of_environment) {
             return Self::of(&named(&path, arch)?, arch, cache, memo);
         }
         if let Some(root) = set_up::newest(cache, arch) {

@@ -291,8 +291,16 @@ fn basis(compare: &Compare) -> Vec<String> {
             1 => String::new(),
             n => format!(", corrected for {n} figures (Holm)"),
         };
+        let is_uneven = deciding().any(|figure| figure.effect.runs[0] != figure.effect.runs[1]);
+        let (welch, tests) = match is_uneven {
+            true => (
+                ", and Welch's t-test for figures of different numbers of runs on the sides",
+                "the same tests",
+            ),
+            false => ("", "the same test"),
+        };
         basis.push(format!(
-            "p: permutation test, {how}{corrected}; intervals: the same test, {confidence}."
+            "p: permutation test, {how}{welch}{corrected}; intervals: {tests}, {confidence}."
         ));
         if compare.settings.max_regression.is_some() && count > 1 {
             basis.push(format!(

@@ -455,8 +455,7 @@ fn of_quantity(
         &effect::asked(figures, resolution, options),
     );
     let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
-        let is_bounded = |m: &&&Measured| range(m).is_some_and(|it| !m.expiries.is_narrow(it));
-        new.iter().chain(old).filter(is_bounded).count()
+        [new, old].map(|side| Ranges::of(side, range, resolution).bounded).iter().sum()
     };
     let bounded =
         [bounded(&|m| m.percentile_range(measured::P999)), bounded(&|m| m.maximum_range(count))];

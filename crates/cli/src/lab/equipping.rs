@@ -314,8 +314,7 @@ impl Equipping {
         match Qemu::find(arch, explicit, cache, &mut memo) {
             Ok(qemu) => return Ok(qemu),
             Err(QemuError::Missing { .. } | QemuError::TooOld { .. })
-                if explicit.is_none()
-                    && std::env::var_os("WAKESCOPE_QEMU").is_none_or(|v| v.is_empty()) => {}
+                if explicit.is_none() && Qemu::of_environment().is_none() => {}
             Err(e) => return Err(failure_of_qemu(&e)),
         }
         match set_up(cache, &site()?, false, waiting) {

@@ -256,6 +256,18 @@ fn doubt_is_explained() {
 }
 
 #[test]
+fn both_tests_are_named_where_both_count() {
+    let basis = |new: &[u64]| basis(&held(&runs(new), &runs(&LOW), &Options::default())).join(" ");
+    let (even, uneven) = (basis(&LOW.map(|us| us * 2)), basis(&[200, 203, 199]));
+    assert!(!even.contains("Welch") && even.contains("intervals: the same test,"), "{even}");
+    assert!(
+        uneven.contains("all 56 splits of the runs, and Welch's t-test for")
+            && uneven.contains("intervals: the same tests,"),
+        "{uneven}"
+    );
+}
+
+#[test]
 fn a_short_run_and_a_load_that_did_nothing_are_told_in_every_format() {
     let (mut new, mut old) = (runs(&LOW.map(|us| us * 3 / 2)), runs(&LOW));
     new[1].load[0].per_second = 0.0;
