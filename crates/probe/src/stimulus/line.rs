@@ -192,7 +192,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
     /// The run ended at `at`: the points that were passed over by then are left out. Answers to bytes that are
     /// on their way still count.
     fn send_no_more(&mut self, at: MonoNs) {
-        let passed = at.since(self.next).0 / self.interval.0;
+        let passed = at.since(self.next).0 / self.interval.0.max(1);
         self.seen.left_out += passed.min(self.left);
         self.left = 0;
     }
