@@ -35,12 +35,16 @@ const STRIDE_NS: u64 = 1_000_000;
 const AFTER_NS: u64 = 1_000_000_000;
 
 /// Puts into `run`, which `image` gave, why its latest wakeups were late. The same is simulated again, and a
-/// tracer watches; attribution is that of every other run. `goes_on` is asked now and then. `false` if
-/// it said no, and nothing was explained.
+/// tracer watches; attribution is that of every other run. `goes_on` is told now and then
+/// how many wakeups were followed. `false` if it said no, and nothing was explained.
 ///
 /// # Errors
 /// If the kernel broke a rule, which it then did the first time.
-pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Result<bool, Broken> {
+pub fn explain(
+    image: &Image,
+    run: &mut Run,
+    goes_on: &dyn Fn(u64) -> bool,
+) -> Result<bool, Broken> {
     let woken = run.woken();
     let shown = Shown::default();
     let mut tracer = Tracepoints::new(image, shown, Followed::Probes);
@@ -53,7 +57,7 @@ pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Resu
     let mut simulation = Simulation::new(image, run.seed, follower);
     let end = run.duration_ns.saturating_add(AFTER_NS);
     while simulation.now_ns() < end && simulation.watch().ended() < woken.count {
-        if !goes_on() {
+        if !goes_on(simulation.watch().ended()) {
             return Ok(false);
         }
         let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(end);

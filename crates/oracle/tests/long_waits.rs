@@ -32,7 +32,7 @@ fn a_wakeup_that_cannot_be_compared_with_the_truth_is_counted() {
     let mut simulation = Simulation::new(&image, 1, Recording::new(&image));
     simulation.record_until(Until { samples: 40, ns: u64::MAX }).unwrap();
     let mut run = experiment.record(&simulation, Ending::Complete);
-    assert!(wakescope_oracle::explain(&image, &mut run, &|| true).unwrap());
+    assert!(wakescope_oracle::explain(&image, &mut run, &|_| true).unwrap());
     let explanation = run.explanation.unwrap();
     let truth = explanation.truth.unwrap();
     assert_eq!(truth.wakeups + truth.uncompared, explanation.explained, "{truth:?}");

@@ -40,7 +40,7 @@ fn a_wakeup_as_late_at_the_same_time_on_another_cpu_has_another_truth() {
     let own = run.worst[0].clone();
     let other = Episode { cpu: own.cpu.map(|cpu| 1 - cpu), ..own.clone() };
     run.worst = vec![own, other];
-    assert!(wakescope_oracle::explain(&image, &mut run, &|| true).unwrap());
+    assert!(wakescope_oracle::explain(&image, &mut run, &|_| true).unwrap());
     let told: Vec<_> = run.worst.iter().map(|episode| !episode.truth.is_empty()).collect();
     assert_eq!(told, [true, false], "{:?}", run.worst);
 }
@@ -48,7 +48,7 @@ fn a_wakeup_as_late_at_the_same_time_on_another_cpu_has_another_truth() {
 #[test]
 fn each_late_wakeup_has_its_own_truth() {
     let (image, mut run) = two_cpus();
-    assert!(wakescope_oracle::explain(&image, &mut run, &|| true).unwrap());
+    assert!(wakescope_oracle::explain(&image, &mut run, &|_| true).unwrap());
     let mut told = 0;
     for episode in &run.worst {
         let sum: u64 = episode.truth.iter().map(|share| share.ns).sum();

@@ -94,7 +94,7 @@ pub struct Figures {
     pub run: Option<String>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
-    /// Why not, the gravest first: its findings but for notes.
+    /// Why not, the gravest first: its findings. Of notes only that it was ended early.
     pub findings: Vec<Finding>,
     /// Expiries.
     pub count: u64,
@@ -140,7 +140,8 @@ impl Figures {
             Quantile::Known(ns) => Some(ns),
             Quantile::AtMost(_) => None,
         };
-        let grave = run.validity.findings.iter().filter(|f| f.severity != Severity::Note);
+        let is_told = |f: &&Finding| f.severity != Severity::Note || f.code == "interrupted";
+        let told = run.validity.findings.iter().filter(is_told);
         let work = |load: &wakescope_core::run::LoadResult| Work {
             task: load.name.clone(),
             work: load.work,
@@ -149,7 +150,7 @@ impl Figures {
         Self {
             run: folder,
             verdict: run.validity.verdict,
-            findings: grave.cloned().collect(),
+            findings: told.cloned().collect(),
             count: all.count,
             missed: run.missed(),
             min_ns: run.summary.min_ns,
@@ -180,7 +181,13 @@ impl Simulation {
                 vec![("broken", format!("broke a rule: {}", clean(reason, 300)))]
             }
             Ending::Ok(figures) => {
-                let text = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
+                let text = |f: &Finding| {
+                    let message = clean(&f.message, 300);
+                    match f.severity {
+                        Severity::Note => message,
+                        _ => format!("{}: {message}", figures.verdict),
+                    }
+                };
                 figures.findings.iter().map(|f| (f.code.as_str(), text(f))).collect()
             }
             Ending::NotRun => Vec::new(),

@@ -1,15 +1,18 @@
 //! Simulations, one after the other on each of several threads.
 
+use std::cell::Cell;
+use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
+use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::run::Run;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
-use wakescope_model::Simulation;
 use wakescope_model::record::{Ending, Experiment, MOST_STEPS, Recording};
 use wakescope_model::simulation::{Broken, Until};
+use wakescope_model::{Image, Simulation};
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
@@ -79,7 +82,7 @@ pub(super) fn each(
             if signals.wait(SpanNs(0)).is_some() {
                 team.ends.store(true, Ordering::Relaxed);
             }
-            screen.show(team.samples.load(Ordering::Relaxed));
+            screen.show(&team);
         }
         screen.clear();
         first
@@ -96,6 +99,8 @@ struct Team<'a> {
     next: AtomicUsize,
     /// Samples of all of them so far.
     samples: AtomicU64,
+    /// Those of them that were simulated once more, so that the latest can be explained.
+    followed: AtomicU64,
     /// Whether they are to end.
     ends: AtomicBool,
 }
@@ -117,10 +122,23 @@ impl Team<'_> {
         let ending = self.run(experiment, &mut simulation)?;
         let mut run = experiment.record(&simulation, ending);
         if self.explains && run.woken().count > 0 {
-            let goes_on = || !self.ends.load(Ordering::Relaxed);
-            wakescope_oracle::explain(image, &mut run, &goes_on)?;
+            self.explain(image, &mut run)?;
         }
         Ok(Ended { run, ending })
+    }
+
+    fn explain(&self, image: &Image, run: &mut Run) -> Result<(), Broken> {
+        let before = Cell::new(0);
+        let goes_on = |followed: u64| {
+            self.followed.fetch_add(followed - before.replace(followed), Ordering::Relaxed);
+            !self.ends.load(Ordering::Relaxed)
+        };
+        if !wakescope_oracle::explain(image, run, &goes_on)? {
+            let message = "ended early: its latest wakeups are not explained".into();
+            let note = Finding::new("interrupted", Severity::Note, message, "");
+            run.validity.findings.push(note);
+        }
+        Ok(())
     }
 
     /// Simulates until all samples are there, and the probes have run that are late when the last one comes: a
@@ -187,12 +205,18 @@ impl Screen {
         Self { wanted, next, redraws: output::can_redraw(), is_drawn: false }
     }
 
-    fn show(&mut self, samples: u64) {
+    fn show(&mut self, team: &Team<'_>) {
         let now = clock::now();
         if now < self.next {
             return;
         }
-        let line = format!("simulating: {} of {} wakeups", grouped(samples), grouped(self.wanted));
+        let [samples, followed] =
+            [&team.samples, &team.followed].map(|count| count.load(Ordering::Relaxed));
+        let wanted = grouped(self.wanted);
+        let mut line = format!("simulating: {} of {wanted} wakeups", grouped(samples));
+        if followed > 0 {
+            let _ = write!(line, "; explaining: {} of {wanted}", grouped(followed));
+        }
         if self.redraws {
             (self.next, self.is_drawn) = (now.after(REDRAW_EVERY), true);
             output::redraw(&line);
@@ -205,6 +229,34 @@ impl Screen {
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             output::redraw("");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_model::scenario::Shipped;
+    use wakescope_model::{Rules, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn a_run_whose_explanation_is_ended_says_so() {
+        let shipped = Shipped::named("prune-dcache").unwrap();
+        let no_runs = |_: &str, _: &str| Err("no runs".into());
+        let scenario = Scenario::read(shipped.name, shipped.text, &no_runs).unwrap();
+        let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+        let experiment = Experiment { scenario: &scenario, image: &image, seed: 1, samples: 100 };
+        let mut simulation = Simulation::new(&image, 1, Recording::new(&image));
+        let team = Team::default();
+        let ending = team.run(&experiment, &mut simulation).unwrap();
+        let run = experiment.record(&simulation, ending);
+        for (ends, notes) in [(false, 0), (true, 1)] {
+            team.ends.store(ends, Ordering::Relaxed);
+            let mut run = run.clone();
+            team.explain(&image, &mut run).unwrap();
+            let told = run.validity.findings.iter().filter(|finding| finding.code == "interrupted");
+            assert_eq!((told.count(), run.explanation.is_none()), (notes, ends), "{run:?}");
         }
     }
 }

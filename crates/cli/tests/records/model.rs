@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::bench::{Ended, Test};
+use crate::common::bench::{Ended, Test, kill};
 use crate::common::measured::names;
 use crate::common::{Checker, assert_valid_run, read};
 use expect_test::{Expect, expect, expect_file};
@@ -62,10 +62,7 @@ fn run(test: &Test, args: &[&str]) -> Ended {
 fn check(got: &Ended, code: i32, want: &Expect) {
     assert_eq!(got.code, Some(code), "{got:?}");
     assert!(got.stdout.lines().all(|line| line.chars().count() <= 100), "{got:?}");
-    // On a slow machine progress is shown.
-    let is_told = |line: &&str| !line.starts_with("simulating: ");
-    let text: Vec<&str> = got.stderr.lines().filter(is_told).collect();
-    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, text.join("\n")));
+    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, got.stderr));
 }
 
 fn record(test: &Test, path: &str) -> String {
@@ -152,6 +149,23 @@ fn a_simulation_without_samples_ends_and_says_how_far_it_came() {
         }
         assert_valid_run(&record(&test, "out/full/1"));
     }
+}
+
+#[test]
+fn a_simulation_that_is_ended_early_says_so() {
+    let test = test("model-ended-early");
+    let args = ["model", "run", "prune.toml", "--preempt", "full", "--samples", "1000000000"];
+    let mut running = test.start_command(&[&args[..], &["--out", "out"]].concat());
+    running.await_line("simulating: ");
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.contains(" full, seed 1: ended early: "), "{ended:?}");
+    let record = record(&test, "out/full/1");
+    assert_valid_run(&record);
+    let run = Run::from_json(record.as_bytes()).unwrap();
+    let notes = run.validity.findings.iter().filter(|finding| finding.code == "interrupted");
+    assert!(notes.count() >= 1, "{:?}", run.validity);
 }
 
 #[test]
