@@ -24,10 +24,12 @@ use crate::measure::{self, Lookup, MeasureArgs, StoresMore};
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 use episodes::Episodes;
+use functions::ProgramLookup;
 use pace::Pace;
 pub(crate) use stored::each_stored;
 
 mod episodes;
+mod functions;
 mod lines;
 mod others;
 mod pace;
@@ -248,8 +250,10 @@ pub(crate) struct Follower {
     episodes: Option<Episodes>,
     /// What was stored in memory in the end.
     stored: Option<Vec<u8>>,
-    /// What is to be looked up once the run has been explained.
-    lookup: Option<Lookup>,
+    /// Where source lines are to be looked up once the run is stored; `None` where nobody asked.
+    image: Option<lines::Chosen>,
+    /// Where functions of programs are to be looked up then.
+    programs: Option<ProgramLookup>,
 }
 
 impl Follower {
@@ -296,7 +300,8 @@ impl Follower {
             room: ROOM.max(plan.worst),
             episodes: None,
             stored: None,
-            lookup: None,
+            image: None,
+            programs: None,
         })
     }
 
@@ -316,8 +321,7 @@ impl Follower {
         if let Some(tracer) = &mut self.tracer {
             tracer.name_programs(Users::read_by(functions_of_program));
         }
-        let complete = Box::new(|run: &mut Run| image.complete(run));
-        self.lookup = Some(Lookup { lacking: lines::NOT_LOOKED_UP, complete });
+        self.image = Some(image);
     }
 }
 
@@ -357,7 +361,16 @@ impl StoresMore for Follower {
     }
 
     fn lookup(&mut self) -> Option<Lookup> {
-        self.lookup.take()
+        let (image, programs) = (self.image.take()?, self.programs.take());
+        let mut lacking = vec![lines::NOT_LOOKED_UP.to_owned()];
+        lacking.extend(programs.iter().map(|_| functions::NOT_LOOKED_UP.to_owned()));
+        let complete = Box::new(|run: &mut Run| {
+            if let Some(programs) = programs {
+                programs.complete(run);
+            }
+            image.complete(run);
+        });
+        Some(Lookup { lacking, complete })
     }
 }
 
@@ -402,9 +415,11 @@ impl Observer for Follower {
 
     fn complete(&mut self, run: &mut Run) {
         if let Some(tracer) = self.tracer.take() {
-            let accounted = account(run, tracer.finish(), self.above);
-            let episodes = self.episodes.take();
-            self.stored = episodes.and_then(|episodes| episodes.finish(run, accounted));
+            let (seen, files) = tracer.finish();
+            let accounted = account(run, seen, self.above);
+            let mut episodes = self.episodes.take();
+            self.stored = episodes.as_mut().and_then(|episodes| episodes.store(run, &accounted));
+            self.programs = ProgramLookup::of(files, episodes, accounted);
         }
     }
 }

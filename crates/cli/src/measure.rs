@@ -56,7 +56,7 @@ pub(crate) trait StoresMore: Observer {
 /// Adds to a run what files tell beside what was measured. It may take long.
 pub(crate) struct Lookup {
     /// What the run lacks without it, as in [`Explanation::not_seen`](wakescope_core::explain::Explanation::not_seen).
-    pub(crate) lacking: &'static str,
+    pub(crate) lacking: Vec<String>,
     pub(crate) complete: Box<dyn FnOnce(&mut Run)>,
 }
 
@@ -213,7 +213,9 @@ impl Storage<'_> {
     fn finish(mut self, mut run: Run, lookup: Option<Lookup>) -> Kept {
         if let Some(Lookup { lacking, complete }) = lookup {
             let mut before = run.clone();
-            before.explanation.iter_mut().for_each(|text| text.not_seen.push(lacking.into()));
+            if let Some(explanation) = &mut before.explanation {
+                explanation.not_seen.extend(lacking);
+            }
             self.checkpoint(before);
             complete(&mut run);
         }
@@ -484,7 +486,7 @@ mod tests {
                 run.explanation.as_mut().unwrap().not_seen.push("found".into());
             }
         });
-        let kept = storage.finish(run, Some(Lookup { lacking: "lines", complete }));
+        let kept = storage.finish(run, Some(Lookup { lacking: vec!["lines".into()], complete }));
         assert_eq!(kept.saved.unwrap(), folder);
         assert_eq!(not_seen(stored()), ["found"]);
     }

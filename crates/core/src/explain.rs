@@ -39,7 +39,7 @@ pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
 pub use net::NetOfSteal;
 pub use ranking::{By, Ranking, RankingRow, Subject};
 pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Share};
-pub use stacks::stacks_mut;
+pub use stacks::{stacks_mut, user_stacks_mut};
 pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
 pub use truth::{TrueCause, TrueShare, Truth};

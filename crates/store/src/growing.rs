@@ -113,7 +113,7 @@ impl GrowingFile {
     }
 
     /// Removes the file, so that what it was to hold is missing rather than wrong.
-    pub fn remove(self) {
+    pub fn remove(&self) {
         let _ = self.folder.remove_file(OsStr::new(self.name));
     }
 }

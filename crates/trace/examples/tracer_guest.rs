@@ -107,7 +107,7 @@ fn measure_all() -> Result<(), Failure> {
                     tracer.begin(clock::now())?;
                     let follows = (*followed == FollowedTasks::Probe).then_some(&mut *tracer);
                     patterns(round, &name, measured, follows, waits)?;
-                    places_of(tracer.finish().seen_with)
+                    places_of(tracer.finish().0.seen_with)
                 }
                 Looking::Watching(watcher) => {
                     patterns(round, &name, measured, None, waits)?;

@@ -37,4 +37,4 @@ pub use interference::Watch;
 pub use shared::WAKEUPS_HELD;
 pub use target::TargetError;
 pub use tracer::{Options, Tracer};
-pub use users::{NamePrograms, SymbolReader, UserNames, Users};
+pub use users::{NamePrograms, ProgramFiles, ProgramFunctions, SymbolReader, UserPlaces, Users};

@@ -38,7 +38,7 @@ use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
-use crate::users::NamePrograms;
+use crate::users::{NamePrograms, ProgramFiles};
 use crate::waits;
 use crate::worth::{Asked, Decided, worth_keeping};
 use attaching::{attach, form_of, is_needed, is_told, load};
@@ -447,8 +447,9 @@ impl Tracer {
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
-    /// that wakeup is not.
-    pub fn finish(mut self) -> Seen {
+    /// that wakeup is not. Frames of programs have their files and the places in them; the functions
+    /// there are to be found in the files that come with it.
+    pub fn finish(mut self) -> (Seen, ProgramFiles) {
         // Without a start nothing counts: programs are detached one after the other, and those that
         // still run would see ends missing.
         self.start = MonoNs(0);
@@ -484,7 +485,7 @@ impl Tracer {
             Symbols::default()
         });
         let of_programs: Vec<UserStack> = late.iter().flat_map(KernelWakeup::user_stacks).collect();
-        let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
+        let (users, files) = self.users.map(|users| users.place(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
             kernel_frame: &|address| symbols.frame(address),
             user_frame: &|pid, address| users.get(&(pid, address)).cloned(),
@@ -495,7 +496,7 @@ impl Tracer {
         let wakeups: Vec<Wakeup> = late.iter().map(|late| decoder.wakeup(late)).collect();
         let sections = sections.map(|counted| counted.measured(&symbols));
         let module_build_ids = build_ids(&modules_of(&wakeups, &abridged, sections.as_ref()));
-        Seen {
+        let seen = Seen {
             wakeups,
             by: self.options.by,
             abridged,
@@ -520,7 +521,8 @@ impl Tracer {
             not_seen,
             build_id: build_id_of_kernel(),
             module_build_ids,
-        }
+        };
+        (seen, files)
     }
 
     /// What was counted in more than one way. To detach a program does not wait for one that runs: it

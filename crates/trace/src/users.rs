@@ -4,9 +4,10 @@
 //! hold the code for it.
 //!
 //! What a process has mapped is looked up as soon as one of its stacks comes, for it may end before
-//! the run does. The files are kept open, and read in the end.
+//! the run does. Its files are opened then, for they may be replaced or unmounted. They are read once
+//! the run is stored ([`ProgramFiles`]): that may take long.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -14,6 +15,11 @@ use std::path::Path;
 use wakescope_core::explain::Frame;
 
 use wakescope_sys::input::open_input;
+
+mod files;
+
+use files::ProgramFile;
+pub use files::{ProgramFiles, ProgramFunctions};
 
 /// Finds the functions that places in a program's file are in: for each place, counted from the
 /// beginning of the file, the function's name and how far it is behind its beginning.
@@ -28,13 +34,26 @@ const MOST_LOOKS: u32 = 4;
 const LONGEST_LIST: u64 = 1 << 20;
 const MOST_MAPPINGS: usize = 512;
 
-/// The largest file that is read for its symbols, and how much is read of all files, bytes. Files are
-/// anybody's, and no signal is looked at meanwhile.
-const LARGEST_FILE: u64 = 64 << 20;
-const MOST_READ: u64 = 128 << 20;
-
 /// The longest name of a file or function, in characters.
 const LONGEST_NAME: usize = 80;
+
+/// A file that a process has mapped. In two containers, two files can have one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct MappedFile {
+    /// Empty if there is none.
+    path: String,
+    device: String,
+    inode: String,
+}
+
+impl MappedFile {
+    /// The last part of its path, or what stands in its place: `[vdso]`.
+    fn name(&self) -> String {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.chars().take(LONGEST_NAME).collect()
+    }
+}
 
 /// Code that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +62,7 @@ struct Mapping {
     end: u64,
     /// Where in the file it begins.
     offset: u64,
-    /// The file; empty if there is none.
-    path: String,
+    file: MappedFile,
 }
 
 impl Mapping {
@@ -56,20 +74,15 @@ impl Mapping {
         let mode = words.next()?;
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let offset = hex(words.next()?)?;
-        let path = words.nth(2).unwrap_or("").trim_start().to_owned();
+        let mut next = || words.next().unwrap_or("").trim_start().to_owned();
+        let (device, inode, path) = (next(), next(), next());
+        let file = MappedFile { path, device, inode };
         let (start, end) = (hex(start)?, hex(end)?);
-        (mode.contains('x') && start < end).then_some(Self { start, end, offset, path })
+        (mode.contains('x') && start < end).then_some(Self { start, end, offset, file })
     }
 
     fn has(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
-    }
-
-    /// The last part of its file's name, or what stands in its place: `[vdso]`.
-    fn name(&self) -> String {
-        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
-        let name = path.rsplit('/').next().unwrap_or(path);
-        name.chars().take(LONGEST_NAME).collect()
     }
 }
 
@@ -84,19 +97,20 @@ pub trait NamePrograms {
     /// Looks up what is mapped at these addresses of the thread `pid`.
     fn look_up(&mut self, pid: u32, addresses: &[u64]);
 
-    /// Names all `stacks`, each with its thread.
-    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames;
+    /// Tells where in which files all `stacks` are, each with its thread, and hands over the files, to
+    /// find the functions there. Reads nothing.
+    fn place(self: Box<Self>, stacks: &[(u32, &[u64])]) -> (UserPlaces, ProgramFiles);
 }
 
 /// Places at addresses in threads; those of which not even the file is known are left out.
-pub type UserNames = HashMap<(u32, u64), Frame>;
+pub type UserPlaces = HashMap<(u32, u64), Frame>;
 
 /// What processes have mapped, as far as their stacks ask for it.
 pub struct Users {
     read: SymbolReader,
     processes: HashMap<u32, Process>,
-    /// By their paths; `None` where one cannot be opened.
-    files: HashMap<String, Option<File>>,
+    /// `None` where one cannot be opened.
+    files: HashMap<MappedFile, Option<File>>,
 }
 
 impl Users {
@@ -122,74 +136,48 @@ impl NamePrograms for Users {
         }
         for mapping in &process.mappings {
             let is_asked = addresses.iter().any(|&address| mapping.has(address));
-            let is_file = mapping.path.starts_with('/');
-            if !is_asked || !is_file || self.files.contains_key(&mapping.path) {
+            let is_file = mapping.file.path.starts_with('/');
+            if !is_asked || !is_file || self.files.contains_key(&mapping.file) {
                 continue;
             }
             if self.files.len() < MOST_FILES {
-                self.files.insert(mapping.path.clone(), open(pid, mapping));
+                self.files.insert(mapping.file.clone(), open(pid, mapping));
             }
         }
     }
 
-    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames {
-        let mut places: HashMap<(u32, u64), (String, u64)> = HashMap::new();
-        let mut asked: HashMap<String, Vec<u64>> = HashMap::new();
+    fn place(self: Box<Self>, stacks: &[(u32, &[u64])]) -> (UserPlaces, ProgramFiles) {
+        let Self { read, processes, mut files } = *self;
+        let mut places = HashMap::new();
+        // Which files have each place, by what a frame holds of it.
+        let mut asked: BTreeMap<(String, u64), Vec<&MappedFile>> = BTreeMap::new();
         for &(pid, stack) in stacks {
-            let Some(process) = self.processes.get(&pid) else { continue };
+            let Some(process) = processes.get(&pid) else { continue };
             for &address in stack {
                 let mapping = process.mappings.iter().find(|mapping| mapping.has(address));
-                let Some(mapping) = mapping else { continue };
+                let Some(mapping) = mapping.filter(|m| !m.file.path.is_empty()) else { continue };
                 let offset = (address - mapping.start).saturating_add(mapping.offset);
-                asked.entry(mapping.path.clone()).or_default().push(offset);
-                places.insert((pid, address), (mapping.path.clone(), offset));
-            }
-        }
-        let functions = self.functions(&asked);
-        let mut names = HashMap::new();
-        for (key, (path, offset)) in places {
-            let file = Mapping { start: 0, end: 0, offset: 0, path: path.clone() }.name();
-            let found = functions.get(path.as_str()).and_then(|found| found.get(&offset));
-            let module = Some(file).filter(|file| !file.is_empty());
-            let frame = match found {
-                Some((function, into)) => {
-                    let function: String = function.chars().take(LONGEST_NAME).collect();
-                    Frame { module, ..Frame::in_function(function, *into) }
+                let name = mapping.file.name();
+                let module = Some(name.clone());
+                places.insert((pid, address), Frame { module, offset, ..Frame::default() });
+                let of_place = asked.entry((name, offset)).or_default();
+                if !of_place.contains(&&mapping.file) {
+                    of_place.push(&mapping.file);
                 }
-                None if module.is_none() => continue,
-                None => Frame { module, offset, ..Frame::default() },
-            };
-            names.insert(key, frame);
-        }
-        names
-    }
-}
-
-impl Users {
-    /// The functions that places in files are in, file by file, as far as these are read.
-    fn functions<'a>(
-        &self,
-        asked: &'a HashMap<String, Vec<u64>>,
-    ) -> HashMap<&'a str, BTreeMap<u64, (String, u64)>> {
-        let file = |path: &'a String| {
-            let file = self.files.get(path)?.as_ref()?;
-            Some((file.metadata().ok()?.len(), path, file))
-        };
-        // The smallest first: so a large file of one program takes no name from those of others.
-        let mut files: Vec<_> = asked.keys().filter_map(file).collect();
-        files.sort_by_key(|&(length, path, _)| (length, path));
-        let mut left = MOST_READ;
-        let mut functions = HashMap::new();
-        for (length, path, file) in files {
-            if length > left.min(LARGEST_FILE) {
-                break;
-            }
-            left -= length;
-            if let Some(bytes) = first_bytes(file, length) {
-                functions.insert(path.as_str(), (self.read)(&bytes, &asked[path]));
             }
         }
-        functions
+        let mut wanted: HashMap<&MappedFile, BTreeSet<u64>> = HashMap::new();
+        for ((_, offset), of_place) in asked {
+            // Of several files of one name nobody could tell which a frame is in.
+            if let [file] = of_place[..] {
+                wanted.entry(file).or_default().insert(offset);
+            }
+        }
+        let opened = wanted.into_iter().filter_map(|(mapped, offsets)| {
+            let (module, offsets) = (mapped.name(), offsets.into_iter().collect());
+            Some(ProgramFile { file: files.remove(mapped)??, module, offsets, read })
+        });
+        (places, ProgramFiles(opened.collect()))
     }
 }
 
@@ -207,30 +195,27 @@ fn mappings(pid: u32) -> Vec<Mapping> {
 /// Opens the file of a mapping: that very one, whatever has its name now; without the privilege for
 /// that the one that has its name, seen as the process does.
 fn open(pid: u32, mapping: &Mapping) -> Option<File> {
-    let Mapping { start, end, path, .. } = mapping;
+    let Mapping { start, end, offset: _, file: MappedFile { path, .. } } = mapping;
     let very = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
     let named = format!("/proc/{pid}/root{path}");
     let regular = |path: &String| open_input(Path::new(path)).ok();
     regular(&very).or_else(|| regular(&named))
 }
 
-fn first_bytes(mut file: &File, length: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    Read::by_ref(&mut file).take(length).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::units::SpanNs;
 
     #[test]
     fn mappings_with_code_are_read() {
         let line = "55d0c000-55d0e000 r-xp 00002000 fe:00 1234                       /usr/bin/a b";
         let mapping = Mapping::of(line).unwrap();
         let (start, end, offset) = (0x55d0_c000, 0x55d0_e000, 0x2000);
-        assert_eq!(mapping, Mapping { start, end, offset, path: "/usr/bin/a b".into() });
-        assert_eq!(mapping.name(), "a b");
+        let [path, device, inode] = ["/usr/bin/a b", "fe:00", "1234"].map(str::to_owned);
+        let file = MappedFile { path, device, inode };
+        assert_eq!(mapping, Mapping { start, end, offset, file });
+        assert_eq!(mapping.file.name(), "a b");
         for line in [
             "55d0c000-55d0e000 r--p 00002000 fe:00 1234 /usr/bin/logger",
             "55d0e000-55d0c000 r-xp 00002000 fe:00 1234 /usr/bin/logger",
@@ -241,9 +226,9 @@ mod tests {
             assert_eq!(Mapping::of(line), None, "{line}");
         }
         let nameless = Mapping::of("7f00-7f10 r-xp 00000000 00:00 0 ").unwrap();
-        assert_eq!((nameless.path.as_str(), nameless.name().as_str()), ("", ""));
+        assert_eq!((nameless.file.path.as_str(), nameless.file.name().as_str()), ("", ""));
         let gone = Mapping::of("7f00-7f10 r-xp 00000000 00:00 7 /tmp/x (deleted)").unwrap();
-        assert_eq!(gone.name(), "x");
+        assert_eq!(gone.file.name(), "x");
     }
 
     /// A place in the code of a library that this process has mapped, and the library's name: its own
@@ -274,38 +259,49 @@ mod tests {
         users.look_up(u32::MAX, &[here]);
         let stack = [here, 1];
         let stacks = [(own, &stack[..]), (u32::MAX, &stack[..]), (7, &stack[..])];
-        let names = users.name(&stacks);
-        let program = Some(program);
-        let main = Frame { module: program.clone(), ..Frame::in_function("main", 16) };
-        assert_eq!(names[&(own, here)], main);
-        assert_eq!(names.len(), 1, "{names:?}");
-        let mut users = Users::read_by(|_, _| BTreeMap::new());
-        users.look_up(own, &stack);
-        let bare = &users.name(&stacks)[&(own, here)];
-        assert_eq!((&bare.function, &bare.module), (&None, &program));
-        assert!(bare.offset > 0, "{bare:?}");
+        let (places, files) = Box::new(users).place(&stacks);
+        assert_eq!(places.len(), 1, "{places:?}");
+        let mut frame = places[&(own, here)].clone();
+        let offset = frame.offset;
+        assert!(offset > 0, "{frame:?}");
+        assert_eq!(frame, Frame { module: Some(program.clone()), offset, ..Frame::default() });
+        let functions = files.functions_within(SpanNs(u64::MAX));
+        functions.name(&mut frame);
+        assert_eq!(frame, Frame { module: Some(program), ..Frame::in_function("main", 16) });
+        assert_eq!(functions.late_files, 0);
     }
 
+    /// In two containers, two files can have one path; and a frame holds no more than the last part.
     #[test]
-    fn the_smallest_files_are_read_until_enough_is_read() {
-        let scratch = wakescope_testing::Folder::new("users-read");
-        let mut users = Users::read_by(|bytes, _| [(0, (bytes.len().to_string(), 0))].into());
-        let mut asked = HashMap::new();
-        for megabytes in [65, 60, 59, 50, 10] {
-            let path = scratch.join(megabytes.to_string());
-            let file = File::create_new(&path).unwrap();
-            file.set_len(megabytes << 20).unwrap();
-            users.files.insert(megabytes.to_string(), File::open(path).ok());
-            asked.insert(megabytes.to_string(), vec![0]);
+    fn places_in_several_files_of_one_name_have_no_function() {
+        let scratch = wakescope_testing::Folder::new("users-alike");
+        let mut users = Users::read_by(|bytes, offsets| {
+            let name = String::from_utf8_lossy(bytes);
+            offsets.iter().map(|&offset| (offset, (name.clone().into_owned(), 0))).collect()
+        });
+        for (pid, inode, path) in [(1, "7", "/bin/a"), (2, "8", "/bin/a"), (3, "9", "/lib/a")] {
+            scratch.write(inode, format!("of_{inode}").as_bytes());
+            let [path, device, inode] = [path, "fe:00", inode].map(str::to_owned);
+            let opened = File::open(scratch.join(&inode)).ok();
+            let file = MappedFile { path, device, inode };
+            users.files.insert(file.clone(), opened);
+            let mappings = vec![Mapping { start: 0, end: 100, offset: 0, file }];
+            users.processes.insert(pid, Process { looks: 1, mappings });
         }
-        users.files.insert("none".into(), None);
-        asked.insert("none".into(), vec![0]);
-        let found = users.functions(&asked);
-        let mut read: Vec<&str> = found.keys().copied().collect();
-        read.sort_unstable();
-        assert_eq!(read, ["10", "50", "59"]);
-        assert_eq!(found["10"][&0].0, (10 << 20).to_string());
-        asked.retain(|path, _| ["65", "60", "10"].contains(&path.as_str()));
-        assert_eq!(users.functions(&asked).len(), 2, "no file of more than 64 MiB is read");
+        let stacks = [(1, &[10, 11][..]), (2, &[10, 12][..]), (3, &[10, 13][..])];
+        let (places, files) = Box::new(users).place(&stacks);
+        let functions = files.functions_within(SpanNs(u64::MAX));
+        for (pid, address, want) in [
+            (1, 10, None),
+            (2, 10, None),
+            (3, 10, None),
+            (1, 11, Some("of_7")),
+            (2, 12, Some("of_8")),
+            (3, 13, Some("of_9")),
+        ] {
+            let mut frame = places[&(pid, address)].clone();
+            functions.name(&mut frame);
+            assert_eq!(frame.function.as_deref(), want, "{pid} {address}");
+        }
     }
 }

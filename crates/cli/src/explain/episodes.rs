@@ -96,35 +96,15 @@ impl Episodes {
     }
 
     /// Stores all that was accounted for in `run`, the latest first, as far as there is room, and notes
-    /// in the run how many these are. Returns what is to be kept in memory.
-    pub(super) fn finish(self, run: &mut Run, accounted: Accounted) -> Option<Vec<u8>> {
-        let Accounted { known, episodes } = accounted;
-        let mut head = Head::of(run, self.head.above, known);
-        if self.redacts {
-            redact_head(&mut head);
-        }
-        let mut whole = text_of_head(&head);
-        let mut count = 0;
-        for episode in episodes {
-            let line = text(episode, run.origin_ns, self.redacts);
-            if whole.len() + line.len() > self.most_bytes {
-                break;
-            }
-            whole += &line;
-            count += 1;
-        }
-        let stored = match self.place {
-            Place::Memory => Ok(Some(whole.into_bytes())),
-            Place::File { file, .. } => replace(file, whole.as_bytes()).map(|()| None),
-        };
-        match stored {
-            Ok(bytes) => {
-                if let Some(explanation) = &mut run.explanation {
-                    explanation.stored_episodes = Some(count);
-                }
-                bytes
-            }
+    /// in the run how many these are, or why there are none. Returns what is to be kept in memory.
+    pub(super) fn store(&mut self, run: &mut Run, accounted: &Accounted) -> Option<Vec<u8>> {
+        match self.replace(run, accounted) {
+            Ok(bytes) => bytes,
             Err(e) => {
+                // Episodes with the answers of a moment in the middle of the run would contradict the record.
+                if let Place::File { file, .. } = &self.place {
+                    file.remove();
+                }
                 let mut findings = std::mem::take(&mut run.validity.findings);
                 findings.push(not_stored(&e));
                 run.validity = Validity::of(findings);
@@ -132,16 +112,37 @@ impl Episodes {
             }
         }
     }
-}
 
-/// Gives the file its final contents. If that fails it is removed: episodes with the answers of a
-/// moment in the middle of the run would contradict the record.
-fn replace(mut file: GrowingFile, whole: &[u8]) -> io::Result<()> {
-    let replaced = file.replace(whole);
-    if replaced.is_err() {
-        file.remove();
+    /// The same, where an error leaves what was stored before.
+    pub(super) fn replace(
+        &mut self,
+        run: &mut Run,
+        accounted: &Accounted,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let Accounted { known, episodes } = accounted;
+        let mut head = Head::of(run, self.head.above, *known);
+        if self.redacts {
+            redact_head(&mut head);
+        }
+        let mut whole = text_of_head(&head);
+        let mut count = 0;
+        for episode in episodes {
+            let line = text(episode.clone(), run.origin_ns, self.redacts);
+            if whole.len() + line.len() > self.most_bytes {
+                break;
+            }
+            whole += &line;
+            count += 1;
+        }
+        let in_memory = match &mut self.place {
+            Place::Memory => Some(whole.into_bytes()),
+            Place::File { file, .. } => file.replace(whole.as_bytes()).map(|()| None)?,
+        };
+        if let Some(explanation) = &mut run.explanation {
+            explanation.stored_episodes = Some(count);
+        }
+        Ok(in_memory)
     }
-    replaced
 }
 
 fn not_stored(e: &io::Error) -> Finding {

@@ -14,7 +14,7 @@ mod files;
 mod modules;
 mod wanted;
 
-/// What the record of a run says as long as its lines are looked up. Images have hundreds of megabytes.
+/// The record of a run says this while source lines are looked up. Images have hundreds of megabytes.
 pub(super) const NOT_LOOKED_UP: &str = "source lines (wakescope ended before it had found them)";
 
 /// What a kernel is known by.

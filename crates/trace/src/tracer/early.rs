@@ -23,7 +23,7 @@ fn seen(
         }
     };
     follow(&mut tracer, wakeups, claims);
-    let mut seen = tracer.finish();
+    let (mut seen, _) = tracer.finish();
     let tally = seen.tally.take().unwrap();
     assert_eq!(tally.contradictions(), [""; 0]);
     Some((seen, tally))

@@ -93,7 +93,7 @@ fn what_held_a_thread_up_before_it_was_moved_is_known() {
         let tracer = Tracer::start(Options { target, probes: 0, ..options(None, 256) });
         tracer.map(|mut tracer| {
             seen_while_moved(&mut tracer, tid, [second, first]);
-            tracer.finish()
+            tracer.finish().0
         })
     });
     let seen = match seen {

@@ -45,7 +45,7 @@ fn counts_go_on_beyond_32_bits() {
     };
     fill(&mut tracer);
     follow(&mut tracer, WAKEUPS, |_| None);
-    let seen = tracer.finish();
+    let (seen, _) = tracer.finish();
     let tally = seen.tally.unwrap();
     assert_eq!(tally.contradictions(), [""; 0]);
     let more = tally.ended - BEFORE;

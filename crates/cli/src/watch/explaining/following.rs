@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use wakescope_attribution::{Machine, account};
-use wakescope_core::explain::Above;
+use wakescope_core::explain::{Above, user_stacks_mut};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Stimulus, Target};
 use wakescope_core::run::{Run, TimeDomain};
@@ -27,6 +27,9 @@ const PACES_PER_COST: u32 = 5;
 
 /// How many late wakeups are kept with all their events.
 const ROOM: usize = 256;
+
+/// How long files of programs are read for names of functions: the watch waits for this when it ends.
+const MOST_TIME_FOR_FUNCTIONS: SpanNs = SpanNs(3_000_000_000);
 
 /// A series that is followed. The tracer ends with this.
 pub(super) struct Following {
@@ -161,11 +164,15 @@ fn follow(
         duration_ns: followed.0,
         ..Run::default()
     };
-    account(&mut run, tracer.finish(), Above::Time(SpanNs(above_ns)));
+    let (seen, files) = tracer.finish();
+    account(&mut run, seen, Above::Time(SpanNs(above_ns)));
+    let functions = files.functions_within(MOST_TIME_FOR_FUNCTIONS);
+    user_stacks_mut(&mut run).flatten().for_each(|frame| functions.name(frame));
     let mut explained = explained(run);
     explained.followed_ns = followed.0;
     explained.program_ns = (program.0 > 0).then_some(program.0);
-    explained.agent_ns = clock::read(Clock::ThreadCpu).saturating_sub(before);
+    let own_ns = clock::read(Clock::ThreadCpu).saturating_sub(before);
+    explained.agent_ns = own_ns.saturating_add(functions.cpu_time.0);
     Ok(Followed { explained, began })
 }
 
