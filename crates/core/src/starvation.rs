@@ -13,11 +13,14 @@ const NOTED_NS: u64 = 2_000_000_000;
 /// was not the one that was asked for.
 const MUCH: u64 = 10;
 
-/// The longest time in which no work of a load was seen.
+/// Times in which no work of a load was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stall {
-    /// How long it was at least.
+    /// How long the longest was at least.
     pub longest_ns: u64,
+    /// How long, in all, the process of the load was stopped, at least: many short stops count as one long one
+    /// does.
+    pub held_up_ns: u64,
     /// Of a measured time of this length.
     pub of_ns: u64,
     /// How many pieces of work the load does in a second otherwise, counting as one what it may do at once.
@@ -25,11 +28,17 @@ pub struct Stall {
 }
 
 impl Stall {
+    /// For how long of the measured time no work was seen, at least.
+    pub fn still_ns(&self) -> u64 {
+        self.longest_ns.max(self.held_up_ns)
+    }
+
     /// How much it weighs; `None` if it is nothing to tell. A load that does a piece of work now and then
     /// does nothing in between, however long that is.
     pub fn severity(&self) -> Option<Severity> {
-        let is_long = is_many(self.pieces_per_second, self.longest_ns);
-        let is_part = |parts: u64| is_long && self.longest_ns > self.of_ns / parts;
+        let still_ns = self.still_ns();
+        let is_long = is_many(self.pieces_per_second, still_ns);
+        let is_part = |parts: u64| is_long && still_ns > self.of_ns / parts;
         if is_part(2) {
             Some(Severity::Error)
         } else if is_part(MUCH) {

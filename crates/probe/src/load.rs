@@ -11,7 +11,7 @@
 //!   Load::start    ── exec ──▶   makes its directory, starts    ──▶  set up
 //!   wait_ready     ◀─ ready ──                                  ◀──  set up
 //!   mark           ── m ─────▶   time and work done             ◀──  work
-//!   status         ◀─ beat ───   twice a second                 ◀──  work
+//!   status         ◀─ beat ───   2 to 4 a second                ◀──  work
 //!   finish         ── m, end ─▶  time and work; stops, cleans up ──▶  stop
 //! ```
 
@@ -46,6 +46,7 @@ mod nfs_compile;
 mod p3_fpu;
 mod printk;
 mod progress;
+mod pulse;
 mod random;
 mod report;
 mod scratch;

@@ -1,10 +1,12 @@
 //! Findings about loads that cannot work as they should.
 
+use std::fs;
+
 use wakescope_core::finding::Severity;
-use wakescope_core::units::MonoNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
-use crate::common::bench::{Running, Test, eventually, kill};
+use crate::common::bench::{Running, Test, eventually, kill, skip};
 use crate::common::measured::{assert_found, await_samples_in, record};
 
 #[test]
@@ -39,6 +41,39 @@ fn loads_that_were_stopped_for_most_of_a_run_make_it_invalid() {
     }
     assert_eq!(found.len(), 2, "{:?}", run.validity);
     assert!(run.load.iter().all(|load| load.alive && load.work > 0), "{:?}", run.load);
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn loads_that_are_stopped_for_short_times_again_and_again_make_a_run_invalid() {
+    let name = "loads_that_are_stopped_for_short_times_again_and_again_make_a_run_invalid";
+    if fs::metadata("/proc/self/schedstat").is_err() {
+        return skip(name, "this kernel does not tell how long a task waited for a CPU");
+    }
+    let test = Test::new("stopped-often");
+    let folder = test.dir.join("run");
+    let out = folder.display().to_string();
+    let running = test.start_measure(&["--load", "cpu", "--duration", "1h", "--out", &out]);
+    await_samples_in(&folder);
+    let processes = test.processes();
+    let keeper = *processes.iter().find(|(_, command)| command.contains("load-keeper")).unwrap().0;
+    let passes = |ns| {
+        let end = clock::now().after(SpanNs(ns));
+        eventually("time has passed", || clock::now() >= end);
+    };
+    // Each stop is shorter than the time between two reports.
+    let began = clock::now();
+    while clock::now().since(began).0 < 12_000_000_000 {
+        kill("STOP", &[keeper]);
+        passes(400_000_000);
+        kill("CONT", &[keeper]);
+        passes(60_000_000);
+    }
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    let run = record(&folder);
+    let finding = assert_found(&run, "load-stalled");
+    assert_eq!(finding.severity, Severity::Error, "{finding:?} {ended:?}");
     test.assert_nothing_is_left();
 }
 

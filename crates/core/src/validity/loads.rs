@@ -72,7 +72,7 @@ fn still(load: &LoadResult, severity: Severity) -> Finding {
         format!(
             "no work of the load {} was seen for {} of {}",
             load.name,
-            SpanNs(load.stall.longest_ns),
+            SpanNs(load.stall.still_ns()),
             SpanNs(load.stall.of_ns)
         ),
         match severity {
@@ -140,10 +140,30 @@ mod tests {
             (S / 10, S / 10, 50.0, None),
             (0, 0, 0.0, None),
         ] {
-            check(
-                &LoadResult { stall: Stall { longest_ns, of_ns, pieces_per_second }, ..busy() },
-                want,
-            );
+            let stall = Stall { longest_ns, of_ns, pieces_per_second, ..Stall::default() };
+            check(&LoadResult { stall, ..busy() }, want);
+        }
+    }
+
+    #[test]
+    fn many_short_stops_weigh_as_much_as_one_long_one() {
+        let stalled = |severity| Some(("load-stalled", severity));
+        for (held_up_ns, of_ns, pieces_per_second, want) in [
+            (2 * S / 5, 4 * S, 1e6, None),
+            (2 * S / 5 + 1, 4 * S, 1e6, stalled(Warning)),
+            (2 * S + 1, 4 * S, 1e6, stalled(Error)),
+            (3 * S, 4 * S, 1.0, None),
+            // In a long run, short ones are no more than that.
+            (3 * S, 3600 * S, 1e6, None),
+        ] {
+            let stall = Stall { longest_ns: S / 10, held_up_ns, of_ns, pieces_per_second };
+            let load = LoadResult { stall, ..busy() };
+            check(&load, want);
+            if let Some(finding) = finding(&load) {
+                let (held_up, of) = (SpanNs(held_up_ns), SpanNs(of_ns));
+                let message = format!("no work of the load find was seen for {held_up} of {of}");
+                assert_eq!(finding.message, message);
+            }
         }
     }
 

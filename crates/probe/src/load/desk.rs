@@ -115,9 +115,13 @@ impl Desk {
         Reading { at: clock::now(), work: self.work.load(Ordering::Relaxed) }
     }
 
-    /// Shows a sign of life. When nobody reads them, there is no point in more.
-    pub(super) fn beat(&self) {
-        let line = format!("{}\n", Report::Beat(self.reading()));
+    /// Shows a sign of life, after the keeper was `held_up` for so long. When nobody reads them, there is no
+    /// point in more.
+    pub(super) fn beat(&self, held_up: SpanNs) {
+        let mut line = format!("{}\n", Report::Beat(self.reading()));
+        if held_up.0 > 0 {
+            line.insert_str(0, &format!("{}\n", Report::HeldUp(held_up)));
+        }
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = reports.write(line.as_bytes());
     }

@@ -16,6 +16,7 @@ use wakescope_sys::{clock, signal::EndSignals};
 
 use super::desk::Desk;
 use super::kinds::Job;
+use super::pulse::{Pulse, waited_for_cpu};
 use super::report::Report;
 use super::scratch::Scratch;
 use super::{Spec, TMPDIR, named};
@@ -25,10 +26,6 @@ pub const KEEPER_VERB: &str = "load-keeper";
 
 /// The request for a reading.
 pub(super) const MARK: u8 = b'm';
-
-/// Twice a second: often enough to tell a dead load from a slow one, and rare enough to add
-/// nothing to what the load itself does to wakeups.
-pub(super) const BEAT: SpanNs = SpanNs(500_000_000);
 
 /// How long work may take to stop. It looks whether it should at least every few milliseconds of
 /// its own time; the rest is for disks that do not answer.
@@ -65,7 +62,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
             return Ok(());
         }
     };
-    serve(&requests, &desk, &worker)?;
+    serve(&requests, &desk, &worker, Pulse::new(seed, clock::now(), waited_for_cpu()))?;
     desk.stop();
     let deadline = clock::now().after(STOP_PATIENCE);
     while !worker.is_finished() && clock::now() < deadline {
@@ -99,12 +96,16 @@ fn employ(spec: Spec, dir: PathBuf, seed: u64, desk: Arc<Desk>) -> io::Result<Jo
 }
 
 /// Answers requests and shows signs of life until the requests end or the work does.
-fn serve(requests: &File, desk: &Desk, worker: &JoinHandle<()>) -> io::Result<()> {
+fn serve(
+    requests: &File,
+    desk: &Desk,
+    worker: &JoinHandle<()>,
+    mut pulse: Pulse,
+) -> io::Result<()> {
     let mut requests = requests;
     let mut marks = 0_u32;
-    let mut next_beat = clock::now().after(BEAT);
     while !worker.is_finished() {
-        if wait_readable(requests, next_beat.since(clock::now()))? {
+        if wait_readable(requests, pulse.next().since(clock::now()))? {
             let mut request = [0];
             match requests.read(&mut request) {
                 Ok(0) => break,
@@ -117,9 +118,8 @@ fn serve(requests: &File, desk: &Desk, worker: &JoinHandle<()>) -> io::Result<()
             }
         }
         let now = clock::now();
-        if now >= next_beat {
-            desk.beat();
-            next_beat = now.after(BEAT);
+        if now >= pulse.next() {
+            desk.beat(pulse.beat(now, waited_for_cpu()));
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use wakescope_core::starvation::Stall;
 use wakescope_core::units::{MonoNs, SpanNs};
 
-use super::keeper::BEAT;
+use super::pulse::BEAT;
 use super::report::Reading;
 
 /// The readings of the measured window.
@@ -14,6 +14,7 @@ pub(super) struct Progress {
     grown: Reading,
     last: Reading,
     longest: SpanNs,
+    held_up: SpanNs,
 }
 
 impl Progress {
@@ -27,7 +28,12 @@ impl Progress {
 
     /// The window begins with `first`.
     pub(super) fn from(first: Reading) -> Self {
-        Self { begin: first, grown: first, last: first, longest: SpanNs(0) }
+        Self { begin: first, grown: first, last: first, longest: SpanNs(0), held_up: SpanNs(0) }
+    }
+
+    /// Takes into account that the keeper says that it was stopped for so long.
+    pub(super) fn add_held_up(&mut self, span: SpanNs) {
+        self.held_up = SpanNs(self.held_up.0.saturating_add(span.0));
     }
 
     /// Takes a reading into account.
@@ -58,11 +64,13 @@ impl Progress {
     /// may do up to `at_once` units at once.
     pub(super) fn stall(&self, before: Option<f64>, at_once: u64) -> Stall {
         let (longest_ns, of_ns) = (self.longest.0, self.last.at.since(self.begin.at).0);
+        // The first time may have begun before the window.
+        let held_up_ns = self.held_up.0.min(of_ns);
         let work = self.last.work.saturating_sub(self.begin.work);
         // It is known only from beat to beat when it worked.
-        let busy_ns = of_ns.saturating_sub(longest_ns).max(BEAT.0);
+        let busy_ns = of_ns.saturating_sub(longest_ns.max(held_up_ns)).max(BEAT.0);
         let rate = before.unwrap_or(work as f64 * 1e9 / busy_ns as f64);
-        Stall { longest_ns, of_ns, pieces_per_second: rate / at_once as f64 }
+        Stall { longest_ns, held_up_ns, of_ns, pieces_per_second: rate / at_once as f64 }
     }
 }
 
@@ -120,5 +128,21 @@ mod tests {
             assert_eq!((stall.longest_ns, stall.of_ns), (2_500_000_000, 4_000_000_000));
             assert_eq!(stall.pieces_per_second, want, "{before:?} {at_once}");
         }
+    }
+
+    #[test]
+    fn times_in_which_the_keeper_was_held_up_add_up() {
+        let at = |s: u64, work| Reading { at: MonoNs(s * 1_000_000_000), work };
+        let mut progress = Progress::from(at(10, 100));
+        for s in 11..=20 {
+            progress.add_held_up(SpanNs(750_000_000));
+            progress.add(at(s, s * 100));
+        }
+        let stall = progress.stall(None, 1);
+        assert_eq!((stall.held_up_ns, stall.longest_ns), (7_500_000_000, 500_000_000));
+        // 1,900 in the time in which it was not held up.
+        assert_eq!(stall.pieces_per_second, 1_900.0 / 2.5);
+        progress.add_held_up(SpanNs(u64::MAX));
+        assert_eq!(progress.stall(None, 1).held_up_ns, 10_000_000_000);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wakescope_core::units::MonoNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 
 /// The longest line, which is far below what a pipe takes at once (4,096 bytes): a report is
 /// written whole or not at all.
@@ -32,6 +32,8 @@ pub(super) enum Report {
     Ready(Reading),
     /// Still there.
     Beat(Reading),
+    /// The keeper was stopped for at least so long, and the load with it.
+    HeldUp(SpanNs),
     /// The answer to the n-th request, counted from 1.
     Mark(u32, Reading),
     /// The last line that a command said. It may say anything, and is not kept.
@@ -49,6 +51,7 @@ impl fmt::Display for Report {
         match self {
             Self::Ready(r) => write!(f, "ready {} {}", r.at.0, r.work),
             Self::Beat(r) => write!(f, "beat {} {}", r.at.0, r.work),
+            Self::HeldUp(span) => write!(f, "held {}", span.0),
             Self::Mark(n, r) => write!(f, "mark {n} {} {}", r.at.0, r.work),
             Self::Fault(text) => write!(f, "{FAULT} {}", one_line(text)),
             Self::LastWords(text) => write!(f, "{LAST_WORDS} {}", one_line(text)),
@@ -90,6 +93,7 @@ impl FromStr for Report {
         Ok(match (kind, numbers[..].as_ref()) {
             ("ready", &[at, work]) => Self::Ready(reading(at, work)),
             ("beat", &[at, work]) => Self::Beat(reading(at, work)),
+            ("held", &[ns]) => Self::HeldUp(SpanNs(ns)),
             ("mark", &[n, at, work]) => {
                 Self::Mark(u32::try_from(n).map_err(|_| NoReport)?, reading(at, work))
             }
@@ -108,6 +112,7 @@ mod tests {
         for report in [
             Report::Ready(Reading::default()),
             Report::Beat(reading),
+            Report::HeldUp(SpanNs(u64::MAX)),
             Report::Mark(u32::MAX, reading),
             Report::Fault("disk full: /tmp/x".into()),
             Report::Fault(String::new()),
@@ -137,6 +142,9 @@ mod tests {
             "ready 1 2 3",
             "ready -1 2",
             "beat 1 x",
+            "held",
+            "held x",
+            "held 1 2",
             "mark 1 2",
             "mark 99999999999 1 2",
             "mark 1 2 3 4",

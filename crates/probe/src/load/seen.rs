@@ -78,6 +78,12 @@ impl Seen {
                 }
                 return;
             }
+            Report::HeldUp(span) => {
+                if let Some(progress) = self.progress.as_mut().filter(|_| !had_ended) {
+                    progress.add_held_up(span);
+                }
+                return;
+            }
             Report::Ready(reading) => {
                 self.ready = Some(reading);
                 self.progress = Some(Progress::from(reading));
@@ -208,6 +214,7 @@ fn window(begin: Option<Reading>, end: Option<Reading>) -> Option<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::units::SpanNs;
 
     const S: u64 = 1_000_000_000;
 
@@ -284,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_the_window_is_told_with_how_fast_the_load_is_otherwise() {
-        use Report::{Beat, Mark, Ready};
+        use Report::{Beat, HeldUp, Mark, Ready};
         let stall = |name: &str, middle, reports: &[Report]| {
             let mut seen = Seen {
                 begin_mark: Some(3),
@@ -312,6 +319,16 @@ mod tests {
         // What comes after the end mark is no part of it.
         let late = [&stalled[..], &[Beat(reading(90, 400))]].concat();
         assert_eq!(stall("find", 100, &late), (3 * S, 4 * S, 100.0));
+        let held_up = |reports: &[Report]| {
+            let mut seen = Seen { begin_mark: Some(1), end_mark: Some(2), ..Default::default() };
+            seen.take(Ready(reading(10, 0)));
+            reports.iter().cloned().for_each(|report| seen.take(report));
+            seen.stall(&"find".parse().unwrap()).held_up_ns
+        };
+        let before = [HeldUp(SpanNs(S)), Mark(1, reading(11, 0))];
+        let within = [HeldUp(SpanNs(S)), Beat(reading(13, 9)), HeldUp(SpanNs(S))];
+        let after = [Mark(2, reading(15, 99)), HeldUp(SpanNs(S)), Beat(reading(16, 999))];
+        assert_eq!(held_up(&[&before[..], &within, &after].concat()), 2 * S);
         let steady: Vec<_> = (14..18).map(|s| Beat(reading(s, s * 100))).collect();
         // These beats come late by half a second each.
         assert_eq!(stall("find", 100, &steady).0, S / 2);
