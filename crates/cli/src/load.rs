@@ -258,12 +258,23 @@ fn minutes(span: SpanNs) -> String {
 
 fn outcome(results: &[LoadResult], remedies: Vec<Option<String>>) -> Result<Outcome, Failure> {
     match results.iter().zip(remedies).find(|(result, _)| !result.alive) {
-        None => Ok(Outcome::Done),
+        None => all_saved(results).map(|()| Outcome::Done),
         Some((dead, remedy)) => {
             let (load, fault) = (dead.name.clone(), dead.fault_with_last_words());
             Err(failure_of(LoadError::Died { load, fault, remedy }))
         }
     }
+}
+
+fn all_saved(results: &[LoadResult]) -> Result<(), Failure> {
+    let Some((load, cause)) =
+        results.iter().find_map(|load| Some((load, load.not_saved.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    let (name, cause) = (clean(&load.name, 80), clean(cause, 300));
+    Err(Failure::new(format!("the log of the load `{name}` could not be saved: {cause}"))
+        .try_this("free some space, or name another file: WAKESCOPE_DISTURBANCES=FILE"))
 }
 
 /// What a load did. A record of a run has a rate of 0 where nothing is counted from which there could be one.

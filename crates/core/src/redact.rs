@@ -190,6 +190,7 @@ fn redact_load(load: &mut LoadResult) {
         alive: _,
         fault,
         last_words,
+        not_saved,
         window_ns: _,
         stall: _,
     } = load;
@@ -199,6 +200,7 @@ fn redact_load(load: &mut LoadResult) {
     }
     remove(fault);
     last_words.clear();
+    *not_saved = None;
 }
 
 fn redact_validity(validity: &mut Validity) {

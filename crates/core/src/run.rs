@@ -155,6 +155,9 @@ pub struct LoadResult {
     /// The last line that a command said before it ended. It may be secret, and no record holds it.
     #[serde(skip)]
     pub last_words: String,
+    /// Why a file that it was to write is missing or incomplete, for the verdict on the run.
+    #[serde(skip)]
+    pub not_saved: Option<String>,
     /// How long its work was counted, for the verdict on the run.
     #[serde(skip)]
     pub window_ns: u64,

@@ -155,6 +155,7 @@ pub(crate) fn full_run() -> Run {
             alive: true,
             fault: "none".into(),
             last_words: String::new(),
+            not_saved: None,
             window_ns: 0,
             stall: Default::default(),
         }],

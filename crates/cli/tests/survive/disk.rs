@@ -208,6 +208,40 @@ fn samples_that_fill_the_disk_do_not_take_the_record_with_them() {
 }
 
 #[test]
+fn a_log_of_disturbances_for_which_there_is_no_room_is_missed() {
+    let test = Test::new("full-log");
+    let name = "a_log_of_disturbances_for_which_there_is_no_room_is_missed";
+    let Some((place, _disk)) = small_disk(&test, "size=64k", name) else { return };
+    let log = place.join("log");
+    let folder = test.dir.join("run");
+    let out = folder.display().to_string();
+    let start =
+        |args: &[&str]| Running::start(test.command(args).env("WAKESCOPE_DISTURBANCES", &log));
+    let measuring = start(&["measure", "--load", LOGGED, "--duration", "1h", "--out", &out]);
+    await_samples_in(&folder);
+    fill(&mut filler(&place));
+    kill("INT", &[measuring.pid()]);
+    let ended = measuring.output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains(" not-saved "), "{ended:?}");
+    let run = record(&folder);
+    let finding = assert_found(&run, "not-saved");
+    for words in [LOGGED, &log.display().to_string(), "No space left on device"] {
+        assert!(finding.message.contains(words), "{finding:?}");
+    }
+    // The file is there, and has no room to grow.
+    let ended = start(&["load", LOGGED, "--duration", "300ms"]).output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains(LOGGED), "{ended:?}");
+    for words in ["could not be saved", "No space left on device", "WAKESCOPE_DISTURBANCES"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
+
+/// A load with a log that everybody may run.
+const LOGGED: &str = "disturb-syscall-100us";
+
+#[test]
 fn a_report_for_which_there_is_no_room_leaves_no_file_and_an_older_one_as_it_was() {
     let test = Test::new("full-report");
     let name = "a_report_for_which_there_is_no_room";

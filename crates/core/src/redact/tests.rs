@@ -208,6 +208,7 @@ fn load() -> LoadResult {
         alive: false,
         fault: marker(),
         last_words: marker(),
+        not_saved: Some(marker()),
         window_ns: 0,
         stall: Stall::default(),
     }

@@ -10,6 +10,7 @@ use Severity::{Error, Note, Warning};
 /// Of every load whether it ran to the end, and how steadily.
 pub(super) fn findings(seen: &Observed, out: &mut Vec<Finding>) {
     out.extend(seen.loads.iter().filter_map(finding));
+    out.extend(seen.loads.iter().filter_map(not_saved));
     for LeftOut { part, of, reason } in &seen.left_out {
         out.push(Finding::new(
             "load-left-out",
@@ -50,6 +51,16 @@ fn finding(load: &LoadResult) -> Option<Finding> {
     let stall = load.stall.severity();
     let slowed = load.slowed_from().filter(|_| stall.is_none_or(|severity| severity == Note));
     slowed.map(|before| slow(load, before)).or_else(|| stall.map(|severity| still(load, severity)))
+}
+
+fn not_saved(load: &LoadResult) -> Option<Finding> {
+    let cause = load.not_saved.as_ref()?;
+    Some(Finding::new(
+        "not-saved",
+        Warning,
+        format!("the log of the load {} could not be saved: {cause}", load.name),
+        "free some space, or name another file: WAKESCOPE_DISTURBANCES=FILE",
+    ))
 }
 
 fn slow(load: &LoadResult, before: f64) -> Finding {

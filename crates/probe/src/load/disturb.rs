@@ -32,6 +32,7 @@ use wakescope_sys::sched::{affinity, set_affinity};
 use super::desk::{Desk, fault};
 use super::kinds::Job;
 use super::random::Random;
+use super::report::Report;
 use super::value_of;
 use disturbance::Kind;
 pub(super) use disturbance::is_meant;
@@ -107,7 +108,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
-    log.map_or(Ok(()), |mut log| log.write(&text_of(&cpus, &logs)))
+    // No fault: the work was done.
+    if let Some(Err(e)) = log.map(|mut log| log.write(&text_of(&cpus, &logs))) {
+        desk.say(&Report::NotSaved(format!("{e} ({LOG})")));
+    }
+    Ok(())
 }
 
 /// Disturbs one CPU, and tells when it did.

@@ -337,9 +337,14 @@ impl Drop for Load {
 /// Ends loads, all at once: their windows end together, and they clean up side by side.
 /// Otherwise as [`Load::finish`].
 pub fn finish_all(mut loads: Vec<Load>) -> Vec<LoadResult> {
-    let results = close_windows(&mut loads);
+    let mut results = close_windows(&mut loads);
     // All are told before the first is waited for.
     loads.iter_mut().for_each(|load| load.requests = None);
+    for (load, result) in loads.iter_mut().zip(&mut results) {
+        load.end();
+        load.listen();
+        result.not_saved = load.seen.not_saved.take();
+    }
     results
 }
 

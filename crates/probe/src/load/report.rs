@@ -17,6 +17,7 @@ const FAULT: &str = "fault";
 const LAST_WORDS: &str = "words";
 const REMEDY: &str = "remedy";
 const OMISSION: &str = "omits";
+const NOT_SAVED: &str = "unsaved";
 
 /// How far the work was at a point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) enum Report {
     Omission(String, String),
     /// Why there will be no more work.
     Fault(String),
+    /// Why a file that the user asked for is missing or incomplete. It comes after the end of the work.
+    NotSaved(String),
 }
 
 impl fmt::Display for Report {
@@ -56,6 +59,7 @@ impl fmt::Display for Report {
             Self::Fault(text) => write!(f, "{FAULT} {}", one_line(text)),
             Self::LastWords(text) => write!(f, "{LAST_WORDS} {}", one_line(text)),
             Self::Remedy(text) => write!(f, "{REMEDY} {}", one_line(text)),
+            Self::NotSaved(text) => write!(f, "{NOT_SAVED} {}", one_line(text)),
             Self::Omission(part, reason) => write!(f, "{OMISSION} {part} {}", one_line(reason)),
         }
     }
@@ -81,6 +85,7 @@ impl FromStr for Report {
             FAULT => return Ok(Self::Fault(text())),
             LAST_WORDS => return Ok(Self::LastWords(text())),
             REMEDY => return Ok(Self::Remedy(text())),
+            NOT_SAVED => return Ok(Self::NotSaved(text())),
             OMISSION => {
                 let (part, reason) = rest.split_once(' ').ok_or(NoReport)?;
                 return Ok(Self::Omission(shortened(part), shortened(reason)));
@@ -116,6 +121,7 @@ mod tests {
             Report::Mark(u32::MAX, reading),
             Report::Fault("disk full: /tmp/x".into()),
             Report::Fault(String::new()),
+            Report::NotSaved("cannot write /tmp/x: disk full".into()),
             Report::Omission("reclaim".into(), "no cgroup".into()),
             Report::LastWords("make: *** [all] Error 2".into()),
             Report::Remedy("apt-get install make".into()),

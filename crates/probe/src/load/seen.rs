@@ -36,6 +36,7 @@ pub(super) struct Seen {
     pub(super) fault: Option<String>,
     pub(super) last_words: Option<String>,
     pub(super) remedy: Option<String>,
+    pub(super) not_saved: Option<String>,
     /// What it leaves out, and why.
     pub(super) omissions: Vec<(String, String)>,
     /// Marks that were requested, and the numbers of those that bound the window.
@@ -70,6 +71,10 @@ impl Seen {
             }
             Report::Remedy(remedy) => {
                 self.remedy.get_or_insert(remedy);
+                return;
+            }
+            Report::NotSaved(cause) => {
+                self.not_saved.get_or_insert(cause);
                 return;
             }
             Report::Omission(part, reason) => {
@@ -155,6 +160,8 @@ impl Seen {
             alive: status.alive,
             fault: status.fault.clone(),
             last_words: status.last_words.clone(),
+            // That is not known before its work has ended.
+            not_saved: None,
             window_ns: length(begin, end),
             stall: self.stall(spec),
         }
