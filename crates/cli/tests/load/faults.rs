@@ -6,7 +6,7 @@ use wakescope_core::finding::Severity;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
-use crate::common::bench::{Running, Test, eventually, kill, skip};
+use crate::common::bench::{Running, Test, eventually, eventually_some, kill, skip};
 use crate::common::measured::{assert_found, await_samples_in, record};
 
 #[test]
@@ -98,6 +98,22 @@ fn a_load_that_does_not_answer_has_done_what_it_had_reported() {
     let [load] = run.load.as_slice() else { panic!("{:?}", run.load) };
     assert!(!load.alive && load.incomplete && load.work > 0, "{load:?}");
     assert!(ended.stdout.contains("≥ "), "{}", ended.stdout);
+    test.assert_nothing_is_left();
+}
+
+/// A directory that was removed reads as an empty one, and is walked without end.
+#[test]
+fn a_load_whose_files_are_removed_has_died_and_leaves_nothing() {
+    let test = Test::new("files-removed");
+    let dir = test.loads.display().to_string();
+    let running = Running::start(&mut test.command(&["load", "find", "--dir", &dir]));
+    let of_load = || fs::read_dir(&test.loads).unwrap().next().map(|entry| entry.unwrap().path());
+    let folder = eventually_some("it has a directory", of_load);
+    eventually("it is at work", || fs::read_dir(folder.join("files")).is_ok_and(|f| f.count() > 1));
+    eventually("its files are removed", || fs::remove_dir_all(folder.join("files")).is_ok());
+    let ended = running.output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("the load `find` died: "), "{ended:?}");
     test.assert_nothing_is_left();
 }
 

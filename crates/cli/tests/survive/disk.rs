@@ -238,6 +238,22 @@ fn a_log_of_disturbances_for_which_there_is_no_room_is_missed() {
     }
 }
 
+#[test]
+fn a_load_without_room_for_its_files_names_the_directory_and_where_that_was_named() {
+    let test = Test::new("full-loads");
+    let name = "a_load_without_room_for_its_files_names_the_directory_and_where_that_was_named";
+    let Some((place, _disk)) = small_disk(&test, "size=64k", name) else { return };
+    fill(&mut filler(&place));
+    let want = format!("{} (TMPDIR) has space for ", place.display());
+    for load in ["find", "file-move", "fifos-mmap", "fs", "sync", "truncate"] {
+        let args = ["load", load, "--duration", "1ms"];
+        let ended = Running::start(test.command(&args).env("TMPDIR", &place)).output();
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(&want), "{}", ended.stderr);
+        assert_eq!(names(&place), ["filler"], "{load}");
+    }
+}
+
 /// A load with a log that everybody may run.
 const LOGGED: &str = "disturb-syscall-100us";
 

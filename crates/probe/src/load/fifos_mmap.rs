@@ -41,14 +41,13 @@ const LOOK: SpanNs = SpanNs(5_000_000);
 /// Takes turns with the other process until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
-    let placed = |fault| format!("{fault}, in {}", dir.display());
-    let budget =
-        Budget::at(Path::new(".")).map_err(|e| fault("check the free space in", dir, &e))?;
+    let placed = |fault| format!("{fault}, in {dir}");
+    let budget = Budget::at(Path::new("."))
+        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
     if budget.bytes < BYTES as u64 || budget.files < 3 {
         return Err(format!(
-            "{} has space for only {} kB of files; fifos-mmap needs {} kB (it uses a quarter of the \
+            "{dir} has space for only {} kB of files; fifos-mmap needs {} kB (it uses a quarter of the \
              free space, and an eighth of memory where files are in memory)",
-            dir.display(),
             budget.bytes / 1000,
             BYTES / 1000 + 1
         ));

@@ -25,22 +25,33 @@ const FAN_OUT: usize = 4;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let here = Path::new(".");
-    let budget = Budget::at(here).map_err(|e| fault("check the free space in", dir, &e))?;
+    let budget =
+        Budget::at(here).map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
     let entries = budget.files.min(ENTRIES);
     if entries < FEWEST_ENTRIES {
         return Err(format!(
-            "{} has space for a tree of only {entries} files; find needs {FEWEST_ENTRIES}",
-            dir.display()
+            "{dir} has space for a tree of only {entries} files; find needs {FEWEST_ENTRIES}",
         ));
     }
-    let placed = |fault| format!("{fault}, in {}", dir.display());
+    let placed = |fault| format!("{fault}, in {dir}");
     plant(here, entries, seed, desk).map_err(placed)?;
     desk.ready();
     let mut paths = Vec::new();
+    let mut whole = 0;
     while !desk.stopping() {
-        walk(here, &mut paths, desk).map_err(placed)?;
+        let found = walk(here, &mut paths, desk).map_err(placed)?;
+        whole = all_found(found, whole, desk).map_err(placed)?;
     }
     Ok(())
+}
+
+/// How many entries the tree has: as many as the first walk `found`, where `whole` is 0. Fails if another walk found
+/// fewer: a directory that was removed reads as an empty one.
+fn all_found(found: u64, whole: u64, desk: &Desk) -> Result<u64, String> {
+    if found < whole.max(1) && !desk.stopping() {
+        return Err("files of the tree were removed".into());
+    }
+    Ok(if whole == 0 { found } else { whole })
 }
 
 /// Makes a tree of `entries` files and directories: two thirds in one long directory, where the
@@ -82,26 +93,28 @@ fn touch(path: &Path) -> Result<(), String> {
     File::create_new(path).map(drop).map_err(|e| fault("make", path, &e))
 }
 
-/// Walks the tree once: reads every directory and asks for the attributes of every entry.
-/// `paths` is memory to use again.
-fn walk(root: &Path, paths: &mut Vec<PathBuf>, desk: &Desk) -> Result<(), String> {
+/// Walks the tree once: reads every directory and asks for the attributes of every entry. Tells how many
+/// there are. `paths` is memory to use again.
+fn walk(root: &Path, paths: &mut Vec<PathBuf>, desk: &Desk) -> Result<u64, String> {
+    let mut found = 0;
     paths.clear();
     paths.push(root.to_path_buf());
     while let Some(dir) = paths.pop() {
         for entry in fs::read_dir(&dir).map_err(|e| fault("read", &dir, &e))? {
             if desk.stopping() {
-                return Ok(());
+                return Ok(found);
             }
             let entry = entry.map_err(|e| fault("read", &dir, &e))?;
             // Does not follow links, as lstat(2).
-            let found = entry.metadata().map_err(|e| fault("look at", &entry.path(), &e))?;
-            if found.is_dir() {
+            let about = entry.metadata().map_err(|e| fault("look at", &entry.path(), &e))?;
+            if about.is_dir() {
                 paths.push(entry.path());
             }
+            found += 1;
             desk.done(1);
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -138,12 +151,30 @@ mod tests {
             let tree = list(&root);
             let count = u64::try_from(tree.len()).unwrap();
             assert!(count <= entries && count > entries * 9 / 10, "{count} of {entries}");
-            walk(&root, &mut Vec::new(), &desk).unwrap();
+            assert_eq!(walk(&root, &mut Vec::new(), &desk), Ok(count));
             assert_eq!(desk.work(), count);
             trees.push(tree);
         }
         assert_eq!(trees[0], trees[1], "the same seed makes another tree");
         assert!(trees[0].iter().any(|p| p.components().count() > 3), "not nested");
+    }
+
+    #[test]
+    fn a_tree_that_lacks_files_is_a_fault() {
+        let desk = test_desk();
+        for (found, whole, want) in [
+            (0, 0, None),
+            (9, 0, Some(9)),
+            (9, 9, Some(9)),
+            (12, 9, Some(9)),
+            (8, 9, None),
+            (0, 9, None),
+        ] {
+            assert_eq!(all_found(found, whole, &desk).ok(), want, "{found} {whole}");
+        }
+        // The last walk is cut short.
+        desk.stop();
+        assert_eq!(all_found(3, 9, &desk), Ok(9));
     }
 
     #[test]

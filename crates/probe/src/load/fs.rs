@@ -29,15 +29,14 @@ const FEWEST_BLOCKS: u64 = 4;
 /// Works on files in the current directory, which is called `dir`, until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
-    let budget =
-        Budget::at(Path::new(".")).map_err(|e| fault("check the free space in", dir, &e))?;
+    let budget = Budget::at(Path::new("."))
+        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
     let files = FILES.min(budget.files);
     let blocks = budget.bytes.min(MOST) / BLOCK as u64 / files.max(1);
     if files < FILES || blocks < FEWEST_BLOCKS {
         return Err(format!(
-            "{} has space for only {} files and {} kB; fs needs {FILES} and {} kB (it uses a quarter \
+            "{dir} has space for only {} files and {} kB; fs needs {FILES} and {} kB (it uses a quarter \
              of the free space, and an eighth of memory where files are in memory)",
-            dir.display(),
             budget.files,
             budget.bytes / 1000,
             FILES * FEWEST_BLOCKS * BLOCK as u64 / 1000 + 1
@@ -48,9 +47,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     desk.ready();
     while !desk.stopping() {
         let file = &mut files[usize::try_from(random.below(FILES)).unwrap_or(0)];
-        file.work(&mut random, desk).map_err(|(what, e)| {
-            format!("{}, in {}", fault(what, &file.path, &e), dir.display())
-        })?;
+        file.work(&mut random, desk)
+            .map_err(|(what, e)| format!("{}, in {dir}", fault(what, &file.path, &e)))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -54,8 +54,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
         desk.say(&Report::Fault(format!("cannot enter a directory in {named}: {e}")));
         return Ok(());
     }
-    let dir = scratch.as_ref().map_or_else(PathBuf::new, |s| s.path().into());
-    let worker = match employ(spec.clone(), dir, seed, Arc::clone(&desk)) {
+    let worker = match employ(spec.clone(), named, seed, Arc::clone(&desk)) {
         Ok(worker) => worker,
         Err(e) => {
             desk.say(&Report::Fault(desk.not_started("cannot start a thread", &e)));
@@ -84,7 +83,7 @@ fn become_ordinary() {
 }
 
 /// Starts the thread that does the work.
-fn employ(spec: Spec, dir: PathBuf, seed: u64, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
+fn employ(spec: Spec, dir: String, seed: u64, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(spec.kind().thread_name.into()).spawn(move || {
         let job = Job { name: spec.name(), dir: &dir, seed, desk: &desk };
         match (spec.kind().run)(&job) {

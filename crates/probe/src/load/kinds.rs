@@ -1,7 +1,5 @@
 //! The table of loads.
 
-use std::path::Path;
-
 use super::desk::Desk;
 use super::{
     cpu, crashme, dbench, disturb, exec, fifos_mmap, file_move, find, fork, fs, hackbench,
@@ -59,8 +57,8 @@ impl Form {
 pub(super) struct Job<'a> {
     /// The load as it is named, with what the name holds.
     pub(super) name: &'a str,
-    /// What its directory is called in messages; empty if it needs none.
-    pub(super) dir: &'a Path,
+    /// What the directory that its own one lies in is called in messages.
+    pub(super) dir: &'a str,
     /// Of content and choices.
     pub(super) seed: u64,
     /// Where it counts its work.

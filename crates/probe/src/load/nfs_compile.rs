@@ -72,18 +72,17 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
 }
 
 /// Fails unless the current directory lies on an NFS server of this machine.
-fn expect_own_server(dir: &Path, desk: &Desk) -> Result<(), String> {
+fn expect_own_server(dir: &str, desk: &Desk) -> Result<(), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo");
     let mounts = mounts.map_err(|e| fault("read", Path::new("/proc/self/mountinfo"), &e))?;
-    let device = fs::metadata(".").map_err(|e| fault("look at", dir, &e))?.dev();
+    let device = fs::metadata(".").map_err(|e| format!("cannot look at {dir}: {e}"))?.dev();
     match Mount::of(device, &mounts) {
         Some(mount) if mount.is_own_server() => Ok(()),
         _ => {
             desk.advise(REMEDY);
             Err(format!(
-                "{} does not lie on an NFS server of this machine, and wakescope exports no directory of a \
+                "{dir} does not lie on an NFS server of this machine, and wakescope exports no directory of a \
                  machine by itself",
-                dir.display()
             ))
         }
     }
@@ -190,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_directory_without_an_nfs_server_is_refused() {
-        let e = expect_own_server(Path::new("/here"), &test_desk()).unwrap_err();
+        let e = expect_own_server("/here", &test_desk()).unwrap_err();
         assert!(e.starts_with("/here does not lie on an NFS server of this machine"), "{e}");
     }
 }

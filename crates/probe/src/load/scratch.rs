@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{effective_user, try_lock};
@@ -37,7 +37,6 @@ const FILES: &str = "files";
 /// where files are made and removed.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    path: PathBuf,
     parent: Folder,
     name: String,
     folder: Folder,
@@ -73,9 +72,7 @@ impl Scratch {
             other => other?,
         }
         match Self::fill(&parent, &name) {
-            Ok(Some((folder, files))) => {
-                Ok(Some(Self { path: dir.join(&name), parent, name, folder, files, reserved }))
-            }
+            Ok(Some((folder, files))) => Ok(Some(Self { parent, name, folder, files, reserved })),
             Ok(None) => Ok(None),
             Err(e) => {
                 // Only an empty one can be removed so, which is what was just made.
@@ -113,11 +110,6 @@ impl Scratch {
         }
     }
 
-    /// Where it is, or was when it was made.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Makes it the current directory of this process.
     pub(super) fn enter(&self) -> io::Result<()> {
         self.files.enter()
@@ -127,8 +119,10 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         self.reserved.clear();
-        // What cannot be removed now is tried again at the next start.
-        let _ = remove(&self.parent, &self.name, &self.folder);
+        // What cannot be removed now is tried again at the next start, unless its marker is missing: others may
+        // have removed a part.
+        let _ = empty(&self.folder)
+            .and_then(|()| remove_emptied(&self.parent, &self.name, &self.folder));
     }
 }
 
@@ -150,23 +144,31 @@ fn remove_leftover(parent: &Folder, name: &str) -> io::Result<bool> {
     }
     // Removal goes on to hold the lock, so that two that clean up at once are not in each other's
     // way.
-    remove(parent, name, &folder)
+    if folder.about_file(OsStr::new(MARKER)).is_ok_and(|found| found.kind == Kind::File) {
+        empty(&folder)?;
+    }
+    remove_emptied(parent, name, &folder)
 }
 
-/// Removes a load's directory, which is open as `folder`: what the load made in it and nothing else.
-fn remove(parent: &Folder, name: &str, folder: &Folder) -> io::Result<bool> {
+/// Removes from a load's directory what the load made in it and nothing else.
+fn empty(folder: &Folder) -> io::Result<()> {
     let (marker, files) = (OsStr::new(MARKER), OsStr::new(FILES));
-    if folder.about_file(marker).is_ok_and(|found| found.kind == Kind::File) {
-        match folder.subfolder(files) {
-            Ok(made) => {
-                made.empty()?;
-                folder.remove_folder(files)?;
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
-        }
-        folder.remove_file(marker)?;
+    if let Some(made) = unless_missing(folder.subfolder(files))? {
+        made.empty()?;
+        folder.remove_folder(files)?;
     }
+    unless_missing(folder.remove_file(marker)).map(drop)
+}
+
+fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Removes the directory `name`, which is open as `folder`, if it is empty.
+fn remove_emptied(parent: &Folder, name: &str, folder: &Folder) -> io::Result<bool> {
     // The directory that was locked must be the one that the name still stands for: it may have
     // been renamed, and the name be another's by now. Of that, only an empty one could be removed.
     if parent.about_file(OsStr::new(name))?.identity != folder.about()?.identity {
@@ -211,6 +213,7 @@ fn prefix() -> String {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
     use wakescope_testing::Folder;
 
@@ -238,7 +241,7 @@ mod tests {
     fn a_directory_in_use_is_left_alone_and_goes_with_its_user() {
         let dir = Folder::new("in-use");
         let scratch = Scratch::create(&dir).unwrap();
-        let path = scratch.path().to_owned();
+        let path = dir.join(&scratch.name);
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(is_own_form(name), "{name}");
         fs::write(path.join("files/file"), "x").unwrap();
@@ -248,6 +251,27 @@ mod tests {
         drop(scratch);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_of_which_others_removed_a_part_goes_with_its_user() {
+        for removed in [
+            &[MARKER][..],
+            &["files/file"],
+            &["files/file", "files"],
+            &["files/file", "files", MARKER],
+        ] {
+            let dir = Folder::new("part");
+            let scratch = Scratch::create(&dir).unwrap();
+            let path = dir.join(&scratch.name);
+            fs::write(path.join("files/file"), "x").unwrap();
+            for name in removed {
+                let path = path.join(name);
+                fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+            }
+            drop(scratch);
+            assert!(!path.exists(), "{removed:?}");
+        }
     }
 
     #[test]
@@ -306,7 +330,7 @@ mod tests {
     fn what_takes_a_directorys_name_is_not_touched() {
         let dir = Folder::new("taken");
         let scratch = Scratch::create(&dir).unwrap();
-        let (path, away) = (scratch.path().to_owned(), dir.join("away"));
+        let (path, away) = (dir.join(&scratch.name), dir.join("away"));
         fs::write(path.join("files/file"), "x").unwrap();
         fs::rename(&path, &away).unwrap();
         fs::create_dir_all(path.join("files")).unwrap();

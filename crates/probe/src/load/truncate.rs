@@ -19,14 +19,13 @@ const LARGEST: u64 = 4 << 20;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let path = Path::new("./file");
-    let budget =
-        Budget::at(Path::new(".")).map_err(|e| fault("check the free space in", dir, &e))?;
+    let budget = Budget::at(Path::new("."))
+        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
     let blocks = budget.bytes.min(LARGEST) / BLOCK as u64;
     if blocks < 2 || budget.files < 1 {
         return Err(format!(
-            "{} has space for only {} kB of files; truncate needs {} kB (it uses a quarter of the \
+            "{dir} has space for only {} kB of files; truncate needs {} kB (it uses a quarter of the \
              free space, and an eighth of memory where files are in memory)",
-            dir.display(),
             budget.bytes / 1000,
             2 * BLOCK / 1000 + 1
         ));
@@ -34,11 +33,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let mut content = vec![0; BLOCK];
     Random::new(seed).fill(&mut content);
     let open = OpenOptions::new().write(true).create_new(true).open(path);
-    let file = open.map_err(|e| format!("{}, in {}", fault("make", path, &e), dir.display()))?;
+    let file = open.map_err(|e| format!("{}, in {dir}", fault("make", path, &e)))?;
     desk.ready();
     while !desk.stopping() {
         grow_and_cut(&file, &content, blocks, desk)
-            .map_err(|e| format!("{}, in {}", fault("change", path, &e), dir.display()))?;
+            .map_err(|e| format!("{}, in {dir}", fault("change", path, &e)))?;
     }
     Ok(())
 }
