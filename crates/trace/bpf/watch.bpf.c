@@ -23,6 +23,7 @@
 #include "bpf.h"
 #include "watch.h"
 #include "watch_counts.h"
+#include "watch_quota.h"
 #include "watch_stays.h"
 #include "watch_tasks.h"
 #include "watch_turns.h"
@@ -384,6 +385,7 @@ APART int runs_unseen(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	struct turn *last = turn_at(number, cpu->switches - 1);
 	if (last)
 		last->tenure = 0;
+	may_be_stopped(cpu->runs);
 	if (cpu->switches && task->pid)
 		catch_up(task, number, cpu);
 	return 0;
@@ -402,6 +404,8 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 		return COUNT(missed, next->pid != 0);
 	if (COLD(cpu->runs != (u32)prev->pid))
 		runs_unseen(prev, number, cpu);
+	if (FIELD_EXISTS(prev->throttled) && COLD(prev->throttled))
+		note_stopped(prev);
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
 		forget_task(prev->pid);

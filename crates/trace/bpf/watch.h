@@ -60,7 +60,10 @@ struct task_books {
 	u32 row;
 	/* How often it began to run since without a stamp. */
 	u32 unstamped;
-	/* When it began to run last: its queue, how long that had been throttled, and how often it had slept. */
+	/*
+	 * When it began to run last, and from 6.18 on, when a quota stopped it: its queue, how long that had been
+	 * stopped, and how often the task had slept.
+	 */
 	u64 queue;
 	u64 throttled;
 	u64 sleeps;
@@ -68,7 +71,14 @@ struct task_books {
 	u64 moves;
 	/* Whose books these are; 0 if nobody's. */
 	u32 pid;
-	u32 unused;
+	/* From 6.18 on: how often it had begun to run when a quota stopped it last, or may have; then `queue` is 0. */
+	u32 stopped_after;
+};
+
+/* What of a time is known to be so, and what may be, ns. */
+struct bounds {
+	u64 least;
+	u64 most;
 };
 
 /* Of a wait, so many stays in queues of other CPUs are noted. The time of further ones is nobody's. */
@@ -82,6 +92,8 @@ struct stay {
 	u64 clock;
 	u64 lost;
 	u64 steal;
+	/* What a quota took of it. */
+	u64 throttled;
 	/* How many turns of this CPU had begun. */
 	u64 turns;
 	u32 cpu;
@@ -133,9 +145,8 @@ struct long_wait {
 	u64 here;
 	/* When it ended, by the monotonic clock. */
 	u64 at;
-	/* What of it a quota took: at least, and at most. */
-	u64 throttled_least;
-	u64 throttled_most;
+	/* What a quota took of it in the queue of this CPU. */
+	struct bounds quota;
 	struct series whose;
 	/* What of it was in queues of other CPUs before, as far as that is known. */
 	struct stay stays[STAYS];

@@ -7,27 +7,19 @@
  * long before as the sum has grown since the last move or, without one, since the task ran. The loader looks in the
  * ring of that CPU for who ran meanwhile.
  *
- * A stay is noted only if that is certain. The time of any other is nobody's.
+ * A stay is noted only if that is certain, and what a quota took of it. The time of any other is nobody's.
  */
 #pragma once
 
 #include "bpf.h"
 #include "watch.h"
+#include "watch_quota.h"
 #include "watch_tasks.h"
 #include "watch_turns.h"
 
-/* Whether a quota may have stopped the queue while the task waited there, so that whoever ran took nothing from it. */
-INLINE int may_have_been_stopped(struct cfs_rq *queue, struct task_struct *task, struct task_books *books)
-{
-	/* Quotas are for ordinary tasks. */
-	if (task->prio < 100)
-		return 0;
-	u64 before = books->queue == (u64)queue ? books->throttled : 0;
-	return throttled_sum(queue) != before || (FIELD_EXISTS(queue->throttle_count) && queue->throttle_count);
-}
-
 /* Notes a stay of so many ns that ends now, if there is room. */
-INLINE void note_stay(struct stays *stays, struct rq *rq, struct cpu_row *cpu, u32 number, u64 ns)
+INLINE void note_stay(struct stays *stays, struct rq *rq, struct cpu_row *cpu, u32 number, u64 ns,
+		      u64 throttled)
 {
 #pragma unroll
 	for (u32 at = 0; at < STAYS; at++) {
@@ -39,6 +31,7 @@ INLINE void note_stay(struct stays *stays, struct rq *rq, struct cpu_row *cpu, u
 		stay->clock = clock;
 		stay->lost = clock - rq->clock_task;
 		stay->steal = FIELD_EXISTS(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
+		stay->throttled = throttled;
 		stay->turns = cpu->switches;
 		stay->cpu = number;
 		return;
@@ -56,8 +49,8 @@ APART int leave_queue(struct task_struct *task, struct task_books *books, struct
 	int is_certain = stays->moves == moves && task->sched_info.pcount == books->arrivals;
 	stays->moves = moves + 1;
 	u64 before = stays->run_delay;
-	if (before <= books->run_delay) {
-		/* The first move since the task ran. */
+	int is_first = before <= books->run_delay;
+	if (is_first) {
 		before = books->run_delay;
 		for (u32 at = 0; at < STAYS; at++)
 			stays->each[at].ns = 0;
@@ -65,11 +58,11 @@ APART int leave_queue(struct task_struct *task, struct task_books *books, struct
 	if (counted <= before)
 		return 0;
 	stays->run_delay = counted;
-	struct cfs_rq *queue = task->se.cfs_rq;
-	struct rq *rq = queue->rq;
+	struct rq *rq = task->se.cfs_rq->rq;
+	u64 ns = counted - before;
+	struct bounds quota = taken_by_quota(task, books, rq->clock - ns, ns, is_first);
 	/* Another task runs than was switched to last, if the kernel did not report that switch. */
-	if (is_certain && cpu && cpu->switches && (u32)rq->curr->pid == (u32)cpu->runs &&
-	    !may_have_been_stopped(queue, task, books))
-		note_stay(stays, rq, cpu, number, counted - before);
+	if (is_certain && cpu && cpu->switches && (u32)rq->curr->pid == (u32)cpu->runs && quota.least == quota.most)
+		note_stay(stays, rq, cpu, number, ns, quota.least);
 	return 0;
 }

@@ -103,6 +103,8 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 		.row = NO_ROW,
 		.moves = moves_of(task),
 		.pid = pid,
+		/* Whether a quota stopped it before is not known. */
+		.stopped_after = arrivals,
 	};
 	books = new_books(pid, &fresh);
 	if (!books)

@@ -10,6 +10,7 @@
 
 #include "bpf.h"
 #include "watch.h"
+#include "watch_quota.h"
 #include "watch_tasks.h"
 
 /* Turns that the ring of each CPU has room for, less one: they are a power of 2, and more than KEPT_TURNS. */
@@ -27,43 +28,6 @@ MAP(MAP_ARRAY, u32, struct turn, 1, MAP_MMAPABLE) turns SEC(".maps");
 INLINE u64 cgroup_of(struct task_struct *task)
 {
 	return FIELD_EXISTS(task->cgroups) ? task->cgroups->dfl_cgrp->kn->id : 0;
-}
-
-/* Whether this kernel says for how long a quota has stopped a queue. */
-INLINE int has_throttled_time(void)
-{
-	struct cfs_rq *queue = 0;
-	struct cfs_rq___pelt *pelt = 0;
-	struct cfs_rq___task *older = 0;
-	return FIELD_EXISTS(queue->throttled_clock_self_time) || FIELD_EXISTS(pelt->throttled_clock_pelt_time) ||
-	       FIELD_EXISTS(older->throttled_clock_task_time);
-}
-
-/* For how long a quota has stopped the queue so far, itself or with a group above. It does not just now. */
-INLINE u64 throttled_sum(struct cfs_rq *queue)
-{
-	struct cfs_rq___pelt *pelt = (void *)queue;
-	struct cfs_rq___task *older = (void *)queue;
-	/* From 6.5 on; from 5.19 on without steal and interrupts, as before. */
-	if (FIELD_EXISTS(queue->throttled_clock_self_time))
-		return queue->throttled_clock_self_time;
-	if (FIELD_EXISTS(pelt->throttled_clock_pelt_time))
-		return pelt->throttled_clock_pelt_time;
-	if (FIELD_EXISTS(older->throttled_clock_task_time))
-		return older->throttled_clock_task_time;
-	return 0;
-}
-
-/* How often a task has slept, where it may just do so. */
-#define NOT_KNOWN (~0ULL)
-
-/* What the next wait of this task is compared with. */
-INLINE void note_queue(struct task_books *books, struct task_struct *task, u64 sleeps)
-{
-	struct cfs_rq *queue = task->se.cfs_rq;
-	books->queue = (u64)queue;
-	books->throttled = throttled_sum(queue);
-	books->sleeps = sleeps;
 }
 
 INLINE void describe_series(struct series *series, struct task_struct *task)
@@ -93,31 +57,6 @@ INLINE void begin_turn(struct turn *turn, struct task_struct *task, struct cpu_r
 	turn->prio = task->prio;
 	turn->policy = task->policy;
 	cpu->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
-}
-
-/*
- * What a quota took of a wait that began then, between `least` and `most`. A task that has slept since it
- * began to run last may have done so while its group was stopped.
- */
-INLINE void stopped_by_quota(struct long_wait *wait, struct task_struct *task, struct task_books *books,
-			     u64 began)
-{
-	struct cfs_rq *queue = task->se.cfs_rq;
-	u64 sum = throttled_sum(queue), least = 0;
-	/* One that came from the queue of another CPU may have been there when this one was stopped. */
-	if (books && books->queue == (u64)queue && wait->here == wait->ns) {
-		sum -= books->throttled;
-		least = sum;
-		if (books->sleeps != task->nvcsw) {
-			u64 before = began - task->sched_info.last_arrival;
-			least = sum > before ? sum - before : 0;
-		}
-	}
-	/* Quotas are for ordinary tasks. A queue that was made anew has been stopped for less. */
-	if (task->prio < 100 || (s64)sum < 0)
-		sum = least = 0;
-	wait->throttled_least = least < wait->ns ? least : wait->ns;
-	wait->throttled_most = sum < wait->here ? sum : wait->here;
 }
 
 /* Begins anew in the bank that is asked for. */
@@ -176,7 +115,8 @@ APART int keep_long_wait(struct task_struct *task, struct task_books *books, str
 	wait->ns = ns;
 	wait->here = here;
 	wait->at = bpf_ktime_get_ns();
-	stopped_by_quota(wait, task, books, task->se.cfs_rq->rq->clock - ns);
+	u64 began = task->se.cfs_rq->rq->clock - here;
+	wait->quota = taken_by_quota(task, books, began, here, here == ns);
 	describe_series(&wait->whose, task);
 	keep_stays(wait, task->pid, books);
 	wait->turn = cpu->switches - 1;

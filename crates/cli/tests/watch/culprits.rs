@@ -5,15 +5,15 @@ use std::fs;
 use crate::common::bench::{Running, Test, eventually_or_told, kill, skip};
 use crate::common::following::can_follow;
 use crate::common::{Checker, read};
-use crate::planted::{Group, Hog, MovedWaiter, alone, cpu};
+use crate::planted::{Group, Hog, alone, cpu};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::explained::{Explained, Explanations};
 use wakescope_core::watch::{Window, packed};
-use wakescope_sys::sched::{Schedule, affinity, set_schedule};
+use wakescope_sys::sched::{Schedule, set_schedule};
 
 /// A watch whose windows go to a file as they end.
-fn start(test: &Test) -> Running {
+pub(crate) fn start(test: &Test) -> Running {
     start_with(test, &[])
 }
 
@@ -25,7 +25,7 @@ fn start_with(test: &Test, options: &[&str]) -> Running {
 
 /// The first episode that `is_it`, in what the watch stores.
 #[track_caller]
-fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) -> bool) -> Episode {
+pub(crate) fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) -> bool) -> Episode {
     await_in_windows(test, what, |window| {
         window.episodes?.longest.into_iter().find(|episode| is_it(episode))
     })
@@ -64,7 +64,7 @@ fn culprit(test: &Test, name: &str, cause: Cause) -> NamedTask {
 }
 
 #[track_caller]
-fn end(running: Running) {
+pub(crate) fn end(running: Running) {
     kill("INT", &[running.pid()]);
     assert_eq!(running.output().code, Some(0));
 }
@@ -111,67 +111,9 @@ fn a_real_time_task_that_keeps_the_cpu_is_named() {
     end(running);
 }
 
-/// It is moved away from the CPU that it waits for, and its wait ends on another one, where the task that kept it waiting
-/// never runs.
-#[test]
-fn whoever_kept_the_cpu_that_a_task_was_moved_from_is_named() {
-    const NAME: &str = "whoever_kept_the_cpu_that_a_task_was_moved_from_is_named";
-    let fifo = Schedule::Fifo { priority: 7 };
-    if !can_follow(NAME) {
-        return;
-    }
-    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
-    }
-    let [to, .., from] = affinity().unwrap()[..] else {
-        return skip(NAME, "it takes two CPUs");
-    };
-    let _alone = alone();
-    let test = Test::new("watch-moved");
-    let running = start(&test);
-    let threads = MovedWaiter::start("waits-here", "fifo-hog", fifo, (from, to));
-    let is_hog = |task: &NamedTask| task.comm == "fifo-hog";
-    // Where others compile, the longest waits may be of those that the load balancer moved away from the hog.
-    let found = await_episode(&test, "who ran on the CPU before is named", |episode| {
-        let is_culprit = matches!(&episode.culprit, Culprit::Task(task) if is_hog(task));
-        is_culprit && episode.cpu == to
-    });
-    drop(threads);
-    assert_eq!(found.cause, Cause::HigherPriorityTask, "{found:?}");
-    let queues = found.earlier_queues.iter().filter(|queue| queue.cpu == from);
-    let in_its_queue: u64 = queues.map(|queue| queue.ns).sum();
-    let hog = &found.occupants[0];
-    assert!(is_hog(&hog.task) && hog.ns <= in_its_queue, "{found:?}");
-    end_and_check(running);
-    let table = test.ended(&["report", "w"]).stdout;
-    assert!(table.contains("; before, it waited "), "{table}");
-}
-
-#[test]
-fn a_quota_that_stops_its_own_group_is_named() {
-    const NAME: &str = "a_quota_that_stops_its_own_group_is_named";
-    if !can_follow(NAME) {
-        return;
-    }
-    let _alone = alone();
-    let group = match Group::with_small_quota() {
-        Ok(group) => group,
-        Err(why) => return skip(NAME, &why),
-    };
-    let test = Test::new("watch-quota");
-    let running = start(&test);
-    let spinner = group.start_spinner(&test, "stopped", cpu());
-    let found = await_episode(&test, "the quota is named", |episode| {
-        episode.task.pid == Some(spinner.pid()) && episode.cause == Cause::Throttled
-    });
-    assert!(found.throttled_ns >= found.ns / 2 && found.ns > 50_000_000, "{found:?}");
-    drop(spinner);
-    end(running);
-}
-
 /// Ends a watch, and holds each of its windows against the schema.
 #[track_caller]
-fn end_and_check(running: Running) -> Vec<Window> {
+pub(crate) fn end_and_check(running: Running) -> Vec<Window> {
     kill("INT", &[running.pid()]);
     let ended = running.output();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -1,8 +1,9 @@
 //! Causes of long waits, planted by hand: whatever is planted is gone with its value.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,9 +165,48 @@ impl Group {
         let mut pinned = test.program(Path::new("taskset"));
         pinned.args(["-c", &cpu.to_string()]).arg(program).args(["-c", "while :; do :; done"]);
         let child = pinned.spawn().unwrap();
-        fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+        self.add(&child);
         Spinner(child)
     }
+
+    fn add(&self, child: &Child) {
+        fs::write(self.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+    }
+
+    /// A process in it that writes to a pipe, on this CPU and under this name. It stays in one system call, in which it
+    /// sleeps and is woken again and again: nothing that it waits for is on its way to user space.
+    pub(crate) fn start_writer(&self, test: &Test, name: &str, cpu: u32) -> Spinner {
+        let program = test.dir.join(name);
+        copy_program(Path::new("/bin/dd"), &program);
+        let mut pinned = test.program(Path::new("taskset"));
+        pinned.args(["-c", &cpu.to_string()]).arg(program).args(["if=/dev/zero", "bs=128M"]);
+        let mut child = pinned.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut pipe = child.stdout.take().unwrap();
+        let mut bytes = [0; 4096];
+        pipe.read_exact(&mut bytes).unwrap();
+        // From here on it writes the first block, which takes longer than any test.
+        self.add(&child);
+        std::thread::spawn(move || {
+            // One that waits for the same CPU would wake the writer when that is free.
+            let others = affinity().unwrap().into_iter().filter(|other| *other != cpu);
+            let _ = set_affinity(&others.collect::<Vec<_>>());
+            while pipe.read_exact(&mut bytes).is_ok() {
+                clock::sleep_until(clock::now().after(SpanNs(1_000_000))).unwrap();
+            }
+        });
+        Spinner(child)
+    }
+}
+
+/// Moves a task from one CPU to another and back, until this ends.
+pub(crate) fn start_mover(test: &Test, task: &Spinner, (from, to): (u32, u32)) -> Spinner {
+    let pid = task.pid();
+    let moves = format!(
+        "while :; do taskset -pc {from} {pid}; sleep 0.3; taskset -pc {to} {pid}; sleep 0.1; done"
+    );
+    Spinner(
+        test.program(Path::new("sh")).args(["-c", &moves]).stdout(Stdio::null()).spawn().unwrap(),
+    )
 }
 
 /// A process that ends with this.

@@ -56,6 +56,8 @@ pub struct Stay {
     pub ended: QueueClock,
     /// How long it was, ns.
     pub ns: u64,
+    /// What a quota took of it, ns: at least, and at most.
+    pub throttled_ns: (u64, u64),
     /// The turns on this CPU that are known of the time before it ended, one behind the other, the oldest first.
     pub turns: Vec<Turn>,
 }
@@ -71,8 +73,6 @@ pub struct LongWait {
     pub earlier: Vec<Stay>,
     /// What of it was in the queue of the CPU on which it ended.
     pub last: Stay,
-    /// What a quota took of it, ns: at least and at most.
-    pub throttled_ns: (u64, u64),
     /// Who waited.
     pub waiter: Runner,
     /// The tasks that had these turns, each once.
@@ -85,16 +85,10 @@ impl LongWait {
         let mut shares = Shares::of(&self.runners);
         let stays = || self.earlier.iter().chain([&self.last]);
         stays().for_each(|stay| shares.add_stay(stay));
-        shares.runners.retain(|share| share.ns > 0);
-        shares.runners.sort_by_key(|share| Reverse(share.ns));
-        let (throttled_ns, most_throttled) = self.throttled_ns;
-        let (cause, culprit) = shares.verdict(&self.waiter.task, self.ns, self.throttled_ns);
-        let taken = shares.runners.iter().map(|share| share.ns).sum::<u64>();
-        let taken = taken.saturating_add(shares.irq).saturating_add(shares.steal);
-        // Whoever ran while a quota stopped the task took nothing from it.
-        let in_known_queues = stays().map(|stay| stay.ns).fold(0, u64::saturating_add);
-        let taken = taken.min(in_known_queues.saturating_sub(most_throttled));
-        let known = taken.saturating_add(throttled_ns);
+        shares.runners.retain(|share| share.part.ns > 0);
+        shares.runners.sort_by_key(|share| Reverse(share.part.ns));
+        let (cause, culprit) = shares.verdict(&self.waiter.task, self.ns);
+        let known = shares.known.saturating_add(shares.throttled);
         let shown = shares.runners.iter().take(MOST_OCCUPANTS);
         let earlier = self.earlier.iter().map(|stay| EarlierQueue { cpu: stay.cpu, ns: stay.ns });
         Episode {
@@ -106,9 +100,9 @@ impl LongWait {
             cgroup: None,
             cause,
             culprit,
-            throttled_ns,
-            irq_ns: shares.irq,
-            steal_ns: shares.steal,
+            throttled_ns: shares.throttled,
+            irq_ns: shares.irq.ns,
+            steal_ns: shares.steal.ns,
             moved_ns: self.ns.saturating_sub(self.last.ns),
             earlier_queues: earlier.collect(),
             occupants: shown.map(Share::occupant).collect(),
@@ -117,17 +111,44 @@ impl LongWait {
     }
 }
 
-/// What each took at least.
+/// What each took of all stays.
 struct Shares<'a> {
     runners: Vec<Share<'a>>,
-    irq: u64,
-    steal: u64,
+    irq: Part,
+    steal: Part,
+    /// What a quota took at least, ns.
+    throttled: u64,
+    /// What all others certainly took, ns.
+    known: u64,
+}
+
+/// For how long somebody had the CPU.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// In all stays, ns.
+    ns: u64,
+    /// In the stay that is added now, ns.
+    in_stay: u64,
+    /// What of all this was certainly not while a quota stopped the task, ns: so much was taken from it.
+    certain: u64,
+}
+
+impl Part {
+    fn add(&mut self, ns: u64) {
+        self.ns += ns;
+        self.in_stay += ns;
+    }
+
+    /// Ends a stay, of which a quota took at most so much.
+    fn end_stay(&mut self, most_throttled: u64) {
+        self.certain += std::mem::take(&mut self.in_stay).saturating_sub(most_throttled);
+    }
 }
 
 /// The share of tasks that are one occupant.
 struct Share<'a> {
     whose: &'a Runner,
-    ns: u64,
+    part: Part,
     /// The number of the task, if it was one alone.
     pid: Option<u32>,
 }
@@ -139,25 +160,41 @@ impl Share<'_> {
 
     fn occupant(&self) -> Occupant {
         let cgroup_id = self.whose.cgroup_id;
-        Occupant { task: self.task(), cgroup_id, cgroup: None, ns: self.ns }
+        Occupant { task: self.task(), cgroup_id, cgroup: None, ns: self.part.ns }
     }
 }
 
 impl<'a> Shares<'a> {
     /// Shares of these tasks, which took nothing so far.
     fn of(runners: &'a [Runner]) -> Self {
-        let none = |whose| Share { whose, ns: 0, pid: None };
-        Self { runners: runners.iter().map(none).collect(), irq: 0, steal: 0 }
+        let none = |whose| Share { whose, part: Part::default(), pid: None };
+        Self {
+            runners: runners.iter().map(none).collect(),
+            irq: Part::default(),
+            steal: Part::default(),
+            throttled: 0,
+            known: 0,
+        }
     }
 
     /// Adds what each had of this stay.
     fn add_stay(&mut self, stay: &Stay) {
-        let Stay { cpu: _, ended, ns, turns } = stay;
+        let Stay { cpu: _, ended, ns, throttled_ns: (least, most), turns } = stay;
         let begin = ended.clock_ns.saturating_sub(*ns);
         let ends = turns.iter().skip(1).map(|turn| turn.began).chain([*ended]);
         for (turn, end) in turns.iter().zip(ends) {
             self.add(*turn, end, begin);
         }
+        let tasks = self.runners.iter_mut().map(|share| &mut share.part);
+        let parts = tasks.chain([&mut self.irq, &mut self.steal]);
+        let mut taken = 0_u64;
+        for part in parts {
+            taken = taken.saturating_add(part.in_stay);
+            part.end_stay(*most);
+        }
+        // Whoever ran while a quota stopped the task took nothing from it.
+        self.known = self.known.saturating_add(taken.min(ns.saturating_sub(*most)));
+        self.throttled = self.throttled.saturating_add(*least);
     }
 
     /// Adds a turn, which ended then, to a wait that began at `begin`.
@@ -169,32 +206,29 @@ impl<'a> Shares<'a> {
         // What was lost may have been before the wait began.
         let lost = end.lost_ns.saturating_sub(began.lost_ns).min(whole);
         let steal = end.steal_ns.saturating_sub(began.steal_ns).min(lost);
-        self.steal += steal.saturating_sub(before).min(within);
-        self.irq += (lost - steal).saturating_sub(before).min(within);
+        self.steal.add(steal.saturating_sub(before).min(within));
+        self.irq.add((lost - steal).saturating_sub(before).min(within));
         let ns = within.saturating_sub(lost);
         let share = runner.and_then(|runner| self.runners.get_mut(runner));
         let Some(share) = share.filter(|_| ns > 0) else { return };
-        let is_first = share.ns == 0;
+        let is_first = share.part.ns == 0;
         share.pid = Some(pid).filter(|_| is_first || share.pid == Some(pid));
-        share.ns += ns;
+        share.part.add(ns);
     }
 
-    /// What certainly took at least half of a wait of `ns`; whoever ran longest is the first of the runners.
-    fn verdict(&self, waiter: &Task, ns: u64, throttled: (u64, u64)) -> (Cause, Culprit) {
+    /// What certainly took at least half of a wait of `ns`.
+    fn verdict(&self, waiter: &Task, ns: u64) -> (Cause, Culprit) {
         let is_half = |part: u64| part > 0 && part >= ns - part.min(ns);
-        let (least, most) = throttled;
-        if is_half(least) {
+        if is_half(self.throttled) {
             return (Cause::Throttled, Culprit::None);
         }
-        // As much as a quota may have taken of what others seem to have.
-        let beside = |part: u64| is_half(part.saturating_sub(most));
-        if beside(self.steal) {
+        if is_half(self.steal.certain) {
             return (Cause::Steal, Culprit::Hypervisor);
         }
-        if beside(self.irq) {
+        if is_half(self.irq.certain) {
             return (Cause::Irq, Culprit::None);
         }
-        let Some(first) = self.runners.first().filter(|share| beside(share.ns)) else {
+        let Some(first) = self.runners.iter().find(|share| is_half(share.part.certain)) else {
             return (Cause::Unexplained, Culprit::None);
         };
         let task = &first.whose.task;
@@ -350,8 +384,11 @@ mod tests {
     #[test]
     fn a_quota_comes_before_whoever_ran_meanwhile() {
         let turns = vec![turn(500, 0, 0, other(2, "a"))];
-        let stopped =
-            |least, most| LongWait { throttled_ns: (least, most), ..wait(turns.clone(), 0, 0) };
+        let stopped = |least, most| {
+            let mut wait = wait(turns.clone(), 0, 0);
+            wait.last.throttled_ns = (least, most);
+            wait
+        };
         check(stopped(80, 80), Cause::Throttled, "", &[100], 0);
         check(stopped(10, 10), Cause::EqualOrLowerTask, "a", &[100], 0);
         // It may have taken most of it.
@@ -363,7 +400,7 @@ mod tests {
     fn moved(turns: Vec<Began>, earlier_ns: u64, ended: QueueClock) -> LongWait {
         let mut wait = wait(vec![turn(940, 0, 0, other(2, "a"))], 0, 0);
         let turns = turns_of(turns, &mut wait.runners);
-        let earlier = vec![Stay { cpu: 3, ended, ns: earlier_ns, turns }];
+        let earlier = vec![Stay { cpu: 3, ended, ns: earlier_ns, turns, ..Stay::default() }];
         LongWait { ns: 300, earlier, ..wait }
     }
 
@@ -396,7 +433,8 @@ mod tests {
         let found = check(moved(turns(), 200, left_at_5000(0)), EqualOrLowerTask, "a", &[260], 40);
         assert_eq!(found.occupants[0].task.pid, Some(2));
         // A quota may have stopped it on its own CPU, but not before.
-        let stopped = LongWait { throttled_ns: (0, 90), ..moved(turns(), 200, left_at_5000(0)) };
+        let mut stopped = moved(turns(), 200, left_at_5000(0));
+        stopped.last.throttled_ns = (0, 90);
         check(stopped, EqualOrLowerTask, "a", &[260], 90);
         // An interrupt took some of a turn that may have begun before the wait did.
         let found = check(moved(turns(), 200, left_at_5000(30)), EqualOrLowerTask, "a", &[230], 70);
@@ -409,6 +447,35 @@ mod tests {
             40,
         );
         assert_eq!(found.irq_ns, 30);
+    }
+
+    #[test]
+    fn a_quota_took_only_what_was_in_the_queue_that_it_stopped() {
+        use Cause::{EqualOrLowerTask, HigherPriorityTask, Throttled, Unexplained};
+        let hog = || task(9, "hog", Policy::Fifo, 49);
+        let stopped = |before: (u64, u64), last: (u64, u64)| {
+            let mut wait = moved(vec![turn(4_000, 0, 0, hog())], 200, left_at_5000(0));
+            wait.earlier[0].throttled_ns = before;
+            wait.last.throttled_ns = last;
+            wait
+        };
+        let both = &[200, 60][..];
+        let found = check(stopped((150, 150), (0, 0)), Throttled, "", both, 40);
+        assert_eq!(found.throttled_ns, 150);
+        // Of two queues together.
+        let found = check(stopped((100, 100), (50, 50)), Throttled, "", both, 0);
+        assert_eq!(found.throttled_ns, 150);
+        // Most of what seems to be the hog's was the quota's, perhaps.
+        check(stopped((0, 150), (0, 0)), Unexplained, "", both, 190);
+        // Where the hog ran, nothing was stopped.
+        check(stopped((50, 50), (40, 100)), HigherPriorityTask, "hog", both, 60);
+        // The one that ran longest may have taken nothing, and another one took half.
+        let mut wait = stopped((0, 200), (0, 0));
+        wait.last.ns = 200;
+        wait.last.turns[0].began.clock_ns = 800;
+        wait.ns = 400;
+        wait.earlier[0].turns[0].began.clock_ns = 4_799;
+        check(wait, EqualOrLowerTask, "a", &[200, 200], 200);
     }
 
     /// Turns of a CPU on which "a" and others ran, and how long "a" ran in the last `ns` before they end.
@@ -433,7 +500,7 @@ mod tests {
             .map(|&(clock, is_a)| turn(clock, 0, 0, if is_a { other(2, "a") } else { None }));
         let turns = turns_of(turns.collect(), runners);
         let ended = QueueClock { clock_ns, ..QueueClock::default() };
-        (Stay { cpu: 3, ended, ns, turns }, a_ns)
+        (Stay { cpu: 3, ended, ns, turns, ..Stay::default() }, a_ns)
     }
 
     /// Whatever the clocks of the queues say, each stay is looked up in the turns of its own CPU.
@@ -483,7 +550,7 @@ mod tests {
             wait.ns = number(2_000);
             wait.last.ns = number(wait.ns + 1);
             let least = number(wait.ns + 1);
-            wait.throttled_ns = (least, least + number(wait.ns + 1 - least));
+            wait.last.throttled_ns = (least, least + number(wait.ns + 1 - least));
             let here = wait.last.ns;
             let found = wait.explained();
             let occupants: u64 = found.occupants.iter().map(|occupant| occupant.ns).sum();

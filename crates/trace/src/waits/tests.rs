@@ -138,7 +138,8 @@ proptest! {
 fn programs_count_waits_as_they_are() {
     let dir = wakescope_testing::Folder::new("books");
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let of_programs = ["bpf/waits.h", "bpf/quota.h", "bpf/runners.h", "bpf/shared.h"];
+    let of_programs =
+        ["bpf/waits.h", "bpf/quota.h", "bpf/throttle.h", "bpf/runners.h", "bpf/shared.h"];
     for file in of_programs.into_iter().chain(["src/waits/host/bpf.h", "src/waits/host/books.c"]) {
         let file = crate_dir.join(file);
         fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();

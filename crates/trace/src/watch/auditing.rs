@@ -174,7 +174,7 @@ mod tests {
         sleeps: 0,
         moves: 0,
         pid: 1,
-        unused: 0,
+        stopped_after: 0,
     };
 
     #[track_caller]

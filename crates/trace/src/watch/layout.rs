@@ -33,9 +33,10 @@ pub(super) mod stay {
     pub(crate) const CLOCK: usize = 1;
     pub(crate) const LOST: usize = 2;
     pub(crate) const STEAL: usize = 3;
-    pub(crate) const TURNS: usize = 4;
-    pub(crate) const CPU: usize = 5;
-    pub(crate) const WORDS: usize = 6;
+    pub(crate) const THROTTLED: usize = 4;
+    pub(crate) const TURNS: usize = 5;
+    pub(crate) const CPU: usize = 6;
+    pub(crate) const WORDS: usize = 7;
 }
 
 /// `struct long_wait`, in words.
@@ -130,7 +131,7 @@ pub(super) struct TaskBooks {
     pub(super) sleeps: u64,
     pub(super) moves: u64,
     pub(super) pid: u32,
-    pub(super) unused: u32,
+    pub(super) stopped_after: u32,
 }
 
 // SAFETY: integers only, without gaps between them, for which every pattern of bits is a value.

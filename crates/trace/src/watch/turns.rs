@@ -188,7 +188,6 @@ impl Kept {
             ns: words[long_wait::NS],
             earlier: self.earlier(ring, &mut runners),
             last: self.last(ring, &mut runners),
-            throttled_ns: (words[long_wait::THROTTLED_LEAST], words[long_wait::THROTTLED_MOST]),
             waiter: runner(whose.map(|word| words[word]), &own),
             runners: runners.all,
         }
@@ -205,7 +204,9 @@ impl Kept {
             turns.extend(ring.back_from(self.cpu, before, begin));
         }
         let turns = turns.iter().skip(1).rev().map(|words| runners.turn(words)).collect();
-        Stay { cpu: u32::try_from(self.cpu).unwrap_or(u32::MAX), ended, ns, turns }
+        let throttled_ns =
+            (self.words[long_wait::THROTTLED_LEAST], self.words[long_wait::THROTTLED_MOST]);
+        Stay { cpu: u32::try_from(self.cpu).unwrap_or(u32::MAX), ended, ns, throttled_ns, turns }
     }
 
     /// What of it was in queues of other CPUs, with the turns that their rings still have.
@@ -220,7 +221,8 @@ impl Kept {
             let begin = clock_ns.saturating_sub(ns);
             let turns = ring.back_from(cpu as usize, words[stay::TURNS], begin);
             let turns = turns.iter().rev().map(|words| runners.turn(words)).collect();
-            Stay { cpu, ended, ns, turns }
+            let throttled_ns = (words[stay::THROTTLED], words[stay::THROTTLED]);
+            Stay { cpu, ended, ns, throttled_ns, turns }
         };
         noted.map(stay).collect()
     }

@@ -53,7 +53,7 @@ impl Cpu {
         let at = cpu::LONGEST + long_wait::STAYS + place * stay::WORDS;
         let [a, b, c, d] = 1_u32.to_ne_bytes();
         let number = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
-        let words = [ns, clock, 0, 0, turns, number];
+        let words = [ns, clock, 0, 0, 0, turns, number];
         (at..).zip(words).for_each(|(word, value)| self.rows.cpus.store(word, value));
         let all = self.rows.cpus.load(cpu::LONGEST + long_wait::NS);
         self.rows.cpus.store(cpu::LONGEST + long_wait::NS, all + ns);
