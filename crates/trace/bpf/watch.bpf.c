@@ -452,6 +452,8 @@ SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
 	u32 number = switching_cpu(task);
 	/* It may be asked to move to where it is. */
 	int moves = number != (u32)ctx[1];
+	if (!books && moves && !task->sched_info.pcount && task->sched_info.run_delay)
+		books = renewed_books(task, task->sched_info.run_delay, 0);
 	if (books && moves)
 		leave_queue(task, books, bpf_map_lookup_elem(&cpu_rows, &number), number);
 	if (!FIELD_EXISTS(task->se.sched_delayed))

@@ -113,7 +113,8 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 	if (stays) {
 		/* Those that are noted are of another wait, or of another task. */
 		stays->run_delay = 0;
-		stays->moves = task->se.nr_migrations;
+		/* Of a task that never ran, all moves are of this wait. */
+		stays->moves = arrivals ? task->se.nr_migrations : 0;
 	}
 	return books;
 }

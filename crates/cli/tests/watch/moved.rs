@@ -3,8 +3,8 @@
 use crate::common::bench::{Test, skip};
 use crate::common::following::can_follow;
 use crate::culprits::{await_episode, end_and_check, start};
-use crate::planted::{Group, MovedWaiter, alone, start_mover};
-use wakescope_core::explain::{Cause, Culprit, NamedTask};
+use crate::planted::{Group, MovedWaiter, alone, start_mover, start_parent};
+use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::watch::episode::Episode;
 use wakescope_sys::sched::{Schedule, affinity, set_schedule};
 
@@ -54,6 +54,36 @@ fn two_cpus() -> Option<(u32, u32)> {
 fn waited_for(episode: &Episode, cpu: u32) -> u64 {
     let queues = episode.earlier_queues.iter().filter(|queue| queue.cpu == cpu);
     queues.map(|queue| queue.ns).sum()
+}
+
+#[test]
+fn whoever_kept_the_cpu_from_a_task_that_was_moved_before_it_ever_ran_is_named() {
+    const NAME: &str =
+        "whoever_kept_the_cpu_from_a_task_that_was_moved_before_it_ever_ran_is_named";
+    const PARENT: &str = "has-children";
+    if !can_follow(NAME) {
+        return;
+    }
+    let may = || set_schedule(Schedule::Fifo { priority: 7 }).is_ok();
+    if !std::thread::spawn(may).join().unwrap() {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let Some((from, to)) = two_cpus() else { return skip(NAME, "it takes two CPUs") };
+    let _alone = alone();
+    let test = Test::new("watch-moved-child");
+    let running = start(&test);
+    let (parent, mover) = start_parent(&test, PARENT, (from, to));
+    // A child has its parent's name until it runs.
+    let found = await_episode(&test, "its parent is named", |episode| {
+        let is_child = episode.task.comm == PARENT && episode.task.policy == Policy::Other;
+        is_child && episode.cpu == to && matches!(episode.culprit, Culprit::Task(_))
+    });
+    assert_eq!(found.cause, Cause::HigherPriorityTask, "{found:?}");
+    let Culprit::Task(NamedTask { pid, .. }) = found.culprit else { panic!("{found:?}") };
+    assert_eq!(pid, Some(parent.pid()), "{found:?}");
+    assert!(waited_for(&found, from) >= found.occupants[0].ns, "{found:?}");
+    drop((parent, mover));
+    end_and_check(running);
 }
 
 #[test]

@@ -209,6 +209,23 @@ pub(crate) fn start_mover(test: &Test, task: &Spinner, (from, to): (u32, u32)) -
     )
 }
 
+/// A shell of this name that has a CPU as SCHED_FIFO, and children of it that are ordinary tasks. Whoever comes second
+/// moves each of these to another CPU before it has run.
+pub(crate) fn start_parent(test: &Test, name: &str, (from, to): (u32, u32)) -> (Spinner, Spinner) {
+    let program = test.dir.join(name);
+    copy_program(Path::new("/bin/sh"), &program);
+    let spin = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done";
+    let script = format!("while :; do true & child=$!; {spin}; echo $child; {spin}; wait; done");
+    let mut parent = test.program(Path::new("chrt"));
+    parent.args(["-R", "-f", "7", "taskset", "-c", &from.to_string()]).arg(program);
+    let mut parent = parent.args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    let moves = format!("while read child; do taskset -pc {to} $child; done");
+    let mut mover = test.program(Path::new("taskset"));
+    mover.args(["-c", &to.to_string(), "sh", "-c", &moves]).stdin(parent.stdout.take().unwrap());
+    let mover = mover.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    (Spinner(parent), Spinner(mover))
+}
+
 /// A process that ends with this.
 pub(crate) struct Spinner(Child);
 
