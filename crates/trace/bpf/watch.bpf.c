@@ -385,7 +385,7 @@ APART int runs_unseen(struct task_struct *task, u32 number, struct cpu_row *cpu)
 	struct turn *last = turn_at(number, cpu->switches - 1);
 	if (last)
 		last->tenure = 0;
-	may_be_stopped(cpu->runs);
+	stopped_unseen(cpu->runs);
 	if (cpu->switches && task->pid)
 		catch_up(task, number, cpu);
 	return 0;

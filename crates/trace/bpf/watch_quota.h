@@ -76,7 +76,7 @@ APART int note_stopped(struct task_struct *task)
 }
 
 /* Nobody saw whether a quota had stopped this task when it gave up the CPU. */
-APART int may_be_stopped(u32 pid)
+APART int stopped_unseen(u32 pid)
 {
 	struct task_books *books = pid ? known_books(pid) : 0;
 	if (books) {
