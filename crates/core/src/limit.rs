@@ -98,19 +98,34 @@ impl Judgement {
     }
 }
 
-/// Findings about stimuli that woke nobody, and what a limit says that they leave open. As warnings they are so many
-/// that the samples are those of the quiet moments.
-const LEFT_OUT: [(&str, &str); 3] = [
+/// Findings that leave open how late wakeups were that are in no figure, and the reason that a limit gives.
+/// Only as warnings: as notes they are few.
+const DOUBTS: [(&str, &str); 10] = [
     ("late-waker", "too many wakeup calls were left out, because the waker was late"),
     ("not-asleep", "too many wakeup calls found the probe awake, and woke nobody"),
     ("line-left-out", "too many points of the grid passed without a byte"),
+    ("line-unanswered", "bytes or edges that were sent over the line got no answer"),
+    ("line-stray", "what came over the line may not be the answer to what was sent"),
+    ("line-lost", CUT_SHORT),
+    ("cpu-lost", CUT_SHORT),
+    ("waker-lost", CUT_SHORT),
+    ("card-lost", CUT_SHORT),
+    (LOST_SAMPLES, "the file lacks some of the samples"),
 ];
 
-/// Why a run leaves open whether it keeps a limit that its samples keep, if it does.
-fn left_out(validity: &Validity) -> Option<&'static str> {
+const CUT_SHORT: &str = "the run was cut short";
+
+/// In a run that wakescope measured, only the sample file lacks these samples; the histogram has them.
+const LOST_SAMPLES: &str = "lost-samples";
+
+/// Why a run that was measured or, if not `is_measured`, imported leaves open whether it keeps a limit that
+/// its samples keep; `None` if it does not.
+pub fn doubt(validity: &Validity, is_measured: bool, complete: bool) -> Option<&'static str> {
     let warnings = validity.findings.iter().filter(|found| found.severity >= Severity::Warning);
-    let reason = |code: &str| LEFT_OUT.iter().find(|left_out| left_out.0 == code);
-    warnings.filter_map(|found| reason(&found.code)).map(|(_, reason)| *reason).next()
+    let codes = warnings.map(|found| &*found.code);
+    let mut codes = codes.filter(|code| !(is_measured && *code == LOST_SAMPLES));
+    let of_finding = codes.find_map(|code| Some(DOUBTS.iter().find(|doubt| doubt.0 == code)?.1));
+    if complete { of_finding } else { Some(CUT_SHORT) }
 }
 
 impl Limit {
@@ -139,11 +154,11 @@ impl Limit {
         }
     }
 
-    /// Judges `expiries`. An invalid run is never judged. A run that was cut short, or that left out too much,
-    /// can fail, but not pass: what it would have seen is not known.
+    /// Judges `expiries`. An invalid run is never judged. A run that was cut short, or that has one of the
+    /// [`DOUBTS`], can fail, but not pass: what it would have seen is not known.
     pub fn judge(&self, expiries: &Distribution, validity: &Validity, complete: bool) -> Judgement {
         let observed_ns = self.figure(expiries);
-        let unseen = if complete { left_out(validity) } else { Some("the run was cut short") };
+        let unseen = doubt(validity, expiries.stated.is_none(), complete);
         let (outcome, reason) = match self.range(expiries) {
             _ if validity.verdict == Verdict::Invalid => {
                 (Outcome::Inconclusive, "the run is invalid".into())
@@ -338,6 +353,35 @@ mod tests {
                 want == Inconclusive,
                 "{judgement:?}"
             );
+        }
+    }
+
+    /// `measure` left such a run open, and `compare` passed it.
+    #[test]
+    fn a_run_that_does_not_know_all_of_its_latencies_keeps_no_limit() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let measured = Distribution::of([5_000; 100]);
+        let imported = Distribution { stated: Some(Stated::default()), ..measured.clone() };
+        for (code, severity, of_measured, of_imported) in [
+            ("line-unanswered", Severity::Warning, Inconclusive, Inconclusive),
+            ("line-stray", Severity::Warning, Inconclusive, Inconclusive),
+            ("line-lost", Severity::Warning, Inconclusive, Inconclusive),
+            ("cpu-lost", Severity::Warning, Inconclusive, Inconclusive),
+            ("waker-lost", Severity::Warning, Inconclusive, Inconclusive),
+            ("card-lost", Severity::Warning, Inconclusive, Inconclusive),
+            ("line-stray", Severity::Note, Pass, Pass),
+            // The histogram of a measured run holds them.
+            ("lost-samples", Severity::Warning, Pass, Inconclusive),
+        ] {
+            let validity = Validity::of(vec![Finding::new(code, severity, String::new(), "")]);
+            for (expiries, want) in [(&measured, of_measured), (&imported, of_imported)] {
+                for (limit, want) in [("5us", want), ("4us", Fail)] {
+                    let limit: Limit = limit.parse().unwrap();
+                    let judgement = limit.judge(expiries, &validity, true);
+                    assert_eq!(judgement.outcome, want, "{code} {limit}");
+                    assert_eq!(judgement.reason.is_empty(), want != Inconclusive, "{judgement:?}");
+                }
+            }
         }
     }
 

@@ -333,8 +333,7 @@ impl Measurement for Session {
         let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
         run.load = observed.loads;
-        // What a CPU would have shown after it went away is not known.
-        run.limits = judge(&run, !early && lost == 0);
+        run.limits = judge(&run);
         run
     }
 }

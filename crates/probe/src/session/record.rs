@@ -3,12 +3,12 @@
 use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Validity, Verdict};
 use wakescope_core::host::Host;
-use wakescope_core::limit::{Judgement, Limit, Outcome};
+use wakescope_core::limit::{Judgement, Limit, Outcome, doubt};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::run::{Episode, Run, SCHEMA, Spin, State, Thread};
-use wakescope_core::units::{MonoNs, SpanNs, counted};
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{StimulusLost, ThreadObserved};
 
 use crate::measurement::Identity;
@@ -205,11 +205,12 @@ fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
 }
 
 /// How the run stands to each of its limits.
-pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
+pub(super) fn judge(run: &Run) -> Vec<Judgement> {
     let expiries = run.expiries();
+    let complete = run.state == State::Complete;
     // A loop that ran to the end and was never interrupted has kept every limit on its gaps.
     let is_spotless = run.plan.stimulus.is_busy()
-        && complete
+        && doubt(&run.validity, true, complete).is_none()
         && expiries.count == 0
         && run.validity.verdict != Verdict::Invalid;
     let judge = |limit: Limit| match is_spotless && limit.percentile.is_none() {
@@ -223,22 +224,7 @@ pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
         false => limit.judge(&expiries, &run.validity, complete),
     };
     let limits = run.plan.fail_above.iter().filter_map(|text| text.parse().ok());
-    limits.map(judge).map(|judgement| unless_doubtful(run, judgement)).collect()
-}
-
-/// A byte without an answer may have taken longer than any limit, and one that answers nothing may have
-/// been taken for an answer: with such bytes, no run passes a limit.
-fn unless_doubtful(run: &Run, mut judgement: Judgement) -> Judgement {
-    let doubt = run.line.as_ref().and_then(|line| match (line.unanswered, line.stray) {
-        (0, 0) => None,
-        (0, stray) => Some(format!("{} answered nothing", counted(stray, "byte"))),
-        (unanswered, _) => Some(format!("{} got no answer", counted(unanswered, "byte"))),
-    });
-    if let Some(reason) = doubt.filter(|_| judgement.outcome == Outcome::Pass) {
-        judgement.outcome = Outcome::Inconclusive;
-        judgement.reason = reason;
-    }
-    judgement
+    limits.map(judge).collect()
 }
 
 /// How the run stands to all of its limits: the worst of the judgements.

@@ -489,6 +489,15 @@ fn limits_hold_the_new_runs() {
     assert_eq!((&*got.limits[0].run, got.limits[0].observed_ns), ("n1", Some(10_300_000)));
     assert_eq!(limited("11ms").outcome, Outcome::Pass);
     assert_eq!(limited("p99.99=1ms").outcome, Outcome::Inconclusive);
+    // A byte without an answer may have taken longer than any limit.
+    let mut doubtful = runs(&LOW);
+    let found = Finding::new("line-unanswered", Severity::Warning, String::new(), "");
+    doubtful[0].validity = Validity::of(vec![found]);
+    for (limit, want) in [("11ms", Outcome::Inconclusive), ("10.2ms", Outcome::Fail)] {
+        let options = Options { limits: vec![limit.parse().unwrap()], ..Options::default() };
+        let got = held(&doubtful, &runs(&HIGH), &options).unwrap();
+        assert_eq!(got.limits[0].outcome, want, "{limit}: {:?}", got.limits);
+    }
 }
 
 #[test]
