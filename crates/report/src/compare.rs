@@ -216,20 +216,22 @@ fn figures<'a>(of: &'a OfQuantity, compare: &Compare) -> Vec<(String, &'a Figure
 /// A figure's means over the new runs and over the old ones; where some of these have only bounds, from
 /// the least to the largest that they allow.
 fn means(figure: &Figure) -> [String; 2] {
-    let between = |[least, most]: [f64; 2]| match (span(least), span(most)) {
-        (least, most) if least == most => least,
-        (least, most) => format!("{least} to {most}"),
+    let ranges = match &figure.effect.only_bounded {
+        Some(bounded) => [bounded.new_ns, bounded.old_ns],
+        None => [[figure.new_ns; 2], [figure.old_ns; 2]],
     };
-    match &figure.effect.only_bounded {
-        Some(bounded) => [bounded.new_ns, bounded.old_ns].map(between),
-        None => [figure.new_ns, figure.old_ns].map(span),
-    }
+    ranges.map(|range| quantity::within(Some(range.map(rounded))))
 }
 
 /// A mean in ns, three digits and a unit.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
 fn span(ns: f64) -> String {
-    SpanNs(ns.max(0.0).round() as u64).to_string()
+    SpanNs(rounded(ns)).to_string()
+}
+
+/// A mean, rounded to the ns.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+fn rounded(ns: f64) -> u64 {
+    ns.max(0.0).round() as u64
 }
 
 /// What of one run a side its samples say, a sentence per figure.

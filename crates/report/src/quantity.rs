@@ -130,7 +130,20 @@ pub(crate) fn capital(text: &str) -> String {
 pub(crate) fn quantile(d: &Distribution, percentile: Percentile) -> String {
     match d.quantile(percentile) {
         Some(Quantile::Known(ns)) => SpanNs(ns).to_string(),
-        Some(Quantile::AtMost(ns)) => format!("≤ {}", SpanNs(ns)),
-        None => "–".into(),
+        Some(Quantile::AtMost(ns)) => within(Some([0, ns])),
+        None => within(None),
+    }
+}
+
+/// A figure in a cell, from the least and the largest value in ns that it can have: `3.00 µs`,
+/// `2.00 µs to 3.00 µs`, `≤ 3.00 µs` if it can be 0, or a dash if it is `None`.
+pub(crate) fn within(range_ns: Option<[u64; 2]>) -> String {
+    let Some(range) = range_ns else { return "–".into() };
+    let [least, most] = range.map(|ns| SpanNs(ns).to_string());
+    match range[0] {
+        // Both may be the same in three digits.
+        _ if least == most => most,
+        0 => format!("≤ {most}"),
+        _ => format!("{least} to {most}"),
     }
 }

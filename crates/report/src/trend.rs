@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
-use wakescope_core::units::{SpanNs, grouped};
-use wakescope_stats::compare::{percent, probability, times};
+use wakescope_core::units::grouped;
+use wakescope_stats::compare::{RunFigures, percent, probability};
 use wakescope_stats::trend::{Series, Step, Trend, permutations};
 
 use crate::compare::name_of_max;
 use crate::domain;
 use crate::findings::wrapped;
+use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -63,7 +64,7 @@ fn headline(name: &str, steps: Option<&[Step]>) -> String {
         .iter()
         .map(|step| {
             let run = clean(&step.after, 80);
-            format!("{} from {run} on ({})", times(step.ratio), probability(step.p_value))
+            format!("{} from {run} on ({})", step.ratio_in_words(), probability(step.p_value))
         })
         .collect();
     match steps.len() {
@@ -75,8 +76,8 @@ fn headline(name: &str, steps: Option<&[Step]>) -> String {
 }
 
 fn table(series: &Series) -> String {
-    let of_p999: Vec<Option<u64>> = series.runs.iter().map(|run| run.p999_ns).collect();
-    let of_max: Vec<Option<u64>> = series.runs.iter().map(|run| run.max_of_count_ns).collect();
+    let of_p999: Vec<_> = series.runs.iter().map(RunFigures::p999_range_ns).collect();
+    let of_max: Vec<_> = series.runs.iter().map(RunFigures::max_of_count_range_ns).collect();
     let (p999, max) = (Column::of(&of_p999, &series.p999), Column::of(&of_max, &series.max));
     let max_name = format!("max of {}", grouped(series.count));
     let head = ["run", "p99.9", "", "", &max_name, "", ""];
@@ -93,14 +94,15 @@ fn table(series: &Series) -> String {
 
 /// A figure over the runs.
 struct Column<'a> {
-    values: &'a [Option<u64>],
+    /// The least and the largest value in ns that each run can have.
+    values: &'a [Option<[u64; 2]>],
     largest: u64,
     steps: &'a [Step],
 }
 
 impl<'a> Column<'a> {
-    fn of(values: &'a [Option<u64>], steps: &'a Option<Vec<Step>>) -> Self {
-        let largest = values.iter().flatten().max().copied().unwrap_or(0);
+    fn of(values: &'a [Option<[u64; 2]>], steps: &'a Option<Vec<Step>>) -> Self {
+        let largest = values.iter().flatten().map(|[_, most]| *most).max().unwrap_or(0);
         Self { values, largest, steps: steps.as_deref().unwrap_or_default() }
     }
 
@@ -108,17 +110,16 @@ impl<'a> Column<'a> {
         self.steps.iter().any(|step| step.at == at || step.at == at + 1)
     }
 
-    /// The value, its bar, and the change that begins here.
+    /// The value, its bar, which is that of the largest possible value, and the change that begins here.
     fn cells(&self, at: usize) -> [String; 3] {
         let step = self.steps.iter().find(|step| step.at == at);
         let change = step.map_or_else(String::new, |step| {
             let arrow = if step.ratio >= 1.0 { '↑' } else { '↓' };
-            format!("{arrow} {}", times(step.ratio))
+            format!("{arrow} {}", step.ratio_in_words())
         });
-        match self.values[at] {
-            Some(ns) => [SpanNs(ns).to_string(), bar(ns, self.largest), change],
-            None => ["–".into(), " ".repeat(BAR), change],
-        }
+        let value = self.values[at];
+        let bar = value.map_or_else(|| " ".repeat(BAR), |[_, most]| bar(most, self.largest));
+        [quantity::within(value), bar, change]
     }
 }
 

@@ -33,12 +33,12 @@ pub use bounded::Bounded;
 pub use effect::{Effect, Figure, IdleLoad, Throughput};
 pub use guard::{Difference, Refusal, Value};
 pub use limits::RunLimit;
-pub use measured::RunFigures;
+pub use measured::{RunBounds, RunFigures};
 pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
-pub use words::{factor, percent, probability, times};
+pub use words::{factor, percent, probability, ratio_within, times};
 
 pub(crate) use bounded::Ranges;
 pub(crate) use guard::{differences, refuse_repetitions, repetition};

@@ -10,8 +10,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, of_lengths, probability, refuse_repetitions,
-    repetition, steps_note, times,
+    count_of_maxima, differences, labelled, of_lengths, probability, ratio_within,
+    refuse_repetitions, repetition, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
@@ -22,7 +22,7 @@ mod divisive;
 
 pub use divisive::{Change, LEAST, changes, permutations};
 
-use divisive::{MOST_DRAWN, can_show, numbers_needed, smallest_p};
+use divisive::{MOST_DRAWN, can_show, changes_within, numbers_needed, smallest_p};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.trend/1";
@@ -32,6 +32,10 @@ pub const ALPHA: f64 = 0.05;
 
 /// The most runs of a series: time and memory grow with the square of their number.
 pub const MOST: usize = 1_000;
+
+/// Where runs have only bounds of a figure, a change is told from this ratio on, whatever the values within
+/// the bounds: a smaller one may be a value that went over the edge of a step.
+const LEAST_OF_BOUNDED: f64 = 1.0 + 1.0 / 16.0;
 
 /// Figures of a quantity that are followed.
 const FIGURES: usize = 2;
@@ -97,11 +101,10 @@ pub struct Series {
     pub count: u64,
     /// The runs.
     pub runs: Vec<RunFigures>,
-    /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, or they are too few to
-    /// show a change of any size.
+    /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, they are too few to
+    /// show a change of any size, or some have only bounds of it and no change is certain to be larger.
     pub p999: Option<Vec<Step>>,
-    /// Changes of the maximum, at equal count, over the runs with as many samples; `null` where one of these
-    /// has only bounds of it, or they are too few to show a change of any size.
+    /// Changes of the maximum, at equal count, over the runs with as many samples; `null` likewise.
     pub max: Option<Vec<Step>>,
 }
 
@@ -122,8 +125,19 @@ pub struct Step {
     pub after_ns: f64,
     /// After / before.
     pub ratio: f64,
+    /// The least and the largest ratio that files of other programs allow; `None` if the figure of each run
+    /// is known to 6.25 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_within: Option<[f64; 2]>,
     /// How likely a change that looks so large is to be found somewhere, were there none.
     pub p_value: f64,
+}
+
+impl Step {
+    /// `1.50 ×`; where some runs have only bounds, `at least 1.33 ×` or `at most 0.75 ×`.
+    pub fn ratio_in_words(&self) -> String {
+        self.ratio_within.map_or_else(|| times(self.ratio), ratio_within)
+    }
 }
 
 /// Finds the changes in a series of runs.
@@ -219,9 +233,11 @@ fn of_quantity(
     let steps = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>, places: &[usize]| {
         let followed: Vec<&Measured> = places.iter().map(|&place| runs[place]).collect();
         let ranges = Ranges::of(&followed, range, resolution);
-        let are_all_known = ranges.least.len() == places.len() && ranges.bounded == 0;
-        (are_all_known && can_show(places.len(), alpha))
-            .then(|| steps(&figures, places, &ranges, alpha, seed))
+        let have_all = ranges.least.len() == places.len();
+        let changes = (have_all && can_show(places.len(), alpha))
+            .then(|| steps(&figures, places, &ranges, alpha, seed))?;
+        // Bounds hide what they hold, so without a change nothing is known.
+        (ranges.bounded == 0 || !changes.is_empty()).then_some(changes)
     };
     let all: Vec<usize> = (0..runs.len()).collect();
     let p999 = steps(&|run| run.percentile_range(P999), &all);
@@ -248,7 +264,9 @@ fn steps(
     alpha: f64,
     seed: u64,
 ) -> Vec<Step> {
-    let changes = changes(&ranges.at(0.5), alpha, seed);
+    let changes = changes_within(&ranges.least, &ranges.most, alpha, seed);
+    let is_bounded = ranges.bounded > 0;
+    let least_ratio = if is_bounded { LEAST_OF_BOUNDED } else { 1.0 };
     let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([places.len()]).collect();
     let mut begin = 0;
     let mut steps = Vec::new();
@@ -260,11 +278,14 @@ fn steps(
         let (before, after) = (means(begin, change.at), means(change.at, *end));
         begin = change.at;
         let (before_ns, after_ns) = match (before, after) {
-            ([_, most], [least, _]) if least >= most => (most, least),
-            ([least, _], [_, most]) if most <= least => (least, most),
+            ([_, most], [least, _]) if least >= most * least_ratio => (most, least),
+            ([least, _], [_, most]) if most * least_ratio <= least => (least, most),
             // The steps of the files may be all that differs.
             _ => continue,
         };
+        if change.p_value > alpha + 1e-9 {
+            continue;
+        }
         steps.push(Step {
             at: places[change.at],
             before: runs[places[change.at - 1]].label.clone(),
@@ -272,6 +293,7 @@ fn steps(
             before_ns,
             after_ns,
             ratio: after_ns / before_ns,
+            ratio_within: is_bounded.then(|| [after[0] / before[1], after[1] / before[0]]),
             p_value: change.p_value,
         });
     }
@@ -317,17 +339,36 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
             grouped(series.count)
         ));
     }
-    if series.runs.iter().any(|run| run.p999_ns.is_none()) {
-        notes.push("p99.9 is not followed: every run must have 2,000 samples and more than an upper bound of it.".into());
+    if series.runs.iter().any(|run| run.p999_range_ns().is_none()) {
+        notes.push("p99.9 is not followed: every run must have 2,000 samples.".into());
     }
     notes.extend(of_lengths(runs, series.count));
-    let is_bounded = |run: &RunFigures| run.max_of_count_ns.is_none() && run.count >= series.count;
-    if series.runs.iter().any(is_bounded) {
-        notes.push(
-            "The maximum is not followed: of at least one run, only bounds are known that are further apart than 6.25 %.".into(),
-        );
-    }
+    let bounds = || series.runs.iter().filter_map(|run| run.only_bounded);
+    let of_p999 = bounds().filter(|of| of.p999_ns.is_some()).count();
+    let of_max = bounds().filter(|of| of.max_of_count_ns.is_some()).count();
+    notes.extend(of_bounds("p99.9", of_p999, series.p999.is_some()));
+    notes.extend(of_bounds("The maximum", of_max, series.max.is_some()));
     notes
+}
+
+/// That only bounds of a figure are known in so many runs, and what follows.
+fn of_bounds(name: &str, runs: usize, changed: bool) -> Option<String> {
+    let runs_have = match runs {
+        0 => return None,
+        1 => "1 run has".to_owned(),
+        _ => format!("{} have", counted(runs as u64, "run")),
+    };
+    Some(match changed {
+        true => format!(
+            "{name}: {runs_have} only bounds of it that are further apart than 6.25 %. A change is told only if it \
+             is larger than 6.25 % for every value within them, so there may be others."
+        ),
+        false => format!(
+            "{name} is not followed: {runs_have} only bounds of it that are further apart than 6.25 %, and none of \
+             its changes is certain to be larger than that. Measure with finer steps, or with a histogram that \
+             reaches further."
+        ),
+    })
 }
 
 /// Why so many runs cannot show a change in any of `figures`.

@@ -9,6 +9,7 @@ use crate::common::stored_window::busy_window;
 use crate::common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::date::Date;
+use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Validity;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::limit::Limit;
@@ -58,6 +59,7 @@ fn comparisons() -> Vec<Compare> {
         compared(&[50, 201, 402, 199, 100], &[100, 101, 102, 99, 97], &plain),
         compared(&[50], &[100], &options),
         of_bounds(),
+        of_steps(),
         of_idle_loads(),
         of_watches(),
     ]
@@ -93,6 +95,41 @@ fn of_bounds() -> Compare {
     let (new, old) =
         (side("new", [100, 101, 102, 99, 98], false), side("old", [90, 91, 92, 89, 88], true));
     compare(&labelled(&labels(), &new), &labelled(&labels(), &old), &Options::default()).unwrap()
+}
+
+/// Runs of another program that cuts values off to whole µs: all samples are in the step of 2 µs, later
+/// in that of 5 µs.
+fn in_steps() -> Vec<Observation> {
+    let of = |i: u64| {
+        let mut run = Observation::from(Run { id: format!("steps {i}"), ..run(5) });
+        let (lower, count) = (if i < 6 { 2_000 } else { 5_000 }, 3_000 + i);
+        run.expiries = Distribution {
+            count,
+            min_ns: Some(lower),
+            max_ns: Some(lower),
+            sum_ns: lower * count,
+            histogram: Histogram::from_buckets(vec![Bucket { lower, upper: lower + 1_000, count }])
+                .unwrap(),
+            stated: Some(Stated { resolution_ns: 1_000, ..Stated::default() }),
+            ..Distribution::default()
+        };
+        run
+    };
+    (0..12).map(of).collect()
+}
+
+/// A comparison of runs of which every figure is known only within a step.
+fn of_steps() -> Compare {
+    let runs = in_steps();
+    let (old, new) = runs.split_at(6);
+    compare(&labelled(&labels(), new), &labelled(&labels(), old), &Options::default()).unwrap()
+}
+
+/// A series in which the figures went from one step to another.
+fn series_in_steps() -> Trend {
+    let trend = trend(&labelled(&labels(), &in_steps()), &trend::Options::default()).unwrap();
+    assert!(trend.series[0].max.iter().flatten().all(|step| step.ratio_within.is_some()));
+    trend
 }
 
 fn series() -> Trend {
@@ -144,7 +181,10 @@ fn of_series() -> Vec<Value> {
 }
 
 fn of_trend() -> Vec<Value> {
-    vec![serde_json::from_str(&series().to_json()).unwrap()]
+    [series(), series_in_steps()]
+        .iter()
+        .map(|t| serde_json::from_str(&t.to_json()).unwrap())
+        .collect()
 }
 
 #[track_caller]

@@ -2,9 +2,11 @@ use std::collections::BTreeMap;
 
 use expect_test::expect;
 use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::observation::{Observation, Sums, ThreadSums};
 use wakescope_core::run::{LoadResult, Run};
 use wakescope_core::source::Source;
+use wakescope_core::stated::Stated;
 use wakescope_core::watch::observed::{Group, Grouping, Observed, SWITCHES};
 use wakescope_stats::compare::{Labelled, Options, Watched, compare, compare_watches};
 
@@ -55,6 +57,44 @@ fn runs(us: &[u64]) -> Vec<Run> {
 }
 
 const LOW: [u64; 5] = [100, 103, 97, 101, 99];
+
+/// A run of a program that cuts values off to whole µs up to 400 µs, with 40 samples of `us` µs or more, all
+/// of the same size.
+fn in_steps(us: u64) -> Run {
+    let (tail, count) = (us.min(400) * 1_000, 3_000 + us % 7);
+    let mut run =
+        run_of(&[&[vec![0; usize::try_from(count).unwrap()], vec![us * 1_000; 40]].concat()]);
+    let d = &mut run.threads[0].expiries;
+    let end = (us + 1) * 1_000;
+    let buckets = [(0, 1_000, count), (tail, end, 40)];
+    let bucket = |(lower, upper, count)| Bucket { lower, upper, count };
+    d.histogram = Histogram::from_buckets(buckets.map(bucket).into()).unwrap();
+    d.stated = Some(Stated { resolution_ns: 1_000, ..Stated::default() });
+    run
+}
+
+#[test]
+fn runs_of_which_only_bounds_are_known_are_shown_with_them() {
+    let [new, old] = [[2, 3, 4, 2, 3], [5_000, 6, 7, 900, 5]].map(|us| us.map(in_steps));
+    let got = held(&new, &old, &Options::default());
+    let text = text(&got, PLAIN);
+    let (_, runs) = text.split_once("      run  ").unwrap();
+    let (runs, _) = runs.split_once("\n\n").unwrap();
+    expect![[r#"
+        samples               p99.9      max        max of 3,040   kernel
+         new  runs/2026-11-21    3,042  2.00 µs to 3.00 µs  2.00 µs  2.00 µs to 3.00 µs  6.12.95
+         new  runs/2026-11-22    3,043  3.00 µs to 4.00 µs  3.00 µs  3.00 µs to 4.00 µs  6.12.95
+         new  runs/2026-11-23    3,044  4.00 µs to 5.00 µs  4.00 µs  4.00 µs to 5.00 µs  6.12.95
+         new  runs/2026-11-24    3,042  2.00 µs to 3.00 µs  2.00 µs  2.00 µs to 3.00 µs  6.12.95
+         new  runs/2026-11-25    3,043  3.00 µs to 4.00 µs  3.00 µs  3.00 µs to 4.00 µs  6.12.95
+         old  runs/2026-11-21    3,042   400 µs to 5.00 ms  5.00 ms             5.00 ms  6.12.95
+         old  runs/2026-11-22    3,046  6.00 µs to 7.00 µs  6.00 µs  6.00 µs to 7.00 µs  6.12.95
+         old  runs/2026-11-23    3,040  7.00 µs to 8.00 µs  7.00 µs  7.00 µs to 8.00 µs  6.12.95
+         old  runs/2026-11-24    3,044    400 µs to 901 µs   900 µs              900 µs  6.12.95
+         old  runs/2026-11-25    3,045  5.00 µs to 6.00 µs  5.00 µs  5.00 µs to 6.00 µs  6.12.95"#]].assert_eq(runs);
+    // The same, where it can be 0.
+    assert_eq!(quantity::within(Some([0, 999])), "≤ 999 ns");
+}
 
 #[test]
 fn one_side_after_the_other_is_told_in_every_format() {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wakescope_core::finding;
 use wakescope_core::limit::Outcome;
 use wakescope_core::source::Quantity;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::grouped;
 use wakescope_stats::compare::{Compare, OfQuantity, OfWatches, RunFigures, Verdict, times};
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
 use crate::domain;
 use crate::findings::wrapped;
 use crate::load::rate;
+use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -140,16 +141,15 @@ fn runs(compare: &Compare) -> String {
 }
 
 fn row(side: &str, run: &RunFigures, longer: bool, has_kernel: bool) -> Vec<String> {
-    let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut cells = vec![
         side.into(),
         shortened(&run.label),
         grouped(run.count),
-        dash(run.p999_ns),
-        dash(run.max_ns),
+        quantity::within(run.p999_range_ns()),
+        quantity::within(run.max_ns.map(|ns| [ns; 2])),
     ];
     if longer {
-        cells.push(dash(run.max_of_count_ns));
+        cells.push(quantity::within(run.max_of_count_range_ns()));
     }
     cells.extend(has_kernel.then(|| clean(&run.release, 24)));
     let doubtful = run.validity.filter(|&verdict| verdict != finding::Verdict::Valid);

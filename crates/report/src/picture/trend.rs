@@ -1,7 +1,7 @@
 //! A series of runs: a dot for each, and where it changed.
 
 use wakescope_core::run::TimeDomain;
-use wakescope_stats::compare::times;
+use wakescope_stats::compare::RunFigures;
 use wakescope_stats::trend::{Series, Step, Trend};
 
 use super::Room;
@@ -18,8 +18,8 @@ const WIDEST_NAME: f64 = 140.0;
 /// One figure of all runs.
 struct Figure<'a> {
     name: String,
-    /// `None` where a run does not carry it.
-    values: Vec<Option<u64>>,
+    /// The least and the largest value in ns that each run can have; `None` where it does not carry it.
+    values: Vec<Option<[u64; 2]>>,
     /// `None` where nothing can be said of its changes.
     steps: Option<&'a [Step]>,
 }
@@ -49,13 +49,11 @@ pub(super) fn scene(trend: &Trend, series: &Series) -> Option<Scene> {
 }
 
 fn figures(series: &Series) -> Vec<Figure<'_>> {
-    let of = |value: fn(&wakescope_stats::compare::RunFigures) -> Option<u64>| -> Vec<Option<u64>> {
-        series.runs.iter().map(value).collect()
-    };
+    let of = |range: fn(&RunFigures) -> Option<[u64; 2]>| series.runs.iter().map(range).collect();
     let max = format!("max of {}", wakescope_core::units::grouped(series.count));
     let all = [
-        ("p99.9".to_owned(), of(|run| run.p999_ns), series.p999.as_deref()),
-        (max, of(|run| run.max_of_count_ns), series.max.as_deref()),
+        ("p99.9".to_owned(), of(RunFigures::p999_range_ns), series.p999.as_deref()),
+        (max, of(RunFigures::max_of_count_range_ns), series.max.as_deref()),
     ];
     let figure = |(name, values, steps)| Figure { name, values, steps };
     all.into_iter().map(figure).filter(|f| f.values.iter().any(Option::is_some)).collect()
@@ -64,7 +62,7 @@ fn figures(series: &Series) -> Vec<Figure<'_>> {
 /// The least and the largest value, with some room.
 #[allow(clippy::cast_precision_loss)] // A place in a picture.
 fn extent(figures: &[Figure<'_>]) -> Option<(f64, f64)> {
-    let values = || figures.iter().flat_map(|f| f.values.iter().flatten().copied());
+    let values = || figures.iter().flat_map(|f| f.values.iter().flatten().flatten().copied());
     let (low, high) = (values().min()?.max(1) as f64, values().max()?.max(1) as f64);
     let margin = (high / low).max(4.0).powf(0.1);
     Some((low / margin, high * margin))
@@ -78,7 +76,8 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
         };
         let steps = steps
             .iter()
-            .map(|step| format!("{:.2} times from {} on", step.ratio, clean(&step.after, 80)));
+            .map(|step| (step.ratio_in_words().replace(" ×", " times"), clean(&step.after, 80)))
+            .map(|(ratio, run)| format!("{ratio} from {run} on"));
         let steps: Vec<String> = steps.collect();
         match steps.is_empty() {
             true => format!("{}: no change found", figure.name),
@@ -87,11 +86,14 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
     });
     let sentences: Vec<String> = sentences.collect();
     let kind = trend.time_domain.before_unit();
+    let mut values = figures.iter().flat_map(|figure| figure.values.iter().flatten());
+    let has_bounds = values.any(|[least, most]| least < most);
     let mut scene = Scene {
         width: Room::ALONE.width,
         description: format!(
-            "{} in {kind}time, a dot for each run. {}.",
+            "{} in {kind}time, a dot for each run{}. {}.",
             quantity::capital(&series.quantity.to_string()),
+            if has_bounds { ", or a line between its bounds" } else { "" },
             sentences.join("; ")
         ),
         title,
@@ -127,15 +129,18 @@ fn draw_axes(
     frame::draw_up(scene, field, Side { ticks: y.times(), title: &title });
 }
 
-/// A dot per run, and a thin line from dot to dot.
+/// A dot per run, and a thin line from dot to dot. Where only bounds are known, a line from one to the other.
 #[allow(clippy::cast_precision_loss)]
 fn draw(scene: &mut Scene, at: usize, figure: &Figure<'_>, across: &[f64], y: &Axis) {
     let (ink, dash) = frame::look(at);
-    let known = figure.values.iter().zip(across);
-    let dots: Vec<_> =
-        known.filter_map(|(value, &x)| value.map(|ns| (x, y.at(ns.max(1) as f64)))).collect();
+    let place = |x: f64, ns: u64| (x, y.at(ns.max(1) as f64));
+    let all = figure.values.iter().zip(across);
+    let all = all.filter_map(|(range, &x)| range.map(|range| range.map(|ns| place(x, ns))));
+    let (dots, bounds): (Vec<_>, Vec<_>) = all.partition(|[least, most]| least == most);
+    let dots: Vec<_> = dots.into_iter().map(|[dot, _]| dot).collect();
     scene.begin("series", Some(at));
     scene.lines(vec![dots.clone()], ink, 1.0, dash);
+    scene.lines(bounds.into_iter().map(Vec::from).collect(), ink, 3.0, &[]);
     for dot in dots {
         scene.dot(dot, Shape::of(at), ink);
     }
@@ -171,7 +176,7 @@ fn draw_steps(
         }
         scene.lines(means, ink, 3.0, &[]);
         scene.lines(vec![vec![(x, field.top), (x, field.bottom)]], ink, 1.0, &[3.0, 3.0]);
-        write_ratio(scene, field, &format!("{} {}", figure.name, times(step.ratio)), x, taken);
+        write_ratio(scene, field, &format!("{} {}", figure.name, step.ratio_in_words()), x, taken);
     }
     scene.end();
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effect::geometric_mean;
 use super::measured::Measured;
-use super::times;
+use super::ratio_within;
 use crate::unpaired::{Apart, Asked, Welch, allow_for};
 
 /// What the bounds of some runs leave open in a figure.
@@ -32,11 +32,7 @@ pub struct Bounded {
 impl Bounded {
     /// `at least 1.04 ×`, `at most 0.85 ×`, or where it can be either, `0.89 to 3.90 ×`.
     pub(super) fn ratio_in_words(&self) -> String {
-        match self.ratio {
-            [least, _] if least > 1.0 => format!("at least {}", times(least)),
-            [_, most] if most < 1.0 => format!("at most {}", times(most)),
-            [least, most] => format!("{} to {}", super::words::factor(least), times(most)),
-        }
+        ratio_within(self.ratio)
     }
 }
 

@@ -43,6 +43,39 @@ pub struct RunFigures {
     pub max_ns: Option<u64>,
     /// The median of the maximum of as many of its samples as maxima are compared over; `null` if it has fewer.
     pub max_of_count_ns: Option<u64>,
+    /// Bounds of the figures of which a file of another program tells no more; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_bounded: Option<RunBounds>,
+}
+
+/// The least and the largest value, in nanoseconds, of each of a run's figures that is not known better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunBounds {
+    /// Of the median; `None`, as the others, if it is known to 6.25 %, or the samples do not carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<[u64; 2]>,
+    /// Of the 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<[u64; 2]>,
+    /// Of the 99.9th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<[u64; 2]>,
+    /// Of the maximum of as many samples as maxima are compared over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_of_count_ns: Option<[u64; 2]>,
+}
+
+impl RunFigures {
+    /// The least and the largest value in ns that the 99.9th percentile can have: twice the same if it is
+    /// known. `None` if the samples do not carry it.
+    pub fn p999_range_ns(&self) -> Option<[u64; 2]> {
+        self.p999_ns.map(|ns| [ns; 2]).or_else(|| self.only_bounded?.p999_ns)
+    }
+
+    /// The same of the maximum of as many samples as maxima are compared over.
+    pub fn max_of_count_range_ns(&self) -> Option<[u64; 2]> {
+        self.max_of_count_ns.map(|ns| [ns; 2]).or_else(|| self.only_bounded?.max_of_count_ns)
+    }
 }
 
 /// A run and its figures.
@@ -104,6 +137,17 @@ impl<'a> Measured<'a> {
 
     /// Its figures, the maximum also of `count` samples.
     pub(crate) fn figures_at(&self, count: u64) -> RunFigures {
+        let unless_known = |known: Option<u64>, range: Option<(u64, u64)>| match known {
+            Some(_) => None,
+            None => range.map(|(least, most)| [least, most]),
+        };
+        let bounds = |p| unless_known(self.percentile(p), self.percentile_range(p));
+        let only_bounded = RunBounds {
+            p50_ns: bounds(P50),
+            p99_ns: bounds(P99),
+            p999_ns: bounds(P999),
+            max_of_count_ns: unless_known(self.maximum_of(count), self.maximum_range(count)),
+        };
         RunFigures {
             label: self.label.into(),
             quantity: self.quantity,
@@ -116,6 +160,7 @@ impl<'a> Measured<'a> {
             p999_ns: self.percentile(P999),
             max_ns: self.expiries.max_ns,
             max_of_count_ns: self.maximum_of(count),
+            only_bounded: (only_bounded != RunBounds::default()).then_some(only_bounded),
         }
     }
 }

@@ -8,6 +8,16 @@ pub fn times(ratio: f64) -> String {
     format!("{} ×", factor(ratio))
 }
 
+/// A ratio between these: `at least 1.04 ×`, `at most 0.85 ×`, or where it can be either,
+/// `0.89 to 3.90 ×`.
+pub fn ratio_within([least, most]: [f64; 2]) -> String {
+    match () {
+        () if least > 1.0 => format!("at least {}", times(least)),
+        () if most < 1.0 => format!("at most {}", times(most)),
+        () => format!("{} to {}", factor(least), times(most)),
+    }
+}
+
 /// A ratio in three digits: two places, but more below 0.1, where they would leave one digit or none.
 pub fn factor(ratio: f64) -> String {
     match ratio {

@@ -59,7 +59,8 @@ pub(super) fn can_show(count: usize, alpha: f64) -> bool {
 pub struct Change {
     /// The place of the first number after it.
     pub at: usize,
-    /// The share of permutations, or of all orders, in which something looks as much like a change.
+    /// The share of permutations, or of all orders, in which something looks as much like a change. Of
+    /// values that are known only within bounds, the largest that these allow, or 1 if that is above the level.
     pub p_value: f64,
 }
 
@@ -69,26 +70,38 @@ pub struct Change {
 /// The strongest is found first, then those in the parts that it leaves, until the strongest of
 /// what is left could be chance: as likely as `alpha`, for a series in which nothing changed.
 pub fn changes(series: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
+    changes_within(series, series, alpha, seed)
+}
+
+/// The same of values each of which lies from its `least` to its `most`. The changes are those of the middles,
+/// and each of them is tested once more with the values that make it the smallest: middles may differ only
+/// because values are known to different steps.
+pub(super) fn changes_within(least: &[f64], most: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
     let mut random = Random::new(seed);
     let mut found: Vec<Change> = Vec::new();
-    if !series.iter().all(|x| x.is_finite()) {
+    let middles: Vec<f64> = least.iter().zip(most).map(|(a, b)| a + 0.5 * (b - a)).collect();
+    if !middles.iter().all(|x| x.is_finite()) {
         return found;
     }
-    let mut parts: Vec<Part> = vec![Part::of(0, series)];
+    let mut parts: Vec<Part> = vec![Part::of(0, &middles)];
     loop {
         let strongest = (0..parts.len())
             .filter_map(|i| Some((i, parts[i].best?)))
             .max_by(|a, b| a.1.strength.total_cmp(&b.1.strength));
         let Some((place, best)) = strongest else { break };
-        // Sums of the same numbers in another order may differ in their last bits.
-        let bar = best.strength * (1.0 - 1e-9);
-        let p_value = match parts.iter().all(|part| part.values.len() <= ALL_ORDERS) {
-            _ if best.strength <= 0.0 => None,
-            true => counted_chance(&parts, bar, alpha),
-            false => drawn_chance(&parts, bar, alpha, drawn(series.len(), alpha), &mut random),
+        let mut chance = |parts: &[Part], strength| {
+            chance(parts, strength, alpha, drawn(middles.len(), alpha), &mut random)
         };
-        let Some(p_value) = p_value else { break };
+        let Some(mut p_value) = chance(&parts, best.strength) else { break };
         let Part { begin, values, .. } = parts.swap_remove(place);
+        if least != most {
+            let all = begin..begin + values.len();
+            let (part, split) = closest(begin, &values, &least[all.clone()], &most[all], best);
+            parts.push(part);
+            let of_closest = split.and_then(|split| chance(&parts, split.strength));
+            p_value = p_value.max(of_closest.unwrap_or(1.0));
+            parts.pop();
+        }
         let (left, right) = values.split_at(best.at);
         found.push(Change { at: begin + best.at, p_value });
         parts.push(Part::of(begin, left));
@@ -96,6 +109,40 @@ pub fn changes(series: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
     }
     found.sort_by_key(|change| change.at);
     found
+}
+
+/// The part that begins at `begin`, with those values between `least` and `most` that make the change at
+/// `split` of `middles` the smallest, and its strongest split, if that goes the same way.
+fn closest(
+    begin: usize,
+    middles: &[f64],
+    least: &[f64],
+    most: &[f64],
+    split: Split,
+) -> (Part, Option<Split>) {
+    let rises = split.rises(middles);
+    let (before, after) = if rises { (most, least) } else { (least, most) };
+    let part = Part::of(begin, &[&before[..split.at], &after[split.at..]].concat());
+    let own = part.best.filter(|own| own.rises(&part.values) == rises);
+    (part, own)
+}
+
+/// The share of permutations within the parts, or of all orders of short ones, whose strongest split is
+/// of this `strength` or a larger one; `None` if it is above `alpha`.
+fn chance(
+    parts: &[Part],
+    strength: f64,
+    alpha: f64,
+    drawn: usize,
+    random: &mut Random,
+) -> Option<f64> {
+    // Sums of the same numbers in another order may differ in their last bits.
+    let bar = strength * (1.0 - 1e-9);
+    match parts.iter().all(|part| part.values.len() <= ALL_ORDERS) {
+        _ if strength <= 0.0 => None,
+        true => counted_chance(parts, bar, alpha),
+        false => drawn_chance(parts, bar, alpha, drawn, random),
+    }
 }
 
 /// A part of the series without a change so far.
@@ -115,7 +162,17 @@ impl Part {
 #[derive(Clone, Copy)]
 struct Split {
     at: usize,
+    /// Where the values end that are held against those before `at`.
+    end: usize,
     strength: f64,
+}
+
+impl Split {
+    /// Whether the `values` after it are larger.
+    fn rises(self, values: &[f64]) -> bool {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        mean(&values[..self.at]) < mean(&values[self.at..self.end])
+    }
 }
 
 /// The share of orders within the parts whose strongest split reaches `bar`, from all orders of each
@@ -209,7 +266,7 @@ fn best_split(values: &[f64]) -> Option<Split> {
         for end in at + LEAST..=count {
             let strength = strength(from_first[at], row[end], from_first[end], at, end - at);
             if best.is_none_or(|best| strength > best.strength) {
-                best = Some(Split { at, strength });
+                best = Some(Split { at, end, strength });
             }
         }
     }
@@ -349,6 +406,28 @@ mod tests {
         let count = (0..200).filter(found).count();
         // 10 are expected; the standard deviation is 3.1.
         assert!((1..=19).contains(&count), "{count} of 200");
+    }
+
+    /// Half of a series that is alike throughout is cut off to whole steps, as by another program. Its middles
+    /// alone differ from the other half.
+    #[test]
+    fn another_step_is_no_change() {
+        let mut random = Random::new(7);
+        let mut normal = || (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+        let (mut of_middles, mut of_ranges) = (0, 0);
+        for _ in 0..200 {
+            let values: Vec<f64> = (0..12).map(|_| 0.98 + 0.05 * normal()).collect();
+            let range = |(i, value): (usize, &f64)| match i < 6 {
+                true => (value.floor(), value.floor() + 1.0),
+                false => (*value, *value),
+            };
+            let (least, most): (Vec<f64>, Vec<f64>) = values.iter().enumerate().map(range).unzip();
+            let middles: Vec<f64> = least.iter().zip(&most).map(|(a, b)| (a + b) / 2.0).collect();
+            of_middles += usize::from(!changes(&middles, 0.05, 1).is_empty());
+            let found = changes_within(&least, &most, 0.05, 1);
+            of_ranges += usize::from(found.iter().any(|change| change.p_value <= 0.05));
+        }
+        assert!(of_middles > 60 && of_ranges <= 10, "{of_middles} {of_ranges} of 200");
     }
 
     /// The strongest split, by the definition.

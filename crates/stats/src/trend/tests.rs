@@ -58,6 +58,7 @@ fn a_change_is_no_larger_than_steps_allow() {
     // The true tails of the first and the second half, ns, and the change that is told.
     for (first, second, want) in [
         (2_990, 3_010, None),
+        (2_010, 2_990, None),
         (17_990, 18_010, Some(1.0)),
         (17_990, 27_010, Some(1.5)),
         (27_010, 17_990, Some(18.0 / 27.0)),
@@ -74,6 +75,25 @@ fn a_change_is_no_larger_than_steps_allow() {
         let has = |text: &str| got.notes.iter().any(|note| note.contains(text));
         assert!(has("12 runs of 12 are in steps of 1.00 µs"), "{:?}", got.notes);
         assert_eq!(has("The maximum is not followed"), want.is_none(), "{:?}", got.notes);
+    }
+    // Below 16 µs, only the largest value before the change and the least one after it are certain.
+    for (first, second, want) in [
+        (2_010, 3_990, None),
+        (2_990, 4_010, Some("at least 1.33 ×")),
+        (9_990, 2_010, Some("at most 0.33 ×")),
+    ] {
+        let runs: Vec<Run> =
+            (0..12).map(|i| in_steps(if i < 6 { first } else { second }, i)).collect();
+        let got = followed(&runs, &Options::default()).unwrap();
+        for steps in [&got.series[0].p999, &got.series[0].max] {
+            let told = steps.iter().flatten().map(Step::ratio_in_words).collect::<Vec<_>>();
+            assert!(told.iter().eq(&want), "{first} {second}: {told:?}");
+            assert_eq!(steps.is_some(), want.is_some(), "{first} {second}");
+            assert!(steps.iter().flatten().all(|step| step.at == 6), "{steps:?}");
+        }
+        let has = |text: &str| got.notes.iter().any(|note| note.starts_with(text));
+        assert_eq!(has("p99.9 is not followed: 12 runs have only bounds"), want.is_none());
+        assert_eq!(has("p99.9: 12 runs have only bounds of it"), want.is_some());
     }
     // Values that only go to and fro between two steps have not changed.
     let runs: Vec<Run> = (0..12).map(|i| in_steps(17_990 + i % 2 * 20, i)).collect();
