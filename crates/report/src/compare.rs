@@ -145,12 +145,17 @@ fn full_name(name: &str, of: &OfQuantity, compare: &Compare) -> String {
     }
 }
 
-/// `max`, or where `count` samples have another maximum than some run, or it has fewer, `max of 4,000`.
+/// `max`, or where `count` samples have another maximum than some run, to 0.4 %, or it has fewer,
+/// `max of 4,000`.
 pub(crate) fn name_of_max<'a>(
     count: u64,
     runs: impl IntoIterator<Item = &'a RunFigures>,
 ) -> String {
-    let differs = |run: &RunFigures| run.count < count || run.max_of_count_ns != run.max_ns;
+    let differs = |run: &RunFigures| match (run.max_of_count_ns, run.max_ns) {
+        // No more than two buckets of a histogram.
+        (Some(of_count), Some(max)) => of_count.abs_diff(max) > max / 256,
+        (of_count, max) => run.count < count || of_count != max,
+    };
     match runs.into_iter().any(differs) {
         true => format!("max of {}", grouped(count)),
         false => "max".into(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::grouped;
-use wakescope_stats::compare::{RunFigures, percent, probability};
+use wakescope_stats::compare::{RunFigures, percent, probability, times};
 use wakescope_stats::trend::{Series, Step, Trend, permutations};
 
 use crate::compare::name_of_max;
@@ -114,8 +114,9 @@ impl<'a> Column<'a> {
     fn cells(&self, at: usize) -> [String; 3] {
         let step = self.steps.iter().find(|step| step.at == at);
         let change = step.map_or_else(String::new, |step| {
-            let arrow = if step.ratio >= 1.0 { '↑' } else { '↓' };
-            format!("{arrow} {}", step.ratio_in_words())
+            let (arrow, bound) = if step.ratio >= 1.0 { ('↑', "≥ ") } else { ('↓', "≤ ") };
+            let bound = step.ratio_within.map_or("", |_| bound);
+            format!("{arrow} {bound}{}", times(step.ratio))
         });
         let value = self.values[at];
         let bar = value.map_or_else(|| " ".repeat(BAR), |[_, most]| bar(most, self.largest));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed};
 use super::{Labelled, OfQuantity};
-use crate::equal_count::{equal_count, median_maximum, median_maximum_range};
+use crate::equal_count::{equal_count, mean_maximum, mean_maximum_range};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::observation::Observation;
@@ -41,7 +41,7 @@ pub struct RunFigures {
     pub p999_ns: Option<u64>,
     /// The maximum.
     pub max_ns: Option<u64>,
-    /// The median of the maximum of as many of its samples as maxima are compared over; `null` if it has fewer.
+    /// The geometric mean of the maximum of as many of its samples as maxima are compared over; `null` if it has fewer.
     pub max_of_count_ns: Option<u64>,
     /// Bounds of the figures of which a file of another program tells no more; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,14 +115,14 @@ impl<'a> Measured<'a> {
 
     /// The largest of `count` of its samples; `None` if it has fewer, or its file tells only a bound.
     pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
-        median_maximum(self.expiries, count)
+        mean_maximum(self.expiries, count)
     }
 
     /// The least and the largest value in ns that this can have: twice the same where wakescope measured.
     pub(crate) fn maximum_range(&self, count: u64) -> Option<(u64, u64)> {
         match self.maximum_of(count) {
             Some(ns) if self.expiries.stated.is_none() => Some((ns, ns)),
-            _ => median_maximum_range(self.expiries, count),
+            _ => mean_maximum_range(self.expiries, count),
         }
     }
 
@@ -180,7 +180,7 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
         return None;
     }
     let longer = match most > count {
-        true => "; a longer run counts with the median maximum of so many of its samples",
+        true => "; a longer run counts with the mean maximum of so many of its samples",
         false => "",
     };
     let mut text = format!(

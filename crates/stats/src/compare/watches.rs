@@ -17,7 +17,7 @@ use super::{Compare, judged, of_quantity, times};
 use super::{
     Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
 };
-use crate::equal_count::{equal_count, median_maximum};
+use crate::equal_count::{equal_count, mean_maximum};
 use crate::unpaired::can_decide;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::source::Quantity;
@@ -260,7 +260,7 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
         p50_ns: percentile(P50),
         p99_ns: percentile(P99),
         p999_ns: percentile(P999),
-        max_ns: means(&|_, waits| median_maximum(waits, count).map(|ns| ns as f64)),
+        max_ns: means(&|_, waits| mean_maximum(waits, count).map(|ns| ns as f64)),
         waited_ns: means(&|watch, waits| Some(per_second(watch, waits.sum_ns))),
         waits_per_second: means(&|watch, waits| Some(per_second(watch, waits.count))),
     }
