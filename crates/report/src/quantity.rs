@@ -136,7 +136,7 @@ pub(crate) fn quantile(d: &Distribution, percentile: Percentile) -> String {
 }
 
 /// A figure in a cell, from the least and the largest value in ns that it can have: `3.00 µs`,
-/// `2.00 to 3.00 µs`, `900 ns to 1.90 µs`, `≤ 3.00 µs` if it can be 0, or a dash if it is `None`.
+/// `2.00 µs to 3.00 µs`, `≤ 3.00 µs` if it can be 0, or a dash if it is `None`.
 pub(crate) fn within(range_ns: Option<[u64; 2]>) -> String {
     let Some(range) = range_ns else { return "–".into() };
     let [least, most] = range.map(|ns| SpanNs(ns).to_string());
@@ -144,11 +144,6 @@ pub(crate) fn within(range_ns: Option<[u64; 2]>) -> String {
         // Both may be the same in three digits.
         _ if least == most => most,
         0 => format!("≤ {most}"),
-        _ => match (least.split_once(' '), most.split_once(' ')) {
-            (Some((number, unit)), Some((_, of_most))) if unit == of_most => {
-                format!("{number} to {most}")
-            }
-            _ => format!("{least} to {most}"),
-        },
+        _ => format!("{least} to {most}"),
     }
 }

@@ -81,17 +81,17 @@ fn runs_of_which_only_bounds_are_known_are_shown_with_them() {
     let (_, runs) = text.split_once("      run  ").unwrap();
     let (runs, _) = runs.split_once("\n\n").unwrap();
     expect![[r#"
-        samples              p99.9      max     max of 3,040   kernel
-         new  runs/2026-11-21    3,042    2.00 to 3.00 µs  2.00 µs  2.00 to 3.00 µs  6.12.95
-         new  runs/2026-11-22    3,043    3.00 to 4.00 µs  3.00 µs  3.00 to 4.00 µs  6.12.95
-         new  runs/2026-11-23    3,044    4.00 to 5.00 µs  4.00 µs  4.00 to 5.00 µs  6.12.95
-         new  runs/2026-11-24    3,042    2.00 to 3.00 µs  2.00 µs  2.00 to 3.00 µs  6.12.95
-         new  runs/2026-11-25    3,043    3.00 to 4.00 µs  3.00 µs  3.00 to 4.00 µs  6.12.95
-         old  runs/2026-11-21    3,042  400 µs to 5.00 ms  5.00 ms          5.00 ms  6.12.95
-         old  runs/2026-11-22    3,046    6.00 to 7.00 µs  6.00 µs  6.00 to 7.00 µs  6.12.95
-         old  runs/2026-11-23    3,040    7.00 to 8.00 µs  7.00 µs  7.00 to 8.00 µs  6.12.95
-         old  runs/2026-11-24    3,044      400 to 901 µs   900 µs           900 µs  6.12.95
-         old  runs/2026-11-25    3,045    5.00 to 6.00 µs  5.00 µs  5.00 to 6.00 µs  6.12.95"#]]
+        samples               p99.9      max        max of 3,040   kernel
+         new  runs/2026-11-21    3,042  2.00 µs to 3.00 µs  2.00 µs  2.00 µs to 3.00 µs  6.12.95
+         new  runs/2026-11-22    3,043  3.00 µs to 4.00 µs  3.00 µs  3.00 µs to 4.00 µs  6.12.95
+         new  runs/2026-11-23    3,044  4.00 µs to 5.00 µs  4.00 µs  4.00 µs to 5.00 µs  6.12.95
+         new  runs/2026-11-24    3,042  2.00 µs to 3.00 µs  2.00 µs  2.00 µs to 3.00 µs  6.12.95
+         new  runs/2026-11-25    3,043  3.00 µs to 4.00 µs  3.00 µs  3.00 µs to 4.00 µs  6.12.95
+         old  runs/2026-11-21    3,042   400 µs to 5.00 ms  5.00 ms             5.00 ms  6.12.95
+         old  runs/2026-11-22    3,046  6.00 µs to 7.00 µs  6.00 µs  6.00 µs to 7.00 µs  6.12.95
+         old  runs/2026-11-23    3,040  7.00 µs to 8.00 µs  7.00 µs  7.00 µs to 8.00 µs  6.12.95
+         old  runs/2026-11-24    3,044    400 µs to 901 µs   900 µs              900 µs  6.12.95
+         old  runs/2026-11-25    3,045  5.00 µs to 6.00 µs  5.00 µs  5.00 µs to 6.00 µs  6.12.95"#]]
     .assert_eq(runs);
     // The same, where it can be 0.
     assert_eq!(quantity::within(Some([0, 999])), "≤ 999 ns");

@@ -52,16 +52,12 @@ pub struct RunFigures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunBounds {
     /// Of the median; `None`, as the others, if it is known to 6.25 %, or the samples do not carry it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<[u64; 2]>,
     /// Of the 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<[u64; 2]>,
     /// Of the 99.9th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<[u64; 2]>,
     /// Of the maximum of as many samples as maxima are compared over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_of_count_ns: Option<[u64; 2]>,
 }
 
