@@ -4,8 +4,11 @@
 //! CPU sleeps until expiries that fall anywhere. For an expiry inside a call, the question is how
 //! much of what was left of that call was done before the prober ran: next to nothing if the call
 //! was preempted, all of it if the prober had to wait for the call's end. The answer is a share, so
-//! it needs no threshold in time; and the median over many expiries is taken, so that stalls of a
-//! virtual machine do not count.
+//! it needs no threshold in time; and the median over many expiries is taken.
+//!
+//! On a busy CPU, others make the prober late, or the call long, and either looks like an answer of
+//! the kernel. So a call is compared with what such a call needs, which the victim's CPU time tells,
+//! and a wakeup in a call that others drew out is no evidence (`is_disturbed`).
 
 use std::fmt;
 
@@ -44,7 +47,7 @@ pub enum Prober {
     Fair,
 }
 
-/// One system call of the victim, in nanoseconds of `CLOCK_MONOTONIC`.
+/// One system call of the victim. Points in time are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimes {
     /// Which.
@@ -53,6 +56,8 @@ pub struct CallTimes {
     pub begin_ns: u64,
     /// When it had ended.
     pub end_ns: u64,
+    /// CPU time that the kernel charged the victim with meanwhile, nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// One wakeup of the prober, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -73,8 +78,10 @@ pub struct Series {
     pub call: Call,
     /// Who wanted the CPU.
     pub prober: Prober,
-    /// For each wakeup the share of the rest of its call that was done first, 0 to 1.
+    /// For each undisturbed wakeup the share of the rest of its call that was done first, 0 to 1.
     pub shares: Vec<f64>,
+    /// How many more wakeups there were, in calls that others drew out.
+    pub disturbed: usize,
 }
 
 /// Everything that was observed.
@@ -90,47 +97,81 @@ pub struct Observations {
 
 /// Sorts `wakeups` into the `calls` that their expiries fell into. Both are in order of time.
 ///
-/// Only expiries in the first 80 % of a call count: of a rest too short nothing can be told. A call
-/// that took twice as long as usual does not count either: somebody else had the CPU meanwhile.
+/// Only expiries in the first 80 % of a call count: of a rest too short nothing can be told.
 pub fn series(call: Call, prober: Prober, calls: &[CallTimes], wakeups: &[Wakeup]) -> Series {
-    let usual_ns = usual_length(call, calls, wakeups);
-    let share = |wakeup: &Wakeup| {
+    let own_ns = own_length(call, calls, wakeups);
+    let mut series = Series { call, prober, shares: Vec::new(), disturbed: 0 };
+    for wakeup in wakeups {
         let next = calls.partition_point(|c| c.begin_ns <= wakeup.expiry_ns);
-        let around = calls[..next].last().filter(|c| c.call == call)?;
-        share(around, wakeup, usual_ns)
-    };
-    Series { call, prober, shares: wakeups.iter().filter_map(share).collect() }
-}
-
-/// The median length of such calls without a wakeup in them; 0 if there is none.
-fn usual_length(call: Call, calls: &[CallTimes], wakeups: &[Wakeup]) -> u64 {
-    let undisturbed = |c: &&CallTimes| {
-        let next = wakeups.partition_point(|w| w.asleep_ns < c.begin_ns);
-        c.call == call && wakeups.get(next).is_none_or(|w| w.expiry_ns >= c.end_ns)
-    };
-    let mut lengths: Vec<_> =
-        calls.iter().filter(undisturbed).map(|c| c.end_ns.saturating_sub(c.begin_ns)).collect();
-    lengths.sort_unstable();
-    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
-}
-
-/// The share of the rest of `call` that was done before the prober ran.
-fn share(call: &CallTimes, wakeup: &Wakeup, usual_ns: u64) -> Option<f64> {
-    let late_ns = wakeup.woken_ns.checked_sub(wakeup.expiry_ns)?;
-    let awake_ns = wakeup.asleep_ns.checked_sub(wakeup.woken_ns)?;
-    let before_ns = wakeup.expiry_ns.checked_sub(call.begin_ns)?;
-    let after_ns = call.end_ns.checked_sub(wakeup.asleep_ns)?;
-    let own_ns = call.end_ns.checked_sub(call.begin_ns)?.checked_sub(awake_ns)?;
-    if wakeup.expiry_ns >= call.end_ns
-        || u128::from(before_ns) * 5 > u128::from(usual_ns) * 4
-        || own_ns / 2 > usual_ns
-    {
-        return None;
+        let around = calls[..next].last().filter(|c| c.call == call);
+        match around.and_then(|around| Rest::of(around, wakeup, own_ns)) {
+            Some(rest) if rest.is_disturbed() => series.disturbed += 1,
+            Some(rest) => series.shares.push(rest.share()),
+            None => {}
+        }
     }
-    // Exact below 2^53 ns, which is 104 days.
-    #[allow(clippy::cast_precision_loss)]
-    let share = late_ns as f64 / (late_ns.checked_add(after_ns)?.max(1)) as f64;
-    Some(share)
+    series
+}
+
+/// How long such a call takes if nobody else has the CPU, nanoseconds; `None` if others always had it.
+///
+/// Of calls with a wakeup in them, the CPU time says little: a kernel that does not preempt them charges the
+/// time from the wakeup on to the task that runs next. Of the others it shows what other tasks and the hypervisor
+/// took. Some kernels charge stolen time and interrupts to whoever runs: so it is one of the shortest tenth.
+fn own_length(call: Call, calls: &[CallTimes], wakeups: &[Wakeup]) -> Option<u64> {
+    let length = |c: &CallTimes| c.end_ns.saturating_sub(c.begin_ns);
+    let has_no_wakeup = |c: &CallTimes| {
+        let next = wakeups.partition_point(|w| w.asleep_ns < c.begin_ns);
+        wakeups.get(next).is_none_or(|w| w.expiry_ns >= c.end_ns)
+    };
+    let is_whole = |c: &CallTimes| c.cpu_ns >= length(c) - length(c) / 10;
+    let alone = calls.iter().filter(|c| c.call == call && has_no_wakeup(c) && is_whole(c));
+    let mut lengths: Vec<u64> = alone.map(length).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 10).copied()
+}
+
+/// What was left of a call when the prober's timer expired, without the time in which the prober ran.
+struct Rest {
+    /// What passed of it before the prober ran, nanoseconds.
+    late_ns: u64,
+    /// All of it, nanoseconds.
+    all_ns: u64,
+    /// By how much the call took longer than such a call needs, nanoseconds; all of it if that is not known.
+    excess_ns: u64,
+}
+
+impl Rest {
+    /// `None` if the timer did not expire in the first 80 % of the call, which needs `own_ns`.
+    fn of(call: &CallTimes, wakeup: &Wakeup, own_ns: Option<u64>) -> Option<Self> {
+        let late_ns = wakeup.woken_ns.checked_sub(wakeup.expiry_ns)?;
+        let awake_ns = wakeup.asleep_ns.checked_sub(wakeup.woken_ns)?;
+        let before_ns = wakeup.expiry_ns.checked_sub(call.begin_ns)?;
+        let after_ns = call.end_ns.checked_sub(wakeup.asleep_ns)?;
+        let length_ns = call.end_ns.checked_sub(call.begin_ns)?.checked_sub(awake_ns)?;
+        let is_early = |own_ns| u128::from(before_ns) * 5 <= u128::from(own_ns) * 4;
+        let rest = Self {
+            late_ns,
+            all_ns: late_ns.checked_add(after_ns)?,
+            excess_ns: length_ns.saturating_sub(own_ns.unwrap_or(0)),
+        };
+        (own_ns.is_none_or(is_early) && wakeup.expiry_ns < call.end_ns).then_some(rest)
+    }
+
+    /// Whether others may have decided when the prober ran. As much as half of the rest cannot turn one answer into
+    /// the other. Before the prober ran, it makes the share of a preempted call a half at most. After that, it leaves
+    /// a half at least to a call whose end the prober waited for.
+    fn is_disturbed(&self) -> bool {
+        self.excess_ns > self.all_ns / 2
+    }
+
+    /// The share that passed before the prober ran, 0 to 1.
+    fn share(&self) -> f64 {
+        // Exact below 2^53 ns, which is 104 days.
+        #[allow(clippy::cast_precision_loss)]
+        let share = self.late_ns as f64 / self.all_ns.max(1) as f64;
+        share
+    }
 }
 
 /// What a series says.
@@ -169,8 +210,10 @@ pub struct Summary {
     pub call: Call,
     /// Who wanted the CPU.
     pub prober: Prober,
-    /// How many wakeups fell into such calls.
+    /// How many undisturbed wakeups fell into such calls.
     pub wakeups: usize,
+    /// How many more fell into calls that others drew out. They are no evidence.
+    pub disturbed: usize,
     /// The median share of the rest of the call that was done first.
     pub median_share: Option<f64>,
     /// What follows.
@@ -187,8 +230,13 @@ impl Summary {
             Some(share) if shares.len() >= needed && share > 0.75 => Answer::Waited,
             _ => Answer::Undecided,
         };
-        let (call, prober) = (series.call, series.prober);
-        Self { call, prober, wakeups: shares.len(), median_share, answer }
+        let Series { call, prober, disturbed, .. } = *series;
+        Self { call, prober, wakeups: shares.len(), disturbed, median_share, answer }
+    }
+
+    /// Whether it would have wakeups enough to decide if nobody had disturbed them.
+    fn is_disturbed(&self, needed: usize) -> bool {
+        self.wakeups < needed && self.wakeups + self.disturbed >= needed
     }
 }
 
@@ -224,8 +272,15 @@ pub fn judge(observations: &Observations, time: TimeDomain) -> Judgement {
         }
         false => of_fair(|call| answer(call, Prober::Fair)),
     };
-    Judgement { models, reason: reason.into(), series }
+    let mut reason = reason.to_string();
+    if !reason.is_empty() && series.iter().any(|s| s.is_disturbed(needed)) {
+        reason.push_str(BUSY);
+    }
+    Judgement { models, reason, series }
 }
+
+const BUSY: &str = ". The CPU was busy: other tasks, interrupts or the hypervisor had it during too \
+                    many of the wakeups";
 
 /// The models that fit, and why not fewer or why none can be told.
 type Fit = (Vec<Model>, &'static str);
@@ -251,7 +306,10 @@ fn of_realtime(answer: impl Fn(Call) -> Answer, fair: Answer) -> Fit {
         (Preempted, Waited, Undecided) => {
             (vec![Model::None], "the test of reading a pipe is inconclusive")
         }
-        (Preempted, _, Undecided) => (ALL[1..].into(), UNDECIDED),
+        (Preempted, Preempted, Undecided) => (ALL[1..].into(), UNDECIDED),
+        (Preempted, Undecided, Undecided) => {
+            (ALL.into(), "the tests of writing and reading a pipe are inconclusive")
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! What `wakescope check` shows.
 
 use serde_json::{Value, json};
-use wakescope_core::behaviour::{
-    Agreement, Answer, Call, Judgement, Observations, Prober, Summary,
-};
+use wakescope_core::behaviour::{Agreement, Call, Judgement, Observations, Prober, Summary};
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::Model;
-use wakescope_core::units::{SpanNs, counted};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::style::{Style, clean};
 
@@ -137,7 +135,9 @@ impl Text {
             self.pair("not observed", obstacle);
         }
         if !judgement.reason.is_empty() {
-            self.pair("", &judgement.reason);
+            for line in wrapped(&judgement.reason, WIDTH - COLUMN - 2) {
+                self.pair("", &line);
+            }
         }
     }
 
@@ -310,13 +310,17 @@ fn series_name(summary: &Summary) -> String {
 }
 
 fn series_says(summary: &Summary) -> String {
-    let wakeups = counted(summary.wakeups as u64, "wakeup");
-    match (summary.median_share, summary.answer) {
-        (None, _) => "undecided: no wakeup arrived during it".into(),
-        (Some(share), Answer::Undecided) => {
-            format!("undecided ({:.0} % of the rest came first; {wakeups})", share * 100.0)
-        }
-        (Some(share), answer) => {
+    let Summary { median_share, answer, disturbed, .. } = *summary;
+    let (undisturbed, disturbed) = (summary.wakeups as u64, disturbed as u64);
+    let others = match disturbed {
+        0 => String::new(),
+        count => format!(", {} disturbed by others", grouped(count)),
+    };
+    let wakeups = format!("{}{others}", counted(undisturbed, "wakeup"));
+    match median_share {
+        None if disturbed > 0 => format!("undecided ({wakeups})"),
+        None => "undecided: no wakeup arrived during it".into(),
+        Some(share) => {
             format!("{answer} ({:.0} % of the rest came first; {wakeups})", share * 100.0)
         }
     }

@@ -60,7 +60,12 @@ fn laptop() -> Check {
 
 /// As the laptop, with a behaviour in which a share of `waited` calls were not preempted.
 fn probed(pipe_write: f64) -> Check {
-    let series = |call, share| Series { call, prober: Prober::Realtime, shares: vec![share; 64] };
+    let series = |call, share| Series {
+        call,
+        prober: Prober::Realtime,
+        shares: vec![share; 64],
+        disturbed: 0,
+    };
     let observations = Observations {
         cpu: 2,
         series: vec![
@@ -165,6 +170,25 @@ fn behaviour_is_compared_with_the_evidence() {
          write to a pipe                      waited for its end (99 % of the rest came first; 64 wakeups)
          read of a pipe                       waited for its end (97 % of the rest came first; 64 wakeups)
          not observed                         record locks: no such file"#]].assert_eq(&parts(&probed(0.99)));
+    let mut busy = probed(0.03);
+    let (observations, judgement) = busy.behaviour.as_mut().unwrap();
+    for (series, left) in observations.series.iter_mut().zip([12, 64, 0]) {
+        series.disturbed = 1_200;
+        series.shares.truncate(left);
+    }
+    *judgement = judge(observations, TimeDomain::Real);
+    expect![[r#"
+        This kernel runs preemption model voluntary: /boot/config-6.1.0-56-cloud-arm64 contains no other
+        model.
+        Its behaviour is inconclusive.
+         behaviour on CPU 2
+         read of /dev/zero                    undecided (2 % of the rest came first; 12 wakeups, 1,200 disturbed by others)
+         write to a pipe                      preempted (3 % of the rest came first; 64 wakeups, 1,200 disturbed by others)
+         read of a pipe                       undecided (0 wakeups, 1,200 disturbed by others)
+         not observed                         record locks: no such file
+                                              too few wakeups occurred during the system call that every
+                                              kernel preempts. The CPU was busy: other tasks, interrupts or
+                                              the hypervisor had it during too many of the wakeups"#]].assert_eq(&parts(&busy));
     let mut unknown = probed(0.5);
     unknown.host.preemption = Preemption::default();
     expect![[r#"
