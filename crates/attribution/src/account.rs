@@ -215,7 +215,8 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, others: impl IntoIterato
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
-    let has_waits = explanation.waits.as_ref().is_some_and(|waits| waits.begun > 0);
+    let has_waits =
+        explanation.waits.as_ref().is_some_and(|waits| waits.begun > 0 || waits.throughout > 0);
     if run.plan.is_of_others() && explanation.wakeups == 0 && !has_waits {
         found.push(Finding::new(
             "no-samples",

@@ -60,6 +60,9 @@ impl Waited {
 /// Makes times of `waits` count from the start of the run, and takes the cause of the longest wait
 /// after a wakeup from the explanation of that wakeup, if it is among `worst` and knows one.
 pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Waits {
+    if let Some(open) = &mut waits.longest_open {
+        open.at_ns = open.at_ns.saturating_sub(origin_ns);
+    }
     for row in &mut waits.kinds {
         let Some(longest) = &mut row.worst else { continue };
         longest.at_ns = longest.at_ns.saturating_sub(origin_ns);

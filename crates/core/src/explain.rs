@@ -44,5 +44,5 @@ pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
 pub use truth::{TrueCause, TrueShare, Truth};
 pub use waits::{
-    Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    OpenWait, Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };

@@ -596,11 +596,16 @@ INLINE void wait_moves(struct task_struct *task, u32 number)
 	waits_in(waits, task, queue_on(task, number));
 }
 
-/* A thread is gone. Its number may be another's from now on, and so may its address. */
+/*
+ * A thread is gone. Its number may be another's from now on, and so may its address. After the end of the run neither
+ * matters: what still waited then is open, even if it has run and ended since.
+ */
 INLINE void end_of_waits(struct task_struct *task)
 {
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	struct waits *waits = known_waits(task);
 	struct wait_counts *all = all_waits();
-	if (waits && all)
+	if (waits && all && asked && asked->start)
 		hand_number_over(waits, all, 0);
 }

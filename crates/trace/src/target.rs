@@ -119,7 +119,7 @@ fn shifts(offsets: &str) -> bool {
 }
 
 /// Whether this is the ID of a thread that is not the first of its process.
-fn is_thread(id: u32) -> bool {
+pub(crate) fn is_thread(id: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     process.is_some_and(|process| process.trim() != id.to_string())

@@ -38,6 +38,7 @@ use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
+use crate::throughout::Runnable;
 use crate::users::{NamePrograms, ProgramFiles};
 use crate::waits;
 use crate::worth::{Asked, Decided, worth_keeping};
@@ -157,6 +158,8 @@ pub struct Tracer {
     shows_softirqs_left: bool,
     /// What quotas threads of others were under when the run began.
     quotas_at_start: Quotas,
+    /// Which of them could run then.
+    runnable_at_start: Runnable,
 }
 
 impl Tracer {
@@ -255,6 +258,7 @@ impl Tracer {
             seen_with,
             not_seen,
             shows_softirqs_left: kernel.shows_softirqs_left(),
+            runnable_at_start: Runnable::default(),
             quotas_at_start: Quotas::default(),
         })
     }
@@ -297,6 +301,7 @@ impl Tracer {
             let proc = Path::new("/proc");
             let threads = quota::threads_of(proc, &self.options.target);
             self.quotas_at_start = Quotas::read(proc, threads);
+            self.runnable_at_start = self.runnable();
         }
         self.set_control()
     }
@@ -452,9 +457,10 @@ impl Tracer {
     pub fn finish(mut self) -> (Seen, ProgramFiles) {
         // Without a start nothing counts: programs are detached one after the other, and those that
         // still run would see ends missing.
-        self.start = MonoNs(0);
+        let start = std::mem::replace(&mut self.start, MonoNs(0));
         let end = clock::now();
         let _ = self.set_control();
+        let throughout = self.runnable_at_start.waited_until(&self.runnable());
         // Detaching interrupts every CPU.
         let interference = self.interference();
         let sections = self.sections();
@@ -466,7 +472,8 @@ impl Tracer {
         }
         self.drain();
         let tally = self.settled_tally();
-        let waits = self.waits(end);
+        let waits =
+            self.waits(end).map(|waits| waits::with_throughout(waits, (start, end), throughout));
         self.explain_overflow();
         let Counted { components, wakeup_latency, net_of_steal } =
             Counted::of(&self.figures, self.places);
@@ -553,6 +560,15 @@ impl Tracer {
                 .map(|figures| tally::sections(figures, self.cpus))
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
+        }
+    }
+
+    /// The followed threads of others that can run now, as far as it is known which are followed.
+    fn runnable(&self) -> Runnable {
+        let Options { target, within_cgroup, .. } = &self.options;
+        match self.options.is_of_probes() || within_cgroup.is_some() {
+            true => Runnable::default(),
+            false => Runnable::read(target, clock::now()),
         }
     }
 

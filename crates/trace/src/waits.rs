@@ -1,12 +1,13 @@
 //! All waits of others' threads, as programs counted them.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap};
 use wakescope_attribution::{Waited, differ};
 use wakescope_core::explain::{
-    Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    NamedTask, OpenWait, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };
 use wakescope_core::units::MonoNs;
 
@@ -37,6 +38,18 @@ pub(crate) fn of_run(programs: &Ebpf, end: MonoNs, at_start: &Quotas) -> Option<
     Some(waits)
 }
 
+/// The same with the threads that waited throughout the run, from its start to its end.
+pub(crate) fn with_throughout(
+    waits: Waits,
+    (start, end): (MonoNs, MonoNs),
+    threads: Vec<NamedTask>,
+) -> Waits {
+    let throughout = threads.len() as u64;
+    let wait = |task| OpenWait { ns: end.since(start).0, at_ns: start.0, task };
+    let longest_open = threads.into_iter().next().map(wait).or(waits.longest_open);
+    Waits { throughout, longest_open, ..waits }
+}
+
 /// What was counted when no program counted any more.
 pub(crate) struct Counted {
     counts: WaitCounts,
@@ -59,8 +72,8 @@ impl Counted {
         let mut threads: Vec<ThreadWaits> = self.threads.iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.sum_ns.cmp(&a.sum_ns).then_with(|| a.task.cmp(&b.task)));
         let more = threads.split_off(threads.len().min(MOST_THREADS));
-        let open: Vec<u64> =
-            self.threads.iter().map(|waits| waits.since).filter(|&since| since != 0).collect();
+        let open: Vec<OpenWait> =
+            self.threads.iter().filter_map(|waits| open(waits, end)).collect();
         Waits {
             kinds: WaitKind::ALL.into_iter().filter_map(|kind| self.row(kind)).collect(),
             threads,
@@ -68,7 +81,9 @@ impl Counted {
             more_threads_ns: sum(more.iter().map(|thread| thread.sum_ns)),
             begun,
             open: open.len() as u64,
-            open_ns: sum(open.iter().map(|&since| end.0.saturating_sub(since))),
+            open_ns: sum(open.iter().map(|wait| wait.ns)),
+            longest_open: open.into_iter().max_by_key(|wait| (wait.ns, Reverse(wait.task.pid))),
+            throughout: 0,
             ends_missed,
             begins_missed,
             begins_missed_ns: sum(self.threads.iter().map(|waits| waits.unseen)),
@@ -89,8 +104,7 @@ impl Counted {
             .collect();
         let of = |figure: fn(&WaitsOfKind) -> u64| sum(all.iter().map(|(_, of)| figure(of)));
         // Of two that are equally long it is that of the smaller number, so that it is no chance.
-        let longest =
-            all.iter().max_by_key(|(waits, of)| (of.worst, std::cmp::Reverse(waits.task.pid)));
+        let longest = all.iter().max_by_key(|(waits, of)| (of.worst, Reverse(waits.task.pid)));
         longest.map(|(waits, worst)| WaitRow {
             kind,
             count: of(|of| of.count),
@@ -126,6 +140,13 @@ fn sum(all: impl Iterator<Item = u64>) -> u64 {
 
 fn sum_of(waits: &shared::Waits) -> u64 {
     sum(waits.of.iter().map(|of| of.sum))
+}
+
+/// The wait of a thread that still waited at the `end`.
+fn open(waits: &shared::Waits, end: MonoNs) -> Option<OpenWait> {
+    let task = || task_of(&waits.task).decoded().named();
+    let ns = end.since(MonoNs(waits.since)).0;
+    (waits.since != 0).then(|| OpenWait { ns, at_ns: waits.since, task: task() })
 }
 
 fn thread(waits: &shared::Waits) -> Option<ThreadWaits> {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::frame;
 use crate::{blame, components};
-use wakescope_core::explain::{Cause, Components, Marks, Wakeup};
+use wakescope_core::explain::{Cause, Components, Marks, NamedTask, OpenWait, Waits, Wakeup};
 use wakescope_core::finding::Verdict;
 use wakescope_core::host::{Host, Idle, IdleState};
 use wakescope_core::plan::Target;
@@ -458,6 +458,19 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
         }
         assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
     }
+}
+
+/// Such a thread neither woke nor began to wait within the run.
+#[test]
+fn a_thread_that_waited_throughout_is_a_sample() {
+    let longest_open = Some(OpenWait { ns: 2, at_ns: 1_000, task: NamedTask::default() });
+    let waits = Waits { throughout: 1, longest_open, ..Waits::default() };
+    let mut run = of_others(3);
+    run.origin_ns = 1_000;
+    account(&mut run, Seen { waits: Some(waits), ..Seen::default() }, above("p99.9"));
+    assert_eq!(codes(&run), vec![]);
+    let waits = explanation_of(&run).waits.as_ref().unwrap();
+    assert_eq!(waits.longest_open.as_ref().unwrap().at_ns, 0);
 }
 
 #[test]

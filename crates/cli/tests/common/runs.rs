@@ -6,9 +6,10 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     self, Anew, Answer, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
-    NetOfSteal, Phase, Quota, Ranking, RankingRow, Schedstat, SectionKind, SectionPlace, Sections,
-    Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause,
-    TrueShare, Truth, Unsound, Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
+    NetOfSteal, OpenWait, Phase, Quota, Ranking, RankingRow, Schedstat, SectionKind, SectionPlace,
+    Sections, Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits,
+    TrueCause, TrueShare, Truth, Unsound, Variables, WaitKind, WaitRow, Waits, Within, Work,
+    WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
@@ -403,6 +404,8 @@ fn full_waits() -> Waits {
         begun: 255,
         open: 1,
         open_ns: 40_000_000,
+        throughout: 1,
+        longest_open: Some(OpenWait { ns: 7_000_000_000, at_ns: 0, task: task() }),
         ends_missed: 3,
         begins_missed: 1,
         begins_missed_ns: 90_000,

@@ -63,10 +63,17 @@ impl Group {
 
     /// Gives its threads two CPUs.
     fn lift(&self) {
-        let is_unified = self.place.join("cpu.max").exists();
-        let (file, quota) =
-            if is_unified { ("cpu.max", "200000 100000") } else { ("cpu.cfs_quota_us", "200000") };
-        fs::write(self.place.join(file), quota).unwrap();
+        self.set_quota("200000", "100000");
+    }
+
+    /// Gives its threads so many microseconds of each period of so many.
+    fn set_quota(&self, quota: &str, period: &str) {
+        let write = |file, text: &str| fs::write(self.place.join(file), text).unwrap();
+        if self.place.join("cpu.max").exists() {
+            return write("cpu.max", &format!("{quota} {period}"));
+        }
+        write("cpu.cfs_period_us", period);
+        write("cpu.cfs_quota_us", quota);
     }
 
     fn add(&self, process: &Child) {
@@ -208,6 +215,45 @@ fn a_program_that_its_quota_stops_is_told_so() {
         assert!(Path::new(&quota.cgroup).ends_with(group.place.file_name().unwrap()), "{quota:?}");
         assert_eq!((quota.quota_ns, quota.period_ns), (10_000_000, Group::PERIOD_NS));
     }
+}
+
+/// Nothing of such a wait happens in the run: neither does it begin there, nor does it end.
+#[test]
+fn a_wait_that_fills_the_run_is_told() {
+    const NAME: &str = "a_wait_that_fills_the_run_is_told";
+    if !can_follow(NAME) {
+        return;
+    }
+    let group = match Group::with_a_tenth("wakescope-throughout") {
+        Ok(group) => group,
+        Err(why) => return skip(NAME, &why),
+    };
+    group.set_quota("1000", "1000000");
+    let spinner = Spinner::start();
+    group.add(&spinner.0);
+    eventually("the quota stops the program", || group.stat("nr_throttled ") > 0);
+    let pid = spinner.0.id();
+    // Once in a second it may run for a moment.
+    for _ in 0..20 {
+        let test = Test::new("throughout");
+        let args = ["--pid", &pid.to_string(), "--duration", "200ms", "--out", "run"];
+        let (run, text) = explained(&test, &args);
+        let all = waits(&run);
+        let open = all.longest_open.as_ref();
+        if all.throughout == 0 {
+            continue;
+        }
+        assert_not_found(&run, "no-samples");
+        let open = open.expect("the wait that is not over");
+        assert_eq!((all.throughout, all.begun, open.at_ns), (1, 0, 0), "{all:?}");
+        assert_eq!(open.task.pid, Some(pid));
+        assert!(open.ns >= 200_000_000, "{open:?}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(" was waiting for a CPU, for "), "{text}");
+        assert!(words.contains(" 1 thread waited from before the run to its end, "), "{text}");
+        return;
+    }
+    panic!("it ran in each run");
 }
 
 /// It is in another cgroup when the run ends, whose quota has never stopped it.

@@ -53,6 +53,14 @@ pub struct Waits {
     pub open: u64,
     /// How long these had lasted by then, together, nanoseconds: in no other sum.
     pub open_ns: u64,
+    /// Threads that waited already when the run began and had not run when it ended: in no other number.
+    /// Older records do not have it.
+    #[serde(default)]
+    pub throughout: u64,
+    /// The longest of the waits that had not ended, of `throughout` if there was one. Older records do not have
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_open: Option<OpenWait>,
     /// Of those that ended, waits whose end was not seen: the kernel's own account tells how long they
     /// were, and two of a row may be one.
     pub ends_missed: u64,
@@ -117,6 +125,17 @@ pub struct WorstWait {
     pub throttled_ns: u64,
     /// What the hypervisor took of it, nanoseconds.
     pub steal_ns: u64,
+}
+
+/// A wait that had not ended when the run did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpenWait {
+    /// How long it had lasted by then, without what came before the run, nanoseconds: less than the wait.
+    pub ns: u64,
+    /// When it began, or the run if that was later, nanoseconds from the start of the run.
+    pub at_ns: u64,
+    /// Who waited.
+    pub task: NamedTask,
 }
 
 /// All waits of a thread.
@@ -204,6 +223,13 @@ impl Waits {
     /// The sum of all that have ended, nanoseconds.
     pub fn sum_ns(&self) -> u64 {
         self.kinds.iter().fold(0, |sum, row| sum.saturating_add(row.sum_ns))
+    }
+
+    /// The longest wait that was not over at the end, if it had lasted longer than any that ended.
+    pub fn longest_is_open(&self) -> Option<&OpenWait> {
+        let ended = self.kinds.iter().filter_map(|row| row.worst.as_ref());
+        let ended_ns = ended.map(|worst| worst.ns).max();
+        self.longest_open.as_ref().filter(|open| Some(open.ns) > ended_ns)
     }
 
     /// What quotas and throttles took of these, nanoseconds.

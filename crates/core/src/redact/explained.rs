@@ -2,9 +2,9 @@
 
 use super::names::{REDACTED, is_own_thread, kernels_part, remove};
 use crate::explain::{
-    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Quota,
-    Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Subject,
-    ThreadWaits, TrueShare, WaitRow, Waits, Within, WorstWait,
+    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, OpenWait,
+    Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent,
+    Subject, ThreadWaits, TrueShare, WaitRow, Waits, Within, WorstWait,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -60,6 +60,8 @@ pub(super) fn redact_waits(waits: &mut Waits) {
         begun: _,
         open: _,
         open_ns: _,
+        throughout: _,
+        longest_open,
         ends_missed: _,
         begins_missed: _,
         begins_missed_ns: _,
@@ -71,6 +73,9 @@ pub(super) fn redact_waits(waits: &mut Waits) {
     } = waits;
     kinds.iter_mut().for_each(redact_wait_row);
     for ThreadWaits { task, sum_ns: _, run_delay_ns: _, kinds: _ } in threads {
+        redact_task(task);
+    }
+    if let Some(OpenWait { ns: _, at_ns: _, task }) = longest_open {
         redact_task(task);
     }
     if let Some(Quota { cgroup, quota_ns: _, period_ns: _ }) = quota {

@@ -8,9 +8,9 @@ use crate::distribution::Distribution;
 use crate::explain::{
     Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal,
-    Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent,
-    StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause, TrueShare, Truth, Unsound, Variables,
-    WaitKind, WaitRow, Waits, Within, WorstWait,
+    OpenWait, Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step,
+    StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause, TrueShare, Truth, Unsound,
+    Variables, WaitKind, WaitRow, Waits, Within, WorstWait,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -501,6 +501,8 @@ fn waits() -> Waits {
         begun: 1,
         open: 0,
         open_ns: 0,
+        throughout: 0,
+        longest_open: Some(OpenWait { ns: 1, at_ns: 1, task: task() }),
         ends_missed: 0,
         begins_missed: 0,
         begins_missed_ns: 0,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wakescope_core::explain::{
-    Blamed, Policy, Schedstat, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    Blamed, OpenWait, Policy, Schedstat, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
@@ -78,7 +78,8 @@ fn culprit(worst: &WorstWait, most: usize) -> String {
     clean(&phrases::culprit(blamed), most)
 }
 
-/// Sentences on the waits that outweigh those after wakeups, each with a blank at its end; empty if none
+/// Sentences on a wait that was longest although it was not over, and on the waits that outweigh those after
+/// wakeups, each with a blank at its end; empty if none
 /// does.
 pub(super) fn sentence(run: &Run) -> String {
     let waits = run.explanation.as_ref().and_then(|explanation| explanation.waits.as_ref());
@@ -86,7 +87,15 @@ pub(super) fn sentence(run: &Run) -> String {
     let woken_ns = waits.of(WaitKind::Woken).map_or(0, |row| row.sum_ns);
     let mut rows: Vec<&WaitRow> = waits.kinds.iter().filter(|row| row.sum_ns > woken_ns).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
-    rows.into_iter().map(|row| kind_text(run, waits, row) + " ").collect()
+    let rows = rows.into_iter().map(|row| kind_text(run, waits, row) + " ");
+    let open = waits.longest_is_open().map(|open| open_text(open, run.time_domain) + " ");
+    open.into_iter().chain(rows).collect()
+}
+
+/// `At the end, spin[7] other was waiting for a CPU, for 820 ms so far.`
+fn open_text(open: &OpenWait, domain: TimeDomain) -> String {
+    let who = clean(&phrases::task_with_policy(&open.task), LONGEST_CULPRIT);
+    format!("At the end, {who} was waiting for a CPU, for {} so far.", span(open.ns, domain))
 }
 
 fn kind_text(run: &Run, waits: &Waits, row: &WaitRow) -> String {
@@ -222,8 +231,9 @@ fn longest(row: &WaitRow, domain: TimeDomain) -> String {
 /// A row per kind, what the sums were compared with, and the threads that waited longest.
 pub(super) fn table(waits: &Waits, domain: TimeDomain) -> String {
     let lines = lines(waits);
-    if lines.is_empty() && waits.open == 0 {
-        return String::new();
+    // Threads that only began to wait have no row, but a note.
+    if lines.is_empty() {
+        return noted(waits, domain);
     }
     let threads = threads(waits);
     let width = lines.iter().map(|line| line.cause.len()).max().unwrap_or(0);
@@ -239,10 +249,13 @@ pub(super) fn table(waits: &Waits, domain: TimeDomain) -> String {
     if threads > 1 {
         out.push_str(&of_threads(waits, domain));
     }
-    for text in notes(waits, domain) {
-        out.push_str(&format!(" {}\n", wrapped(&text, WIDTH - 1, "   ")));
-    }
-    out
+    out + &noted(waits, domain)
+}
+
+/// The notes, each wrapped.
+fn noted(waits: &Waits, domain: TimeDomain) -> String {
+    let notes = notes(waits, domain).into_iter();
+    notes.map(|text| format!(" {}\n", wrapped(&text, WIDTH - 1, "   "))).collect()
 }
 
 fn of_threads(waits: &Waits, domain: TimeDomain) -> String {
@@ -277,6 +290,12 @@ pub(crate) fn notes(waits: &Waits, domain: TimeDomain) -> Vec<String> {
             "at the end {} not over: {lasted} {}, in no sum",
             counted_were(waits.open),
             span(waits.open_ns, domain)
+        ));
+    }
+    if waits.throughout > 0 {
+        notes.push(format!(
+            "{} waited from before the run to its end, in no sum",
+            counted(waits.throughout, "thread")
         ));
     }
     if waits.ends_missed > 0 {

@@ -45,6 +45,15 @@ fn what_still_waits_is_in_no_sum() {
     later.since = 1_200;
     let waits = of(vec![open, later]);
     assert_eq!((waits.sum_ns(), waits.open, waits.open_ns), (7, 2, 600));
+    let longest = waits.longest_open.clone().unwrap();
+    assert_eq!((longest.ns, longest.at_ns, longest.task.pid), (600, 400, Some(1)));
+    // One that waited throughout has waited longer than any that began to wait in the run.
+    let task = NamedTask { pid: Some(3), ..NamedTask::default() };
+    let span = (MonoNs(100), MonoNs(1_000));
+    let more = with_throughout(waits.clone(), span, vec![task.clone(), task.clone()]);
+    let longest_open = Some(OpenWait { ns: 900, at_ns: 100, task });
+    assert_eq!(more, Waits { throughout: 2, longest_open, ..waits.clone() });
+    assert_eq!(with_throughout(waits.clone(), span, Vec::new()), waits);
     // It has no wait that ended.
     assert_eq!(waits.threads.len(), 1);
 }

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use wakescope_core::explain::{
-    Cause, CauseRow, Culprit, Evidence, Frame, Function, Gap, NamedTask, Phase, Quota, Schedstat,
-    Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, TrueCause, Truth, WaitKind, WaitRow,
-    Waits, Within, WorstWait,
+    Cause, CauseRow, Culprit, Evidence, Frame, Function, Gap, NamedTask, OpenWait, Phase, Quota,
+    Schedstat, Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, TrueCause, Truth,
+    WaitKind, WaitRow, Waits, Within, WorstWait,
 };
 use wakescope_core::histogram::Histogram;
 
@@ -111,7 +111,8 @@ pub(crate) fn waits(name: &str) -> Waits {
         throttled_ns: u64::MAX,
         steal_ns: u64::MAX,
         worst: Some(WorstWait {
-            ns: u64::MAX,
+            // The one that is not over is longer, and told first.
+            ns: u64::MAX - 1,
             at_ns: u64::MAX,
             cpu: u32::MAX,
             task: task(name),
@@ -139,6 +140,8 @@ pub(crate) fn waits(name: &str) -> Waits {
         begun: most,
         open: most,
         open_ns: most,
+        throughout: most,
+        longest_open: Some(OpenWait { ns: most, at_ns: most, task: task(name) }),
         ends_missed: most,
         begins_missed: most,
         begins_missed_ns: most,

@@ -47,6 +47,38 @@ fn says(waits: Waits, want: &str) {
     assert_eq!(sentence(&run), want);
 }
 
+/// A wait that goes on may be longer than it is known to be: a shorter one that ended does not come before it.
+#[test]
+fn a_wait_that_is_not_over_comes_first_if_it_is_the_longest() {
+    let preempted = row(WaitKind::Preempted, 12, 240, Cause::HigherPriorityTask, urgent());
+    let open = |ms: u64| OpenWait { ns: ms * 1_000_000, at_ns: 0, task: named_task("spin", 4_711) };
+    let with = |kinds, ms| Waits { open: 1, longest_open: Some(open(ms)), ..waits(kinds) };
+    let ended =
+        "Preempted for 240 ms of 7.00 s, 12 times; the longest 20.0 ms, by urgent[7] fifo 95. ";
+    let at_end = "At the end, spin[4711] other was waiting for a CPU, for 21.0 ms so far. ";
+    says(with(vec![preempted.clone()], 20), ended);
+    says(with(vec![preempted], 21), &format!("{at_end}{ended}"));
+    says(with(Vec::new(), 21), at_end);
+}
+
+#[test]
+fn threads_that_only_wait_are_told() {
+    let mut all = Waits { open: 1, open_ns: 900_000_000, ..Waits::default() };
+    check(
+        &all,
+        &expect![[r#"
+            | at the end 1 wait was not over: it had lasted 900 ms, in no sum
+        "#]],
+    );
+    (all.open, all.throughout) = (0, 2);
+    check(
+        &all,
+        &expect![[r#"
+            | 2 threads waited from before the run to its end, in no sum
+        "#]],
+    );
+}
+
 #[test]
 fn what_outweighs_wakeups_comes_first() {
     use WaitKind::{Migrated, Preempted, Throttled, Woken};

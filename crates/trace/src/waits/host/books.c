@@ -453,5 +453,12 @@ int main(int count, char **words)
 		}
 	}
 	compare();
+	/* The run is over, but programs are still attached: who waits then is open, although it ends. */
+	u64 waited = words_here[0].threads + words_here[1].threads, broken = books.broken;
+	asked.start = 0;
+	for (u32 i = 0; i < THREADS; i++)
+		end_of_waits(&threads[i].task);
+	u64 waits = words_here[0].threads + words_here[1].threads;
+	check(waits == waited && books.broken == broken, "open after the end", waits, waited);
 	return 0;
 }
