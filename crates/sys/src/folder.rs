@@ -232,20 +232,32 @@ impl Folder {
         checked(unsafe { libc::unlinkat(self.fd(), name.as_ptr(), flags) }).map(drop)
     }
 
-    /// Removes all that is in this folder: whatever is a link is removed as such.
+    /// Removes all that is in this folder: whatever is a link is removed as such. Others may remove some of it
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if the folder itself was removed, and whatever else keeps it from being emptied.
     pub fn empty(&self) -> io::Result<()> {
         for name in self.names()? {
-            match self.remove_file(&name) {
-                Err(e) if e.raw_os_error() == Some(libc::EISDIR) => {
-                    self.subfolder(&name)?.empty()?;
-                    self.remove_folder(&name)?;
-                }
+            match self.remove(&name) {
                 // Somebody else was faster.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 other => other?,
             }
         }
         Ok(())
+    }
+
+    /// Removes a file, or a folder with all that is in it.
+    fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match self.remove_file(name) {
+            Err(e) if e.raw_os_error() == Some(libc::EISDIR) => {}
+            other => return other,
+        }
+        match self.subfolder(name)?.empty() {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => self.remove_folder(name),
+        }
     }
 
     /// All names in this folder, in the order in which the file system gives them.
@@ -384,6 +396,24 @@ mod tests {
         folder.remove_folder(name("in")).unwrap();
         assert_eq!(folder.names().unwrap(), ["treasure"]);
         assert_eq!(folder.names().unwrap(), ["treasure"], "it can be read only once");
+    }
+
+    #[test]
+    fn two_may_empty_a_folder_at_once() {
+        for _ in 0..20 {
+            let (folder, path) = place("at-once");
+            for i in 0..30 {
+                let inner = path.join(format!("in/{i}/a"));
+                fs::create_dir_all(&inner).unwrap();
+                fs::write(inner.join("file"), "x").unwrap();
+            }
+            let empty = || folder.subfolder(name("in")).unwrap().empty();
+            let [one, other] = std::thread::scope(|scope| {
+                [scope.spawn(empty), scope.spawn(empty)].map(|thread| thread.join().unwrap())
+            });
+            one.and(other).unwrap();
+            assert_eq!(fs::read_dir(path.join("in")).unwrap().count(), 0);
+        }
     }
 
     #[test]

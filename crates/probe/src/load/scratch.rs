@@ -153,9 +153,10 @@ fn remove_leftover(parent: &Folder, name: &str) -> io::Result<bool> {
 /// Removes from a load's directory what the load made in it and nothing else.
 fn empty(folder: &Folder) -> io::Result<()> {
     let (marker, files) = (OsStr::new(MARKER), OsStr::new(FILES));
+    // Others may be about to remove them, too.
     if let Some(made) = unless_missing(folder.subfolder(files))? {
-        made.empty()?;
-        folder.remove_folder(files)?;
+        unless_missing(made.empty())?;
+        unless_missing(folder.remove_folder(files))?;
     }
     unless_missing(folder.remove_file(marker)).map(drop)
 }
