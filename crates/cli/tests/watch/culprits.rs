@@ -50,11 +50,11 @@ fn await_in_windows<T>(test: &Test, what: &str, find: impl Fn(Window) -> Option<
 }
 
 /// The task of this name that a watch names as the culprit of a wait. Others may live on that CPU, and wait
-/// for the same reason.
+/// for the same reason, or have done so before they were moved to another one.
 #[track_caller]
 fn culprit(test: &Test, name: &str, cause: Cause) -> NamedTask {
     let culprit = |episode: &Episode| match &episode.culprit {
-        Culprit::Task(task) if task.comm == name => Some(task.clone()),
+        Culprit::Task(task) if task.comm == name && episode.moved_ns == 0 => Some(task.clone()),
         _ => None,
     };
     let found = await_episode(test, "it is named", |episode| culprit(episode).is_some());
