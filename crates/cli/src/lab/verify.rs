@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_lab::cell::{Again, Emulation};
-use wakescope_lab::farm::{Event, Repeated, Standing, Verified, verify};
-use wakescope_lab::matrix::Phase;
+use wakescope_lab::farm::{End, Event, Repeated, Standing, Verification, Verified, verify};
+use wakescope_lab::matrix::{LabError, Phase};
 use wakescope_lab::store::{CellStore, Key};
 use wakescope_report::style::clean;
 
 use super::emulators::emulators;
+use super::run::failure_of_lab;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_store, parallel, parse_positive};
@@ -21,7 +22,8 @@ use crate::{Failure, Outcome, output};
 /// Repeat cached cells, and fail if a bit differs
 ///
 /// Exit codes: 0 all cells repeat to the bit; 1 a cell differs; 2 a cached cell is damaged or
-/// cannot be run again; 3 there are no cells, or the command was interrupted.
+/// cannot be run again, or the host cannot go on (a full disk); 3 there are no cells, or the
+/// command was interrupted.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -69,9 +71,13 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let runner = Emulation::default();
     let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
     drop(showing);
-    let cells = done.map_err(|e| failure_of_store(&e))?.cells;
+    let Verification { cells, end } = done.map_err(|e| failure_of_store(&e))?;
     output::print(&report(&cells))?;
-    Ok(outcome(&cells))
+    let outcome = outcome(&cells, &end);
+    if let End::Broken(e) = end {
+        output::complain(&failure_of_lab(&LabError::Farm(e)));
+    }
+    Ok(outcome)
 }
 
 /// Those of `all` that `texts` name; all, if none is named.
@@ -156,11 +162,14 @@ fn cells_run_again(count: u64) -> String {
     format!("{} {} run again", counted(count, "cell"), one_or_many(count, "was", "were"))
 }
 
-fn outcome(cells: &[Verified]) -> Outcome {
+/// A difference stays one, whatever kept other cells from being run.
+fn outcome(cells: &[Verified], end: &End) -> Outcome {
     let any = |is: fn(&Repeated) -> bool| cells.iter().any(|cell| is(&cell.repeated));
     if any(|r| matches!(r, Repeated::Differs(_))) {
         Outcome::Failed
-    } else if any(|r| matches!(r, Repeated::Damaged(_) | Repeated::CannotRun(_))) {
+    } else if any(|r| matches!(r, Repeated::Damaged(_) | Repeated::CannotRun(_)))
+        || matches!(end, End::Broken(_))
+    {
         Outcome::Undone
     } else if cells.is_empty() || any(|r| matches!(r, Repeated::NotRun)) {
         Outcome::Inconclusive
@@ -171,7 +180,7 @@ fn outcome(cells: &[Verified]) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use wakescope_lab::farm::Difference;
+    use wakescope_lab::farm::{Difference, FarmError};
     use wakescope_lab::store::Label;
 
     use super::*;
@@ -188,6 +197,27 @@ mod tests {
             repeated: repeated.clone(),
         });
         assert_eq!(summary(&cells.collect::<Vec<_>>()), want);
+    }
+
+    #[test]
+    fn a_host_that_cannot_go_on_is_an_error_unless_a_cell_differs() {
+        let broken = || End::Broken(FarmError::Thread(std::io::ErrorKind::WouldBlock.into()));
+        let difference = Difference {
+            file: "run.json".into(),
+            place: "seed".into(),
+            stored: None,
+            repeated: None,
+        };
+        for (repeated, end, want) in [
+            (Repeated::NotRun, End::Stopped, Outcome::Inconclusive),
+            (Repeated::NotRun, broken(), Outcome::Undone),
+            (Repeated::Same, End::Complete, Outcome::Done),
+            (Repeated::Same, broken(), Outcome::Undone),
+            (Repeated::Differs(difference), broken(), Outcome::Failed),
+        ] {
+            let cell = Verified { key: key('1'), label: Label::default(), repeated };
+            assert_eq!(outcome(std::slice::from_ref(&cell), &end), want, "{cell:?} {end:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,9 @@ use wakescope_lab::machine::Machine;
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_lab::qemu::Qemu;
 use wakescope_lab::scope::KERNEL_HEAD;
-use wakescope_lab::store::{CellStore, Claim, Ending, Ingredients, Label, Meta, Recipe};
+use wakescope_lab::store::{
+    CellStore, Claim, Ending, Ingredients, LEAST_ROOM, Label, Meta, Recipe,
+};
 use wakescope_lab::sum::{Memo, of_bytes};
 use wakescope_testing::{in_blocks, write_program};
 
@@ -430,6 +432,20 @@ fn a_guest_that_does_not_end_is_ended() {
     cell.assert_refused(&["--timeout", "100ms"], &["did not end within 100 ms", "--timeout"]);
 }
 
+/// A small disk in place of the folder of cells, with the cell on it; `None`, and so said for `name`, if there can be
+/// none.
+fn on_a_small_disk(cell: &MadeUpCell, name: &str) -> Option<Disk> {
+    let cells = cell.cache.join("cells");
+    let kept = cell.test.dir.join("kept");
+    fs::rename(&cells, &kept).unwrap();
+    fs::create_dir(&cells).unwrap();
+    let disk = Disk::mount(&cells, "size=8m", name)?;
+    let mut copy = std::process::Command::new("/bin/cp");
+    let copied = copy.arg("-r").arg(kept.join(&cell.key)).arg(&cells).status();
+    assert!(copied.unwrap().success());
+    Some(disk)
+}
+
 #[test]
 fn a_full_disk_is_said_to_be_full() {
     // As the plugin does when it cannot write.
@@ -437,18 +453,22 @@ fn a_full_disk_is_said_to_be_full() {
     for knows_kernel in [false, true] {
         let cell = MadeUpCell::new("scope-full", body, UNCHANGED);
         let cell = if knows_kernel { cell.know_kernel() } else { cell };
-        let cells = cell.cache.join("cells");
-        let kept = cell.test.dir.join("kept");
-        fs::rename(&cells, &kept).unwrap();
-        fs::create_dir(&cells).unwrap();
-        let name = "a_full_disk_is_said_to_be_full";
-        let Some(_disk) = Disk::mount(&cells, "size=8m", name) else { return };
-        let copied = std::process::Command::new("/bin/cp")
-            .arg("-r")
-            .arg(kept.join(&cell.key))
-            .arg(&cells)
-            .status();
-        assert!(copied.unwrap().success());
+        let Some(_disk) = on_a_small_disk(&cell, "a_full_disk_is_said_to_be_full") else { return };
         cell.assert_refused(&[], &["no space left"]);
+    }
+}
+
+#[test]
+fn a_full_disk_that_keeps_cells_from_being_verified_is_named() {
+    let cell = MadeUpCell::new("verify-full", RUNS, UNCHANGED);
+    let name = "a_full_disk_that_keeps_cells_from_being_verified_is_named";
+    let Some(_disk) = on_a_small_disk(&cell, name) else { return };
+    let filler = vec![1; usize::try_from(8 * 1024 * 1024 - LEAST_ROOM).unwrap()];
+    fs::write(cell.cache.join("cells/filler"), filler).unwrap();
+    let ended = cell.run(&["lab", "verify", &cell.key], &cell.qemu);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains("No cell was run again."), "{ended:?}");
+    for word in ["no space left for cells in", "→ free space"] {
+        assert!(ended.stderr.contains(word), "{word:?} is not in {ended:?}");
     }
 }
