@@ -69,9 +69,9 @@ impl Bisection {
 pub enum BisectError<E> {
     /// There are less than two candidates.
     TooFew(usize),
-    /// The first is bad already.
+    /// The first is bad already. No other was examined.
     FirstIsBad(Step),
-    /// The last is still good.
+    /// The last is as good as the first. None between them was examined, and one of them can be bad.
     LastIsGood(Step),
     /// The first or the last cannot be told.
     EndSkipped {
@@ -92,10 +92,10 @@ impl<E: fmt::Display> fmt::Display for BisectError<E> {
                 write!(f, "a bisection needs at least two kernels, a good one and a bad one")
             }
             Self::FirstIsBad(_) => {
-                write!(f, "the first candidate is already bad: the change is before the list")
+                write!(f, "the first candidate is already bad")
             }
             Self::LastIsGood(_) => {
-                write!(f, "the last candidate is still good: the list has no bad kernel")
+                write!(f, "the first and the last candidate are good")
             }
             Self::EndSkipped { step, reason } => {
                 let which = if step.candidate == 0 { "first" } else { "last" };
@@ -248,18 +248,8 @@ mod tests {
             0,
             "a bisection needs at least two kernels, a good one and a bad one",
         );
-        check_error(
-            9,
-            List::new(0, []),
-            1,
-            "the first candidate is already bad: the change is before the list",
-        );
-        check_error(
-            9,
-            List::new(9, []),
-            2,
-            "the last candidate is still good: the list has no bad kernel",
-        );
+        check_error(9, List::new(0, []), 1, "the first candidate is already bad");
+        check_error(9, List::new(9, []), 2, "the first and the last candidate are good");
         check_error(
             9,
             List::new(3, [0]),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use wakescope_core::lab::{Lab, Status};
+use wakescope_core::units::grouped;
 use wakescope_lab::bisect::{BisectError, Bisection, Examine, Examined, Step, Verdict, bisect};
 use wakescope_lab::cache::Cache;
 use wakescope_lab::matrix;
@@ -23,8 +24,8 @@ use crate::{Failure, Outcome, output};
 ///
 /// Each kernel is measured under one load and one model, with all seeds. It is bad if any seed
 /// exceeds the limit. Figures repeat to the bit, so no step needs repeating. Exit codes: 0 found; 1
-/// the first kernel is already bad, or the last one still good; 2 an error; 3 inconclusive, because
-/// kernels could not be measured.
+/// the first kernel is already bad, or the first and the last are good, and the others were not
+/// measured; 2 an error; 3 inconclusive, because kernels could not be measured.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +68,7 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
         }
         Err(BisectError::Examine(failure)) => Err(failure),
         Err(e @ (BisectError::FirstIsBad(_) | BisectError::LastIsGood(_))) => {
-            output::print(&format!("{}.\n", without_failure(&e)))?;
+            output::print(&of_ends(&e, &candidates))?;
             Ok(Outcome::Failed)
         }
         Err(e @ BisectError::TooFew(_)) => Err(Failure::new(without_failure(&e)).try_this(
@@ -84,6 +85,23 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
 /// What the error says; one of an examination never comes here.
 fn without_failure(e: &BisectError<Failure>) -> String {
     e.to_string()
+}
+
+/// Says that the ends leave nothing to bisect, and which candidates were not measured: nothing is known of them.
+fn of_ends(e: &BisectError<Failure>, candidates: &[String]) -> String {
+    const MOST: usize = 20;
+    let end = candidates.len() - usize::from(matches!(e, BisectError::LastIsGood(_)));
+    let unknown = &candidates[1..end];
+    let named: Vec<String> = unknown.iter().take(MOST).map(|name| clean(name, 120)).collect();
+    let more = match unknown.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(", and {} more", grouped(more as u64)),
+    };
+    let ends = without_failure(e);
+    match named.is_empty() {
+        true => format!("{ends}.\n"),
+        false => format!("{ends}; not measured: {}{more}.\n", named.join(", ")),
+    }
 }
 
 /// A bisection is about one load, one model and at least one limit.
@@ -255,4 +273,26 @@ fn as_json(bisection: &Bisection, candidates: &[String]) -> serde_json::Value {
         "last_good": candidates[bisection.last_good],
         "steps": steps.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_between_alike_ends_are_said_to_be_not_measured() {
+        let step = || Step {
+            candidate: 0,
+            examined: Examined { verdict: Verdict::Good, evidence: Vec::new() },
+        };
+        let candidates: Vec<String> = (0..30).map(|number| format!("k{number}")).collect();
+        let good = |count| of_ends(&BisectError::LastIsGood(step()), &candidates[..count]);
+        let bad = |count| of_ends(&BisectError::FirstIsBad(step()), &candidates[..count]);
+        let ends = "the first and the last candidate are good";
+        assert_eq!(good(2), format!("{ends}.\n"));
+        assert_eq!(good(3), format!("{ends}; not measured: k1.\n"));
+        assert!(good(30).ends_with(", k19, k20, and 8 more.\n"), "{}", good(30));
+        assert_eq!(bad(2), "the first candidate is already bad; not measured: k1.\n");
+        assert_eq!(bad(3), "the first candidate is already bad; not measured: k1, k2.\n");
+    }
 }
