@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{
-    EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder, is_full,
+    EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
+    check_run_folder, is_full,
 };
 
 use wakescope_core::units::SpanNs;
@@ -112,6 +113,21 @@ impl RunsFolder {
             Some(path) => Self::Named(path.into()),
             None => Self::New(SeriesFolder::create(time).map_err(failure)?),
         })
+    }
+
+    /// Fails if the folders `runs` cannot be made in what [`Self::create`] gives, or if one of them holds a run.
+    /// Changes nothing.
+    pub(crate) fn check(
+        named: Option<&Path>,
+        time: &str,
+        mut runs: impl Iterator<Item = PathBuf>,
+    ) -> Result<(), Failure> {
+        match named {
+            Some(path) => runs.try_for_each(|run| check_run_folder(&path.join(run))),
+            // The folder is a new one, and goes at once.
+            None => SeriesFolder::create(time).map(drop),
+        }
+        .map_err(failure)
     }
 
     pub(crate) fn path(&self) -> &Path {

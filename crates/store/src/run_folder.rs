@@ -107,6 +107,32 @@ fn holds_runs(path: &Path) -> bool {
     records.any(|record| fs::symlink_metadata(record).is_ok())
 }
 
+/// Fails if no run could be written to the folder at `path`, as far as that can be known before there is one:
+/// there is a run, or the folder cannot be made. Changes nothing.
+///
+/// What is made for a moment, to see that something can be, has a name that no other process uses. The folder
+/// itself would be in the way of others that are to write below `path` as well.
+pub fn check_run_folder(path: &Path) -> Result<(), RunFolderError> {
+    let fault = |e| RunFolderError::Folder(path.into(), e);
+    let mut way = Way::new(path, Asked::Links).map_err(|e| fault(of_path(path, e)))?;
+    if let Stop::Missing(_) = way.go_on().map_err(|e| fault(of_path(path, e)))? {
+        return check_writable(way.folder()).map_err(fault);
+    }
+    let place = Place::at(path)?;
+    place.refuse_used()?;
+    check_writable(&place.folder).map_err(fault)
+}
+
+/// Fails if nothing can be made in `folder`.
+fn check_writable(folder: &Folder) -> io::Result<()> {
+    let own = OsString::from(format!(".wakescope-{}", std::process::id()));
+    match folder.make(&own, FOLDER_MODE) {
+        // One that was killed just here had the same number.
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => folder.remove_folder(&own),
+    }
+}
+
 impl RunFiles {
     /// Makes the folder that the user named, or one named after the time below `runs/`, with
     /// `record` in it.
@@ -133,11 +159,8 @@ impl RunFiles {
         let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
         let next = match place.folder.create(name(NEXT), FILE_MODE) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(match place.folder.about_file(name(NEXT)).map(|found| found.kind) {
-                    Ok(Kind::File) => RunFolderError::InUse(place.path.join(NEXT)),
-                    Ok(kind) => fault(NEXT, Refused::Taken(kind).into()),
-                    Err(e) => fault(NEXT, e),
-                });
+                place.refuse_used()?;
+                return Err(fault(NEXT, e));
             }
             other => other.map_err(|e| fault(NEXT, e))?,
         };
@@ -340,6 +363,17 @@ impl Place {
         match holds_runs(&self.path) {
             true => Err(RunFolderError::HoldsRuns(self.path.clone())),
             false => Ok(()),
+        }
+    }
+
+    /// Fails if a run is being written to the folder, or was when it was killed.
+    fn refuse_used(&self) -> Result<(), RunFolderError> {
+        let next = || self.path.join(NEXT);
+        match self.folder.about_file(name(NEXT)).map(|found| found.kind) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(RunFolderError::File(next(), e)),
+            Ok(Kind::File) => Err(RunFolderError::InUse(next())),
+            Ok(kind) => Err(RunFolderError::File(next(), Refused::Taken(kind).into())),
         }
     }
 

@@ -85,6 +85,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let scenario = scenario::read(&args.scenario)?;
     let images = args.images(&scenario)?;
     let experiments = args.experiments(&scenario, &images);
+    // Not after minutes of simulation.
+    RunsFolder::check(args.out.as_deref(), &time_now(), experiments.iter().map(folder_of))?;
     let mut folder = None;
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
@@ -104,7 +106,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
                     None => RunsFolder::create(args.out.as_deref(), &time_now())?,
                 };
                 let parent = folder.insert(parent).path();
-                let path = parent.join(name).join(experiment.seed.to_string());
+                let path = parent.join(folder_of(experiment));
                 let measured = scenario.measured.iter().find(|measured| measured.preempt == name);
                 let figures = write(&path, &run)?.beside(measured, &run);
                 Ending::Ok(Box::new(figures))
@@ -241,6 +243,11 @@ fn drawn<'a>(
         Ok(Drawn { image, timeline })
     };
     worst.into_iter().map(draw).collect()
+}
+
+/// The folder of an experiment's run, in that of all runs.
+fn folder_of(experiment: &Experiment<'_>) -> PathBuf {
+    Path::new(experiment.image.rules.name).join(experiment.seed.to_string())
 }
 
 /// Writes the record of a run into its folder.

@@ -259,6 +259,37 @@ fn drawings_that_cannot_be_are_refused_before_anything_is_simulated() {
     }
 }
 
+#[test]
+fn folders_that_cannot_be_are_refused_before_anything_is_simulated() {
+    let test = test("model-no-folder");
+    assert_eq!(run(&test, &["--preempt", "none", "--seeds", "1", "--out", "out"]).code, Some(0));
+    let old = record(&test, "out/none/1");
+    fs::write(test.dir.join("file"), "").unwrap();
+    fs::create_dir_all(test.dir.join("killed/none/2")).unwrap();
+    fs::write(test.dir.join("killed/none/2/run.json.next"), "").unwrap();
+    // One that would take until tomorrow.
+    let long = ["run", "prune.toml", "--preempt", "full,none", "--samples", "1000000000"];
+    for (out, want) in [
+        ("out", "out/none/1 already holds a run"),
+        ("killed", "killed/none/2/run.json.next already exists"),
+        ("file", "cannot create the run's folder file/full/1: Not a directory"),
+        ("/dev/full/x", "cannot create the run's folder /dev/full/x/full/1: Not a directory"),
+        ("/proc/x", "cannot create the run's folder /proc/x/full/1: "),
+    ] {
+        let ended = model(&test, &[&long[..], &["--seeds", "2", "--out", out]].concat());
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{out}: {ended:?}");
+        assert!(ended.stderr.contains(want) && ended.stderr.contains("--out"), "{ended:?}");
+    }
+    assert_eq!(names(&test.dir.join("out")), ["none"]);
+    assert_eq!(names(&test.dir.join("killed")), ["none"]);
+    assert_eq!(record(&test, "out/none/1"), old);
+    // Without --out, below the current folder.
+    fs::write(test.dir.join("runs"), "").unwrap();
+    let ended = model(&test, &long);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("cannot create the run's folder runs: Not a dir"), "{ended:?}");
+}
+
 /// `UPDATE_EXPECT=1` makes the pictures anew.
 #[test]
 fn the_pictures_of_the_page_for_newcomers_are_made_by_its_commands() {

@@ -18,8 +18,13 @@ fn read(folder: &Path) -> String {
     fs::read_to_string(folder.join(RECORD)).unwrap()
 }
 
+/// Makes a run, or says why not, which can be known before.
 fn create(path: &Path) -> Result<RunFiles, RunFolderError> {
-    RunFiles::create(Some(path), "", b"first")
+    let checked = check_run_folder(path);
+    let made = RunFiles::create(Some(path), "", b"first");
+    let refused = made.as_ref().err();
+    assert_eq!(format!("{:?}", checked.err()), format!("{refused:?}"), "{}", path.display());
+    made
 }
 
 #[test]
@@ -123,6 +128,22 @@ fn a_run_that_does_not_begin_leaves_nothing_that_it_made() {
         files.discard();
         assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "{out}");
     }
+}
+
+#[test]
+fn a_folder_is_checked_without_a_trace() {
+    let scratch = Folder::new("checked");
+    fs::create_dir(scratch.join("there")).unwrap();
+    fs::write(scratch.join("file"), "").unwrap();
+    for out in ["", "there", "there/a", "a", "a/b/c", "a/../b"] {
+        check_run_folder(&scratch.join(out)).unwrap();
+    }
+    for out in ["file", "file/a", "/dev/full/a", "/proc/a", "/proc/self/a/b"] {
+        let refused = check_run_folder(&scratch.join(out)).err();
+        assert!(matches!(refused, Some(RunFolderError::Folder(..))), "{out}: {refused:?}");
+    }
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(scratch.join("there")).unwrap().count(), 0);
 }
 
 /// Puts something of the name of a run's file there.
