@@ -24,7 +24,7 @@ use crate::{Failure, Outcome, output};
 ///
 /// Each simulation writes a run record, which `report`, `compare` and `trend` read. Exit codes: 0
 /// success; 2 an error, or the simulated kernel broke a rule under one of the models; 3 a simulation
-/// was ended, because its probes hardly ever ran.
+/// was ended or not begun, because its probes hardly ever ran or after Ctrl-C.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -91,12 +91,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
     let mut latest: Vec<Vec<(u64, u64)>> = vec![Vec::new(); experiments.len()];
-    let mut is_cut = false;
+    let mut complete = 0;
     each(&experiments, !args.no_explain, threads, |place, result| {
         let experiment = &experiments[place];
         simulated.runs[place].ending = match result {
-            Ok(Ended { run, ending }) => {
-                is_cut |= ending.is_bound();
+            Ok(Ended { run, is_complete }) => {
+                complete += usize::from(is_complete);
                 let late = |e: &Episode| (e.wakeup_latency_ns, e.expiry_ns);
                 latest[place] = run.worst.iter().map(late).collect();
                 let name = experiment.image.rules.name;
@@ -129,10 +129,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         (None, None) => {}
     }
     let is_broken = simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. }));
-    Ok(match (is_broken, is_cut) {
+    Ok(match (is_broken, complete == experiments.len()) {
         (true, _) => Outcome::Undone,
-        (false, true) => Outcome::Inconclusive,
-        (false, false) => Outcome::Done,
+        (false, false) => Outcome::Inconclusive,
+        (false, true) => Outcome::Done,
     })
 }
 

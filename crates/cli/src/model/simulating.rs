@@ -35,8 +35,8 @@ const STRIDE_NS: u64 = 10_000_000;
 pub(super) struct Ended {
     /// Its record.
     pub(super) run: Run,
-    /// How it ended.
-    pub(super) ending: Ending,
+    /// Whether it is all that was asked for: it has all samples, and its latest wakeups are explained.
+    pub(super) is_complete: bool,
 }
 
 /// Runs all experiments on `threads` threads, and explains their latest wakeups if `explains`. Calls `done`
@@ -121,24 +121,25 @@ impl Team<'_> {
         let mut simulation = Simulation::new(image, experiment.seed, Recording::new(image));
         let ending = self.run(experiment, &mut simulation)?;
         let mut run = experiment.record(&simulation, ending);
-        if self.explains && run.woken().count > 0 {
-            self.explain(image, &mut run)?;
-        }
-        Ok(Ended { run, ending })
+        let explains = self.explains && run.woken().count > 0;
+        let is_explained = !explains || self.explain(image, &mut run)?;
+        Ok(Ended { run, is_complete: ending == Ending::Complete && is_explained })
     }
 
-    fn explain(&self, image: &Image, run: &mut Run) -> Result<(), Broken> {
+    /// Explains its latest wakeups. Whether that was done: a signal ends it.
+    fn explain(&self, image: &Image, run: &mut Run) -> Result<bool, Broken> {
         let before = Cell::new(0);
         let goes_on = |followed: u64| {
             self.followed.fetch_add(followed - before.replace(followed), Ordering::Relaxed);
             !self.ends.load(Ordering::Relaxed)
         };
-        if !wakescope_oracle::explain(image, run, &goes_on)? {
+        let is_done = wakescope_oracle::explain(image, run, &goes_on)?;
+        if !is_done {
             let message = "ended early: its latest wakeups are not explained".into();
             let note = Finding::new("interrupted", Severity::Note, message, "");
             run.validity.findings.push(note);
         }
-        Ok(())
+        Ok(is_done)
     }
 
     /// Simulates until all samples are there, and the probes have run that are late when the last one comes: a
@@ -254,7 +255,7 @@ mod tests {
         for (ends, notes) in [(false, 0), (true, 1)] {
             team.ends.store(ends, Ordering::Relaxed);
             let mut run = run.clone();
-            team.explain(&image, &mut run).unwrap();
+            assert_eq!(team.explain(&image, &mut run).unwrap(), !ends);
             let told = run.validity.findings.iter().filter(|finding| finding.code == "interrupted");
             assert_eq!((told.count(), run.explanation.is_none()), (notes, ends), "{run:?}");
         }

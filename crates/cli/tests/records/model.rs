@@ -155,12 +155,14 @@ fn a_simulation_without_samples_ends_and_says_how_far_it_came() {
 fn a_simulation_that_is_ended_early_says_so() {
     let test = test("model-ended-early");
     let args = ["model", "run", "prune.toml", "--preempt", "full", "--samples", "1000000000"];
-    let mut running = test.start_command(&[&args[..], &["--out", "out"]].concat());
+    let more = ["--seeds", "2", "--jobs", "1", "--out", "out"];
+    let mut running = test.start_command(&[&args[..], &more].concat());
     running.await_line("simulating: ");
     kill("INT", &[running.pid()]);
     let ended = running.output();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.stdout.contains(" full, seed 1: ended early: "), "{ended:?}");
+    assert!(ended.stdout.contains(" ended early: 1 of 2 were not begun"), "{ended:?}");
     let record = record(&test, "out/full/1");
     assert_valid_run(&record);
     let run = Run::from_json(record.as_bytes()).unwrap();

@@ -26,6 +26,15 @@ pub(super) fn findings<W: Watch>(
         }
     }
     out.extend(overload(seen));
+    // First of its code, of which a table may show one.
+    if ending == Ending::Interrupted {
+        let message = format!(
+            "ended early: {} of {} wanted",
+            counted(woken, "wakeup"),
+            grouped(experiment.samples)
+        );
+        out.push(Finding::new("interrupted", Severity::Note, message, ""));
+    }
     let now = simulation.now_ns();
     if ending.is_bound() {
         out.push(starved(experiment, simulation, woken, ending));
@@ -35,14 +44,6 @@ pub(super) fn findings<W: Watch>(
             "a probe had been due for {} simulated time when the run ended: its wakeup is not among \
              the samples",
             SpanNs(now - due)
-        );
-        out.push(Finding::new("interrupted", Severity::Note, message, ""));
-    }
-    if ending == Ending::Interrupted {
-        let message = format!(
-            "ended early: {} of {} wanted",
-            counted(woken, "wakeup"),
-            grouped(experiment.samples)
         );
         out.push(Finding::new("interrupted", Severity::Note, message, ""));
     }

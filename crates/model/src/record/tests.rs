@@ -55,6 +55,30 @@ fn a_record_is_consistent_and_repeats_to_the_bit() {
 }
 
 #[test]
+fn that_a_run_was_ended_is_said_before_whom_that_met_waiting() {
+    let lock = || "lock".into();
+    let steps = vec![
+        Step::Lock(LockKind::Spin, lock()),
+        Step::Compute(Length::Fixed(2_000_000)),
+        Step::Unlock(LockKind::Spin, lock()),
+        Step::User(Length::Fixed(500_000)),
+    ];
+    let scenario = scenario(steps);
+    let image = Image::new(&scenario, Rules::named("full").unwrap()).unwrap();
+    let experiment = Experiment { scenario: &scenario, image: &image, seed: 7, samples: 1_000 };
+    let mut simulation = Simulation::new(&image, 7, Recording::new(&image));
+    while experiment.unanswered(&simulation, simulation.now_ns()).is_none() {
+        let ns = simulation.now_ns() + 100_000;
+        simulation.run_until(Until { samples: 1_000, ns }).unwrap();
+    }
+    let run = experiment.record(&simulation, Ending::Interrupted);
+    let findings = run.validity.findings.iter().filter(|finding| finding.code == "interrupted");
+    let said: Vec<&str> = findings.map(|finding| finding.message.as_str()).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("ended early: ") && said[1].contains("had been due"), "{said:?}");
+}
+
+#[test]
 fn published_figures_make_no_other_scenario() {
     let plain = scenario(vec![Step::Compute(Length::Fixed(1))]);
     let published = Scenario { published: vec!["somebody: 5 ms".into()], ..plain.clone() };
