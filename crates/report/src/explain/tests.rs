@@ -494,6 +494,12 @@ fn nothing_was_late_of_others() {
     assert_eq!(said(&run), format!("Worst wakeup 2.60 µs late: {nothing}"));
     run.explanation.as_mut().unwrap().late = 1;
     assert!(said(&run).contains("the record holds no episodes (--worst 0)"), "{}", said(&run));
+    // `model run` has no such option.
+    run.time_domain = TimeDomain::Simulated;
+    assert!(said(&run).ends_with("the record holds no episodes."), "{}", said(&run));
+    run.summary.max_ns = Some(0);
+    run.explanation.as_mut().unwrap().above_ns = 0;
+    assert_eq!(said(&run), "Worst wakeup 0 simulated ns late: there is nothing to explain.");
 }
 
 #[test]

@@ -57,7 +57,15 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
     let Some(worst) = listed else {
         return match explanation.late {
             0 => nothing_late(),
-            _ => format!("{late}. Cause unknown: the record holds no episodes (--worst 0)."),
+            // All reached a threshold of 0, and none was late.
+            _ if latest_ns == 0 => format!("{late}: there is nothing to explain."),
+            _ => format!(
+                "{late}. Cause unknown: the record holds no episodes{}.",
+                match domain {
+                    TimeDomain::Real | TimeDomain::Virtual => " (--worst 0)",
+                    TimeDomain::Simulated => "",
+                }
+            ),
         };
     };
     match ranked.explained().next() {
