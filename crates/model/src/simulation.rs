@@ -7,6 +7,7 @@ mod slots;
 mod watch;
 
 use thiserror::Error;
+use wakescope_core::units::SpanNs;
 
 use crate::image::{CpuId, Image, LOCAL_TIMER, LengthId, RESCHEDULE, SourceId, TaskId};
 use crate::kernel::{Kernel, Progress, Violation};
@@ -41,7 +42,7 @@ impl Until {
 
 /// A kernel that broke a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{violation}, on CPU {} after {at_ns} ns, in {stack}", .cpu.0)]
+#[error("{violation}, on CPU {} after {} simulated time, in {stack}", .cpu.0, SpanNs(*.at_ns).in_full())]
 pub struct Broken {
     /// The rule.
     pub violation: Violation,

@@ -91,8 +91,9 @@ pub fn lab_page(lab: &Lab, run_set: &RunSet) -> String {
 /// The page of simulations: the runs of all models, the wakeups that were drawn, and what was published.
 pub fn model_page(simulated: &Simulated, run_set: &RunSet, drawn: &[Drawn<'_>]) -> String {
     let title = answer::title(run_set);
+    let answer = crate::model::html::answer(simulated, run_set);
     let results = crate::model::html::results(simulated, drawn);
-    assembled(run_set, &title, &answer::of_runs(run_set), &results)
+    assembled(run_set, &title, &answer, &results)
 }
 
 fn assembled(run_set: &RunSet, title: &str, answer: &str, results: &str) -> String {

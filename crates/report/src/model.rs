@@ -1,6 +1,7 @@
 //! What a model gave: a row for each preemption model, in one table.
 
 mod check;
+mod doubts;
 pub(crate) mod html;
 pub(crate) mod locks;
 mod measured;
@@ -38,6 +39,11 @@ const TASKS: usize = 4;
 /// What stands above published figures.
 const PUBLISHED: &str =
     "published figures: measured elsewhere under other conditions, not simulated";
+
+/// What stands above them where they are compared. The table above is of expiries, as all that
+/// wakescope shows of a run; others published one sample for each wakeup.
+const BASIS: &str =
+    "of wakeups, one sample each; the first table is of expiries, with or without a wakeup";
 
 /// As wide as all that wakescope prints.
 const WIDTH: usize = 100;
@@ -165,6 +171,10 @@ impl Figures {
         }
     }
 
+    fn is_invalid(&self) -> bool {
+        self.verdict == Verdict::Invalid
+    }
+
     /// The same beside what was published of the run's model.
     #[must_use]
     pub fn beside(mut self, measured: Option<&Measured>, run: &Run) -> Self {
@@ -174,26 +184,6 @@ impl Figures {
 }
 
 impl Simulation {
-    /// Why there are no figures, or why they cannot be trusted: each with a name of its kind.
-    fn doubts(&self) -> Vec<(&str, String)> {
-        match &self.ending {
-            Ending::Broken { reason } => {
-                vec![("broken", format!("broke a rule: {}", clean(reason, 300)))]
-            }
-            Ending::Ok(figures) => {
-                let text = |f: &Finding| {
-                    let message = clean(&f.message, 300);
-                    match f.severity {
-                        Severity::Note => message,
-                        _ => format!("{}: {message}", figures.verdict),
-                    }
-                };
-                figures.findings.iter().map(|f| (f.code.as_str(), text(f))).collect()
-            }
-            Ending::NotRun => Vec::new(),
-        }
-    }
-
     fn figures(&self) -> Option<&Figures> {
         match &self.ending {
             Ending::Ok(figures) => Some(figures),
@@ -225,8 +215,8 @@ impl Simulated {
         serde_json::to_string_pretty(self)
     }
 
-    /// A line for each model. Of several seeds, the median of each figure, and the range of the
-    /// maximum.
+    /// A line for each model. Of several seeds, the sum of the samples, the median of each other figure,
+    /// the range of the maximum, and how many seeds are invalid.
     pub fn table(&self, style: Style) -> String {
         let mut out = self.title(style);
         let tasks = self.tasks();
@@ -236,9 +226,14 @@ impl Simulated {
         if several {
             head.push("(range)".into());
         }
+        let mark = self.runs.iter().filter_map(Simulation::figures).any(Figures::is_invalid);
+        let mark = several && mark;
+        if mark {
+            head.push("invalid".into());
+        }
         head.extend(tasks.iter().take(TASKS).map(|task| format!("{}/s", clean(task, 15))));
         let mut rows = vec![head];
-        rows.extend(self.models().map(|(rules, runs)| row(rules, &runs, &tasks, several)));
+        rows.extend(self.models().map(|(rules, runs)| row(rules, &runs, &tasks, (several, mark))));
         if rows.len() > 1 {
             let _ =
                 write!(out, "\n{}{}", domain::caption(TimeDomain::Simulated), columns(&rows, true));
@@ -249,8 +244,8 @@ impl Simulated {
         }
         out + &self.culprits(style)
             + &self.published(style)
-            + &self.measured()
-            + &self.doubts(style)
+            + &self.measured(style)
+            + &self.doubtful(style)
     }
 
     /// What the latest wakeup of each model waited for, a line each.
@@ -294,7 +289,7 @@ impl Simulated {
     }
 
     /// The same as numbers, beside what was simulated.
-    fn measured(&self) -> String {
+    fn measured(&self, style: Style) -> String {
         let mut models: Vec<(&str, Vec<&Compared>)> = Vec::new();
         for (rules, runs) in self.models() {
             let all: Vec<_> = runs.iter().filter_map(|run| run.published.as_ref()).collect();
@@ -302,23 +297,10 @@ impl Simulated {
                 models.push((rules, all));
             }
         }
-        if models.is_empty() {
-            return String::new();
+        match models.is_empty() {
+            true => String::new(),
+            false => format!("\n {}\n{}", style.strong(BASIS), measured::table(&models)),
         }
-        let first = models[0].1[0];
-        let [published, simulated] =
-            [first.published_samples, first.simulated_samples].map(grouped);
-        let about = format!(
-            "published: {published} samples in {} time; simulated: {simulated} wakeups in simulated time. \
-             ×: simulated divided by published; of shares, the samples that are not below. What is rare \
-             is missing where fewer were simulated",
-            match first.time_domain {
-                TimeDomain::Real => "real",
-                TimeDomain::Virtual => "virtual",
-                TimeDomain::Simulated => "simulated",
-            }
-        );
-        format!("\n{}\n  {}\n", measured::table(&models), wrapped(&about, WIDTH - 2, "  "))
     }
 
     fn title(&self, style: Style) -> String {
@@ -328,7 +310,10 @@ impl Simulated {
         }
         let seeds = self.seeds();
         if seeds > 1 {
-            let _ = writeln!(out, " medians of {seeds} seeds");
+            let _ = writeln!(
+                out,
+                " medians of {seeds} seeds; the samples are those of all seeds together"
+            );
         }
         out
     }
@@ -359,38 +344,41 @@ impl Simulated {
         first.into_iter().flat_map(|f| &f.work).map(|work| work.task.as_str()).collect()
     }
 
-    /// A line for each simulation without figures, or whose figures cannot be trusted: once for each
-    /// model, whatever the seed.
-    fn doubts(&self, style: Style) -> String {
-        let mut out = String::new();
-        let mut said: Vec<(&str, &str)> = Vec::new();
-        for run in &self.runs {
-            for (code, text) in run.doubts() {
-                if said.contains(&(&run.preempt, code)) {
-                    continue;
-                }
-                said.push((&run.preempt, code));
-                let line = format!("{}, seed {}: {text}", clean(&run.preempt, 20), run.seed);
-                let _ = writeln!(out, " {}", style.warn(&wrapped(&line, WIDTH - 3, "   ")));
-            }
-        }
-        let left = self.runs.iter().filter(|run| matches!(run.ending, Ending::NotRun)).count();
-        if left > 0 {
-            let line = format!("ended early: {left} of {} were not begun", self.runs.len());
-            let _ = writeln!(out, " {}", style.warn(&line));
-        }
+    /// Why figures are missing or cannot be trusted, in a sentence for each kind: the gravest of a
+    /// model first, with the number of its seeds and the seeds.
+    pub fn doubts(&self) -> Vec<String> {
+        doubts::sentences(self)
+    }
+
+    /// The same, a line each.
+    fn doubtful(&self, style: Style) -> String {
+        let line = |doubt: String| format!(" {}\n", style.warn(&wrapped(&doubt, WIDTH - 3, "   ")));
+        let out: String = self.doubts().into_iter().map(line).collect();
         if out.is_empty() { out } else { format!("\n{out}") }
     }
 }
 
-fn row(rules: &str, runs: &[&Figures], tasks: &[&str], several: bool) -> Vec<String> {
-    let of = |figure: fn(&Figures) -> Option<u64>| middle(runs.iter().map(|f| figure(f)));
+fn row(
+    rules: &str,
+    runs: &[&Figures],
+    tasks: &[&str],
+    (several, mark): (bool, bool),
+) -> Vec<String> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let of = |figure: fn(&Figures) -> Option<u64>| {
+        middle(runs.iter().map(|f| figure(f).map(|ns| ns as f64))).map(|ns| ns.round() as u64)
+    };
     let mut cells = vec![clean(rules, 20), grouped(runs.iter().map(|f| f.count).sum())];
     cells.extend([of(|f| f.p50_ns), of(|f| f.p999_ns), of(|f| f.max_ns)].map(span));
     if several {
         let maxima = || runs.iter().filter_map(|f| f.max_ns);
         let range = |(least, most)| format!("({} to {})", SpanNs(least), SpanNs(most));
         cells.push(maxima().min().zip(maxima().max()).map(range).unwrap_or_default());
+    }
+    if mark {
+        // Without them, the medians would be those of the seeds that went well.
+        let invalid = runs.iter().filter(|f| f.is_invalid()).count();
+        cells.push(format!("{invalid} of {}", runs.len()));
     }
     for task in tasks.iter().take(TASKS) {
         let rates = runs
@@ -401,11 +389,9 @@ fn row(rules: &str, runs: &[&Figures], tasks: &[&str], several: bool) -> Vec<Str
     cells
 }
 
-/// The median of all; `None` where one of them is not known.
-fn middle(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    let values = all.map(|value| value.map(|ns| ns as f64)).collect::<Option<Vec<f64>>>()?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    median(values).map(|ns| ns.round() as u64)
+/// The median of a figure of all seeds; `None` where it is not known of one of them.
+fn middle(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    median(all.collect::<Option<Vec<f64>>>()?)
 }
 
 fn span(ns: Option<u64>) -> String {

@@ -122,7 +122,7 @@ impl<'a> RunSet<'a> {
     }
 }
 
-fn domain_name(domain: TimeDomain) -> &'static str {
+pub(crate) fn domain_name(domain: TimeDomain) -> &'static str {
     match domain {
         TimeDomain::Real => "real",
         TimeDomain::Virtual => "virtual",

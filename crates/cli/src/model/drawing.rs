@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use wakescope_report::model::{Drawn, Ending, Simulated};
+use wakescope_report::model::{Drawn, Ending, Simulated, Simulation};
 use wakescope_report::run_set::{Entry, RunSet};
 use wakescope_report::{html, picture};
 
@@ -52,10 +52,7 @@ impl<'a> Drawing<'a> {
     /// Writes the file.
     pub(super) fn write(self, simulated: &Simulated, drawn: &[Drawn<'_>]) -> Result<(), Failure> {
         if drawn.is_empty() {
-            return Err(Failure::new(format!(
-                "there is no wakeup to draw in {}",
-                self.path.display()
-            )));
+            return Err(self.nothing_to_draw(simulated));
         }
         let bytes = match self.format {
             Format::Svg => picture::timelines_svg(drawn).into_bytes(),
@@ -63,6 +60,20 @@ impl<'a> Drawing<'a> {
             Format::Html => html::model_page(simulated, &run_set(simulated)?, drawn).into_bytes(),
         };
         output::write_file(self.path, &bytes)
+    }
+
+    fn nothing_to_draw(self, simulated: &Simulated) -> Failure {
+        let what = format!("there is no wakeup to draw in {}", self.path.display());
+        let is_broken = |run: &Simulation| matches!(run.ending, Ending::Broken { .. });
+        let remedy = match simulated.runs.iter().any(is_broken) {
+            true => "see how the rule was broken: wakescope model check SCENARIO --preempt MODEL",
+            false => "draw the latest wakeup, --timeline=worst, or simulate more --samples",
+        };
+        let causes = match simulated.doubts() {
+            none if none.is_empty() => vec!["no simulation has so many late wakeups".into()],
+            doubts => doubts,
+        };
+        causes.into_iter().fold(Failure::new(what), Failure::because).try_this(remedy)
     }
 }
 

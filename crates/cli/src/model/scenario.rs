@@ -37,6 +37,10 @@ pub(super) fn text_of(named: &str) -> Result<(String, String), Failure> {
 
 fn missing(named: &str, path: &Path, e: &std::io::Error) -> Failure {
     let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+    if named.is_empty() {
+        return Failure::new("the name of the scenario is empty")
+            .try_this("name a file, or a scenario of `wakescope model list`");
+    }
     let is_name = path.extension().is_none() && path.components().count() == 1;
     if is_name && e.kind() == std::io::ErrorKind::NotFound {
         Failure::new(format!("there is no scenario named {named}, and no such file"))

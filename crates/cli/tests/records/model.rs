@@ -80,7 +80,7 @@ fn a_table_shows_what_each_model_gives() {
             stdout:
             prune
              a long loop under a spin lock
-             medians of 2 seeds
+             medians of 2 seeds; the samples are those of all seeds together
 
              times are simulated
              rules  samples      p50    p99.9      max               (range)  find/s
@@ -243,6 +243,60 @@ fn wakeups_are_drawn_into_files() {
     assert!(ended.stdout.contains(" published figures: measured elsewhere"), "{ended:?}");
     let page = fs::read_to_string(test.dir.join("d.html")).unwrap();
     assert!(page.contains("id=\"published\"") && page.contains("&lt;5 ms&gt;"));
+}
+
+/// A rule that `full` breaks and `none` keeps.
+const HALF_CHANGED: &str = r#"
+schema = "wakescope.scenario/1"
+name = "half-changed"
+
+[machine]
+cpus = 1
+tick = "off"
+
+[[task]]
+name = "probe"
+policy = "fifo:80"
+period = "1ms"
+
+[[task]]
+name = "high"
+policy = "fifo:70"
+path = "high"
+
+[[task]]
+name = "low"
+path = "low"
+
+[path]
+high = [{ block = "3ms" }, { per_cpu = "v", do = [{ compute = "10us" }] }]
+low = [{ per_cpu = "v", do = [{ compute = "700us" }] }, { user = "100us" }]
+"#;
+
+#[test]
+fn a_broken_rule_stands_on_the_page_and_is_why_there_is_none() {
+    let test = Test::new("model-broken-page");
+    fs::write(test.dir.join("half.toml"), HALF_CHANGED).unwrap();
+    let run = |models, page| {
+        let args = ["run", "half.toml", "--samples", "1000", "--preempt", models, "-o", page];
+        model(&test, &args)
+    };
+    let broken = "full, seed 1: broke a rule: a variable of the CPU was seen half-changed, on CPU 0 after 3.";
+    let both = run("none,full", "both.html");
+    assert_eq!(both.code, Some(2), "{both:?}");
+    let page = fs::read_to_string(test.dir.join("both.html")).unwrap();
+    assert!(page.contains(broken), "{page}");
+    assert!(!page.contains("Every assumption that could be verified held"), "{page}");
+    let none = run("full", "none.html");
+    assert_eq!(none.code, Some(2), "{none:?}");
+    for part in
+        ["there is no wakeup to draw in none.html", broken, "ms simulated time", "model check"]
+    {
+        assert!(none.stderr.contains(part), "{part}: {none:?}");
+    }
+    assert!(!test.dir.join("none.html").exists());
+    let unnamed = model(&test, &["run", ""]);
+    assert!(unnamed.stderr.contains("the name of the scenario is empty"), "{unnamed:?}");
 }
 
 #[test]

@@ -27,6 +27,12 @@ pub(super) fn title(run_set: &RunSet) -> String {
 }
 
 pub(super) fn of_runs(run_set: &RunSet) -> String {
+    of_runs_beside(run_set, &[])
+}
+
+/// The same of runs that belong together, some of which can be missing. `doubts` says why, or what
+/// speaks against the others. With any, no verdict of one run stands for all.
+pub(crate) fn of_runs_beside(run_set: &RunSet, doubts: &[String]) -> String {
     let above = match clean(&run_set.title, 200) {
         title if title.is_empty() => match run_set.entries.as_slice() {
             [entry] => format!(
@@ -40,8 +46,13 @@ pub(super) fn of_runs(run_set: &RunSet) -> String {
     };
     let mut out = paragraph("above", &above);
     match run_set.entries.as_slice() {
-        [entry] => out.push_str(&of_one(entry)),
+        [entry] if doubts.is_empty() => out.push_str(&of_one(entry)),
         _ => out.push_str(&of_several(run_set)),
+    }
+    let doubts: String =
+        doubts.iter().map(|doubt| format!("<li>{}</li>\n", prose(doubt, 2_000))).collect();
+    if !doubts.is_empty() {
+        out.push_str(&format!("<ul class=\"findings\">\n{doubts}</ul>\n"));
     }
     out.push_str(&domain_caveat(run_set.domain()));
     out.push_str(&run_set.entries.iter().filter_map(source).collect::<String>());

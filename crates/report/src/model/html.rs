@@ -1,9 +1,21 @@
 //! What a page says of simulations beside their runs.
 
 use super::{Drawn, PUBLISHED, Simulated};
+use crate::html::answer::of_runs_beside;
 use crate::html::element::{name, paragraph, section, text};
 use crate::html::{NARROW, WIDE, figure_of};
 use crate::picture::timeline::scene;
+use crate::run_set::RunSet;
+
+/// The answer, with the same doubts as in the text.
+pub(crate) fn answer(simulated: &Simulated, run_set: &RunSet) -> String {
+    let doubts = match simulated.runs.len() {
+        // The page of one run says by itself what speaks against it.
+        1 => Vec::new(),
+        _ => simulated.doubts(),
+    };
+    of_runs_beside(run_set, &doubts)
+}
 
 /// The wakeups that were drawn, what was published, and how to repeat it.
 pub(crate) fn results(simulated: &Simulated, drawn: &[Drawn<'_>]) -> String {

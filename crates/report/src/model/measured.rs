@@ -1,11 +1,14 @@
 //! Published figures beside the simulated ones.
 
 use serde::Serialize;
-use wakescope_core::run::Run;
-use wakescope_core::run::TimeDomain;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::units::grouped;
 use wakescope_model::scenario::Measured;
 
+use super::WIDTH;
+use crate::findings::wrapped;
 use crate::realfeel::Statistics;
+use crate::run_set::domain_name;
 use crate::style::clean;
 use crate::table::columns;
 
@@ -105,18 +108,46 @@ pub(super) fn table(models: &[(&str, Vec<&Compared>)]) -> String {
         let mut published = vec![title, "published".to_owned()];
         let mut simulated = vec![String::new(), "simulated".to_owned()];
         for (_, all) in models {
-            let found: Vec<&Figure> = all
-                .iter()
-                .flat_map(|one| &one.figures)
-                .filter(|figure| figure.name == name)
-                .collect();
+            let found: Vec<Option<&Figure>> =
+                all.iter().map(|one| one.figures.iter().find(|f| f.name == name)).collect();
             let [above, below] = cells(&found);
             published.push(above);
             simulated.push(below);
         }
         rows.extend([published, simulated]);
     }
-    columns(&rows, true)
+    format!("{}\n  {}\n", columns(&rows, true), wrapped(&footnote(models), WIDTH - 2, "  "))
+}
+
+/// What the figures rest on.
+fn footnote(models: &[(&str, Vec<&Compared>)]) -> String {
+    let all = || models.iter().flat_map(|(_, all)| all);
+    let [published, simulated] = [
+        range(all().map(|one| one.published_samples)),
+        range(all().map(|one| one.simulated_samples)),
+    ];
+    let mut domains: Vec<&str> = Vec::new();
+    for domain in all().map(|one| domain_name(one.time_domain)) {
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    let each = if all().nth(1).is_some() { " in each simulation" } else { "" };
+    format!(
+        "published: {published} samples in {} time; simulated: {simulated} wakeups{each}, in simulated time. \
+         ×: simulated divided by published; of shares, the samples that are not below. What is rare is \
+         missing where fewer were simulated",
+        domains.join(" or ")
+    )
+}
+
+/// `3,000`, or `3,000 to 5,000`.
+fn range(counts: impl Iterator<Item = u64> + Clone) -> String {
+    let [least, most] = [counts.clone().min(), counts.max()].map(Option::unwrap_or_default);
+    match least == most {
+        true => grouped(most),
+        false => format!("{} to {}", grouped(least), grouped(most)),
+    }
 }
 
 /// A line above the figures.
@@ -125,14 +156,17 @@ fn head<'a>(title: &str, cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     [String::new(), title.to_owned()].into_iter().chain(cells).collect()
 }
 
-/// What was published, and the median of what was simulated, with the factor between them.
-fn cells(seeds: &[&Figure]) -> [String; 2] {
-    let mut seeds = seeds.to_vec();
-    seeds.sort_by(|a, b| a.simulated.total_cmp(&b.simulated));
-    let Some(middle) = seeds.get(seeds.len().saturating_sub(1) / 2) else {
-        return ["–".into(), "–".into()];
+/// What was published, and the median of what was simulated, with the factor between them. Of seeds with
+/// too few wakeups for a figure, it is not known.
+fn cells(seeds: &[Option<&Figure>]) -> [String; 2] {
+    let unknown = || "–".to_owned();
+    let Some(any) = seeds.iter().find_map(|seed| *seed) else {
+        return [unknown(), unknown()];
     };
-    let text = |value: f64| match (middle.unit, middle.name.as_str()) {
+    let of = |figure: fn(&Figure) -> Option<f64>| {
+        super::middle(seeds.iter().map(|seed| seed.and_then(figure)))
+    };
+    let text = |value: f64| match (any.unit, any.name.as_str()) {
         // Rounded down: 99.999999 % must not become 100.
         ("%", _) => format!("{:.5}", (value * 1e5).floor() / 1e5),
         ("ms", "max") if value >= 1.0 => format!("{value:.1}"),
@@ -140,10 +174,11 @@ fn cells(seeds: &[&Figure]) -> [String; 2] {
         ("ms", _) => format!("{value:.4}"),
         _ => format!("{value:.0}"),
     };
-    let factor = middle.factor.map_or_else(|| "–".into(), |factor| format!("×{factor:.2}"));
+    let factor = of(|seed| seed.factor).map_or_else(unknown, |factor| format!("×{factor:.2}"));
+    let simulated = match of(|seed| Some(seed.simulated)) {
+        Some(value) => format!("{} {factor:>6}", text(value)),
+        None => unknown(),
+    };
     // The values stand below each other.
-    [
-        format!("{}{:7}", text(middle.published), ""),
-        format!("{} {factor:>6}", text(middle.simulated)),
-    ]
+    [format!("{}{:7}", text(any.published), ""), simulated]
 }

@@ -116,12 +116,12 @@ fn of_several_seeds_the_median_is_shown() {
         &expect![[r#"
             prune
              a long loop under a spin lock
-             medians of 3 seeds
+             medians of 3 seeds; the samples are those of all seeds together
 
              times are simulated
-             rules  samples      p50    p99.9      max               (range)  find/s
-             none    15,300  1.65 ms  3.30 ms  3.30 ms  (3.00 ms to 9.00 ms)     812
-             full       200   101 µs        –   201 µs    (201 µs to 201 µs)     812
+             rules  samples      p50    p99.9      max               (range)  invalid  find/s
+             none    15,300  1.65 ms  3.30 ms  3.30 ms  (3.00 ms to 9.00 ms)   0 of 3     812
+             full       200   101 µs        –   201 µs    (201 µs to 201 µs)   1 of 1     812
 
              none, seed 3: ended early: 9,000 wakeups of 10,000 wanted
              full, seed 1: broke a rule: deadlock: tasks wait for each other
@@ -129,6 +129,119 @@ fn of_several_seeds_the_median_is_shown() {
              ended early: 1 of 6 were not begun
         "#]],
     );
+}
+
+/// A simulation of `count` expiries of which `missed` had no wakeup, with a finding for each code.
+fn doubted(count: u64, missed: u64, findings: &[(&'static str, Severity, &str)]) -> Ending {
+    let mut run = run(2..2 + count);
+    run.threads[0].missed = missed;
+    let of = |&(code, severity, message): &(&'static str, Severity, &str)| {
+        Finding::new(code, severity, message.into(), "")
+    };
+    run.validity = Validity::of(findings.iter().map(of).collect());
+    Ending::Ok(Box::new(Figures::of(&run, None)))
+}
+
+/// Seeds from 1 on: the first is well, then some are degraded, and those above 4 are invalid, all with
+/// the same code.
+fn overloaded() -> Simulated {
+    let seed = |seed: u64| {
+        let (severity, missed) = match seed {
+            1 => return ("full", seed, ok(2..202)),
+            2..=4 => (Severity::Warning, 10 * seed),
+            7 => (Severity::Error, 190),
+            _ => (Severity::Error, 150),
+        };
+        let message = format!("{missed} of 200 missed");
+        ("full", seed, doubted(200, missed, &[("overload", severity, message.as_str())]))
+    };
+    simulated((1..9).map(seed).collect())
+}
+
+#[test]
+fn the_gravest_doubt_comes_first_with_its_seeds_and_marks_the_medians() {
+    check(
+        &overloaded(),
+        &expect![[r#"
+            prune
+             a long loop under a spin lock
+             medians of 8 seeds; the samples are those of all seeds together
+
+             times are simulated
+             rules  samples     p50  p99.9     max             (range)  invalid  find/s
+             full     1,600  101 µs      –  201 µs  (201 µs to 201 µs)   4 of 8     812
+
+             full, 4 of 8 seeds (5 to 8): invalid: 190 of 200 missed (worst: seed 7)
+             full, 3 of 8 seeds (2 to 4): degraded: 40 of 200 missed (worst: seed 4)
+        "#]],
+    );
+}
+
+#[test]
+fn doubts_are_told_once_for_each_kind_of_each_model() {
+    let broken = |reason: &str| Ending::Broken { reason: reason.into() };
+    let probes = ["a gave no sample", "b gave no sample", "c gave no sample", "d gave no sample"];
+    let silent: Vec<_> =
+        probes.iter().map(|&message| ("no-samples", Severity::Error, message)).collect();
+    let same = || doubted(100, 0, &[("interrupted", Severity::Note, "ended early: 9 of 10")]);
+    let all = simulated(vec![
+        ("none", 1, doubted(0, 0, &silent)),
+        ("none", 2, broken("deadlock, on CPU 0")),
+        ("none", 3, broken("livelock, on CPU 1")),
+        ("full", 1, same()),
+        ("full", 2, Ending::NotRun),
+        ("full", 3, same()),
+    ]);
+    expect![[r#"
+        none, 2 of 3 seeds (2 to 3): broke a rule: deadlock, on CPU 0 (first: seed 2)
+        none, seed 1: invalid: a gave no sample; b gave no sample; c gave no sample; and 1 more
+        full, 2 of 3 seeds (1, 3): ended early: 9 of 10
+        ended early: 1 of 6 were not begun"#]]
+    .assert_eq(&all.doubts().join("\n"));
+}
+
+#[test]
+fn a_page_has_the_doubts_of_the_text() {
+    let mut of_run = run(2..202);
+    of_run.time_domain = TimeDomain::Simulated;
+    let page = |all: &Simulated| {
+        let entry = crate::run_set::Entry::of("none", &of_run);
+        html::answer(all, &crate::run_set::RunSet::of(vec![entry]))
+    };
+    let held = "Every assumption that could be verified held";
+    assert!(page(&simulated(vec![("none", 1, ok(2..202))])).contains(held));
+    let broken = Ending::Broken { reason: "deadlock & <more>".into() };
+    let all =
+        simulated(vec![("none", 1, ok(2..202)), ("full", 1, broken), ("rt", 1, Ending::NotRun)]);
+    let page = page(&all);
+    assert!(!page.contains(held), "{page}");
+    for doubt in [
+        "full, seed 1: broke a rule: deadlock &amp; &lt;more&gt;",
+        "ended early: 1 of 3 were not begun",
+    ] {
+        assert!(page.contains(doubt), "{page}");
+    }
+}
+
+/// What both tables show of one figure of some seeds.
+#[test]
+fn both_tables_have_the_same_median() {
+    let measured = Measured {
+        preempt: "none".into(),
+        kernel: "vanilla".into(),
+        samples: 5_000_000,
+        max_ns: Some(6_000_000),
+        ..Measured::default()
+    };
+    let of = |latencies| {
+        let run = run(latencies);
+        Ending::Ok(Box::new(Figures::of(&run, None).beside(Some(&measured), &run)))
+    };
+    let all = simulated(vec![("none", 1, of(0..2_001)), ("none", 2, of(0..4_001))]);
+    let table = all.table(Style::default());
+    assert!(table.contains("  3.00 ms  (2.00 ms to 4.00 ms)"), "{table}");
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("max, ms published 6.0 simulated 3.0 ×0.50"), "{table}");
 }
 
 #[test]
@@ -161,7 +274,7 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
     ]);
     let table = all.table(Style::default());
     assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
-    let (_, below) = table.split_once("\n\n                   ").unwrap();
+    let (_, below) = table.split_once(&format!("{BASIS}\n{:19}", "")).unwrap();
     // Each line begins with a blank.
     let below: String =
         below.lines().map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n").collect();
@@ -183,8 +296,8 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
         buckets        published         15                        –
                        simulated         30  ×2.00                 –
 
-         published: 5,000,000 samples in real time; simulated: 3,000 wakeups in simulated time. ×:
-         simulated divided by published; of shares, the samples that are not below. What is rare is missing
-         where fewer were simulated
+         published: 5,000,000 samples in real time; simulated: 100 to 9,000 wakeups in each simulation, in
+         simulated time. ×: simulated divided by published; of shares, the samples that are not below. What
+         is rare is missing where fewer were simulated
     "#]].assert_eq(&below);
 }
