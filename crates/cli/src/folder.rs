@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{
     EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
-    check_run_folder, is_full,
+    check_run_folders, is_full,
 };
 
 use wakescope_core::units::SpanNs;
@@ -120,10 +120,10 @@ impl RunsFolder {
     pub(crate) fn check(
         named: Option<&Path>,
         time: &str,
-        mut runs: impl Iterator<Item = PathBuf>,
+        runs: impl Iterator<Item = PathBuf>,
     ) -> Result<(), Failure> {
         match named {
-            Some(path) => runs.try_for_each(|run| check_run_folder(&path.join(run))),
+            Some(path) => check_run_folders(runs.map(|run| path.join(run))),
             // The folder is a new one, and goes at once.
             None => SeriesFolder::create(time).map(drop),
         }

@@ -22,7 +22,7 @@ pub use output::{
 pub use own::{check_own, make_own_folder, open_own_folder};
 pub use run_folder::{
     EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
-    check_run_folder,
+    check_run_folders,
 };
 pub use window_folder::{AppendError, WindowFolder, window_files};
 

@@ -1,5 +1,6 @@
 //! The folder of a run, written so that whatever happens, a readable record is in it.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -107,20 +108,27 @@ fn holds_runs(path: &Path) -> bool {
     records.any(|record| fs::symlink_metadata(record).is_ok())
 }
 
-/// Fails if no run could be written to the folder at `path`, as far as that can be known before there is one:
-/// there is a run, or the folder cannot be made. Changes nothing.
+/// Fails if no run could be written to one of the folders at `paths`, as far as that can be known before there is
+/// one: it holds a run, or cannot be made. Changes nothing.
 ///
 /// What is made for a moment, to see that something can be, has a name that no other process uses. The folder
-/// itself would be in the way of others that are to write below `path` as well.
-pub fn check_run_folder(path: &Path) -> Result<(), RunFolderError> {
-    let fault = |e| RunFolderError::Folder(path.into(), e);
-    let mut way = Way::new(path, Asked::Links).map_err(|e| fault(of_path(path, e)))?;
-    if let Stop::Missing(_) = way.go_on().map_err(|e| fault(of_path(path, e)))? {
-        return check_writable(way.folder()).map_err(fault);
+/// itself would be in the way of others that are to write below it as well. It is made once for all that are to
+/// lie in one folder: some file systems take milliseconds.
+pub fn check_run_folders(paths: impl IntoIterator<Item = PathBuf>) -> Result<(), RunFolderError> {
+    let mut tried = BTreeSet::new();
+    for path in paths {
+        let fault = |e| RunFolderError::Folder(path.clone(), e);
+        let mut way = Way::new(&path, Asked::Links).map_err(|e| fault(of_path(&path, e)))?;
+        let stop = way.go_on().map_err(|e| fault(of_path(&path, e)))?;
+        if !matches!(stop, Stop::Missing(_)) {
+            Place::at(&path)?.refuse_used()?;
+        }
+        let folder = way.folder();
+        if tried.insert(folder.about().map_err(fault)?.identity) {
+            check_writable(folder).map_err(fault)?;
+        }
     }
-    let place = Place::at(path)?;
-    place.refuse_used()?;
-    check_writable(&place.folder).map_err(fault)
+    Ok(())
 }
 
 /// Fails if nothing can be made in `folder`.

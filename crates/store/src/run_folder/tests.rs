@@ -20,7 +20,7 @@ fn read(folder: &Path) -> String {
 
 /// Makes a run, or says why not, which can be known before.
 fn create(path: &Path) -> Result<RunFiles, RunFolderError> {
-    let checked = check_run_folder(path);
+    let checked = check_run_folders([path.to_path_buf()]);
     let made = RunFiles::create(Some(path), "", b"first");
     let refused = made.as_ref().err();
     assert_eq!(format!("{:?}", checked.err()), format!("{refused:?}"), "{}", path.display());
@@ -136,10 +136,10 @@ fn a_folder_is_checked_without_a_trace() {
     fs::create_dir(scratch.join("there")).unwrap();
     fs::write(scratch.join("file"), "").unwrap();
     for out in ["", "there", "there/a", "a", "a/b/c", "a/../b"] {
-        check_run_folder(&scratch.join(out)).unwrap();
+        check_run_folders([scratch.join(out)]).unwrap();
     }
     for out in ["file", "file/a", "/dev/full/a", "/proc/a", "/proc/self/a/b"] {
-        let refused = check_run_folder(&scratch.join(out)).err();
+        let refused = check_run_folders([scratch.join(out)]).err();
         assert!(matches!(refused, Some(RunFolderError::Folder(..))), "{out}: {refused:?}");
     }
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 2);
