@@ -40,9 +40,9 @@ impl Pulse {
         self.next
     }
 
-    /// Takes note of one, which was due, at `now`. How long the keeper was stopped before it, at least. `waited` is
-    /// how long it has waited for a CPU in its life, if that is known: its threads may have worked meanwhile. 0 if it
-    /// was not stopped, or nobody knows.
+    /// Takes note of the one that was due, at `now`. Returns how long, at least, the keeper was stopped before it: 0
+    /// if it was not, or if nobody knows. `waited` is how long it has waited for a CPU in its life, if that is known:
+    /// its threads may have worked meanwhile.
     pub(super) fn beat(&mut self, now: MonoNs, waited: Option<SpanNs>) -> SpanNs {
         let before = std::mem::replace(&mut self.waited, waited);
         let newly_waited =
