@@ -97,7 +97,7 @@ pub struct Observations {
 
 /// Sorts `wakeups` into the `calls` that their expiries fell into. Both are in order of time.
 ///
-/// Only expiries in the first 80 % of a call count: of a rest too short nothing can be told.
+/// Only expiries in the first 80 % of a call count: later ones leave too little of it to be compared.
 pub fn series(call: Call, prober: Prober, calls: &[CallTimes], wakeups: &[Wakeup]) -> Series {
     let own_ns = own_length(call, calls, wakeups);
     let mut series = Series { call, prober, shares: Vec::new(), disturbed: 0 };
@@ -115,9 +115,9 @@ pub fn series(call: Call, prober: Prober, calls: &[CallTimes], wakeups: &[Wakeup
 
 /// How long such a call takes if nobody else has the CPU, nanoseconds; `None` if others always had it.
 ///
-/// Of calls with a wakeup in them, the CPU time says little: a kernel that does not preempt them charges the
-/// time from the wakeup on to the task that runs next. Of the others it shows what other tasks and the hypervisor
-/// took. Some kernels charge stolen time and interrupts to whoever runs: so it is one of the shortest tenth.
+/// The CPU time of a call shows what other tasks and the hypervisor took from it. Calls with a wakeup in them are left
+/// out: a kernel that does not preempt them charges the time from the wakeup on to the task that runs next. Some
+/// kernels charge stolen time and interrupts to whoever runs. So the length is that of the shortest tenth.
 fn own_length(call: Call, calls: &[CallTimes], wakeups: &[Wakeup]) -> Option<u64> {
     let length = |c: &CallTimes| c.end_ns.saturating_sub(c.begin_ns);
     let has_no_wakeup = |c: &CallTimes| {

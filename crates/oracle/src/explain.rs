@@ -35,8 +35,8 @@ const STRIDE_NS: u64 = 1_000_000;
 const AFTER_NS: u64 = 1_000_000_000;
 
 /// Puts into `run`, which `image` gave, why its latest wakeups were late. The same is simulated again, and a
-/// tracer watches; attribution is that of every other run. `goes_on` is told now and then
-/// how many wakeups were followed. `false` if it said no, and nothing was explained.
+/// tracer watches; attribution is that of every other run. Calls `goes_on` again and again, with the number of
+/// wakeups that were followed so far. Returns `false` if `goes_on` did: then nothing was explained.
 ///
 /// # Errors
 /// If the kernel broke a rule, which it then did the first time.

@@ -33,8 +33,8 @@ pub const ALPHA: f64 = 0.05;
 /// The most runs of a series: time and memory grow with the square of their number.
 pub const MOST: usize = 1_000;
 
-/// Where runs have only bounds of a figure, a change is told from this ratio on, whatever the values within
-/// the bounds: a smaller one may be a value that went over the edge of a step.
+/// The least change of a figure of which some runs have only bounds. It must be so large for all values within the
+/// bounds: a smaller one may come of a value that crossed the edge of a step.
 const LEAST_OF_BOUNDED: f64 = 1.0 + 1.0 / 16.0;
 
 /// Figures of a quantity that are followed.

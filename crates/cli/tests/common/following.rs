@@ -7,6 +7,7 @@ use std::path::Path;
 use wakescope_core::explain::Share;
 use wakescope_core::run::{Episode, Run};
 use wakescope_sys::file::effective_user;
+use wakescope_sys::sched::{Schedule, set_schedule};
 
 use crate::common::bench::{Ended, Running, Test, eventually, skip};
 use crate::common::measured::{allowed_cpus, record};
@@ -15,6 +16,19 @@ use crate::common::measured::{allowed_cpus, record};
 pub(crate) fn can_follow(test: &str) -> bool {
     let why = obstacle();
     why.inspect(|why| skip(test, why)).is_none()
+}
+
+/// The same, and whether threads of the test may have a real-time priority.
+pub(crate) fn can_follow_real_time(test: &str) -> bool {
+    let may = || set_schedule(Schedule::Fifo { priority: 1 }).is_ok();
+    if !can_follow(test) {
+        return false;
+    }
+    let may = std::thread::spawn(may).join().unwrap();
+    if !may {
+        skip(test, "no thread may have a real-time priority");
+    }
+    may
 }
 
 /// A CPU that the command does not need itself, where wakeups can be followed. If there is none, says for `test` why.

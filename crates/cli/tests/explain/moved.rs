@@ -8,11 +8,11 @@ use wakescope_core::explain::{Culprit, StepEvent};
 use wakescope_core::run::Episode;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
-use wakescope_sys::sched::{Schedule, set_schedule};
+use wakescope_sys::sched::Schedule;
 
 use crate::common::bench::{Test, skip};
 use crate::common::episodes::EPISODES;
-use crate::common::following::{can_follow, explained};
+use crate::common::following::{can_follow, can_follow_real_time, explained};
 use crate::common::measured::allowed_cpus;
 use crate::common::threads::Threads;
 
@@ -55,16 +55,12 @@ fn crowd(cpus: [u32; 2]) -> (Threads, u32, [u32; 2]) {
 #[test]
 fn what_held_a_wakeup_up_is_what_ran_where_it_waited() {
     const NAME: &str = "what_held_a_wakeup_up_is_what_ran_where_it_waited";
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
     }
     let [first, second, ..] = allowed_cpus()[..] else {
         return skip(NAME, "it needs two CPUs");
     };
-    if !std::thread::spawn(|| set_schedule(Schedule::Fifo { priority: 80 }).is_ok()).join().unwrap()
-    {
-        return skip(NAME, "no thread may have a real-time priority");
-    }
     let test = Test::new("moved");
     let (threads, waits, keepers) = crowd([first, second]);
     let pid = waits.to_string();

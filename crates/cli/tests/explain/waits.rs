@@ -16,7 +16,9 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, eventually, kill, skip};
-use crate::common::following::{await_programs, can_follow, explained, other_cpu, start_explain};
+use crate::common::following::{
+    await_programs, can_follow, can_follow_real_time, explained, other_cpu, start_explain,
+};
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
 use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
 
@@ -454,12 +456,8 @@ impl Taker {
 #[test]
 fn the_task_that_takes_the_cpu_is_the_culprit() {
     const NAME: &str = "the_task_that_takes_the_cpu_is_the_culprit";
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
-    }
-    if !std::thread::spawn(|| set_schedule(Schedule::Fifo { priority: 50 }).is_ok()).join().unwrap()
-    {
-        return skip(NAME, "no thread may have a real-time priority");
     }
     let test = Test::new("taken");
     let cpu = allowed_cpus()[0];

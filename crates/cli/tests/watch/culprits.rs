@@ -3,14 +3,14 @@
 use std::fs;
 
 use crate::common::bench::{Running, Test, eventually_or_told, kill, skip};
-use crate::common::following::can_follow;
+use crate::common::following::{can_follow, can_follow_real_time};
 use crate::common::{Checker, read};
 use crate::planted::{Group, Hog, alone, cpu};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::explained::{Explained, Explanations};
 use wakescope_core::watch::{Window, packed};
-use wakescope_sys::sched::{Schedule, set_schedule};
+use wakescope_sys::sched::Schedule;
 
 /// A watch whose windows go to a file as they end.
 pub(crate) fn start(test: &Test) -> Running {
@@ -94,11 +94,8 @@ fn a_neighbour_on_the_same_cpu_is_named() {
 fn a_real_time_task_that_keeps_the_cpu_is_named() {
     const NAME: &str = "a_real_time_task_that_keeps_the_cpu_is_named";
     let fifo = Schedule::Fifo { priority: 7 };
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
-    }
-    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
     }
     let _alone = alone();
     let test = Test::new("watch-hog");
@@ -130,11 +127,8 @@ pub(crate) fn end_and_check(running: Running) -> Vec<Window> {
 fn late_waits_are_followed_to_the_task_that_caused_them() {
     const NAME: &str = "late_waits_are_followed_to_the_task_that_caused_them";
     let fifo = Schedule::Fifo { priority: 7 };
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
-    }
-    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
     }
     let _alone = alone();
     let test = Test::new("watch-explain-hog");

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::bench::{NOBODY, Running, Test, eventually, kill, skip};
-use common::following::{can_follow, links};
+use common::following::{can_follow, can_follow_real_time, links};
 use common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::{CostSource, OwnCost, Waits, Window};
 use wakescope_sys::clock;
 use wakescope_sys::file::effective_user;
-use wakescope_sys::sched::{Schedule, affinity, set_schedule};
+use wakescope_sys::sched::affinity;
 use workers::{Work, Workers, waits_of};
 
 mod asleep;
@@ -155,12 +155,8 @@ fn the_books_are_those_of_the_kernel() {
 #[test]
 fn the_books_of_real_time_tasks_are_those_of_the_kernel() {
     const NAME: &str = "the_books_of_real_time_tasks_are_those_of_the_kernel";
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
-    }
-    let may = || set_schedule(Schedule::Fifo { priority: 50 }).is_ok();
-    if !std::thread::spawn(may).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
     }
     let cpus = affinity().unwrap();
     check("watch-fifo", &cpus[..1], &[Work::NapsInTime, Work::Spins, Work::NapsInTime]);

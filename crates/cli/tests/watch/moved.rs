@@ -1,48 +1,12 @@
 //! Waits that begin on one CPU and end on another: `wakescope watch` knows what took them on each.
 
 use crate::common::bench::{Test, skip};
-use crate::common::following::can_follow;
+use crate::common::following::{can_follow, can_follow_real_time};
 use crate::culprits::{await_episode, end_and_check, start};
 use crate::planted::{Group, MovedWaiter, alone, start_mover, start_parent};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::watch::episode::Episode;
-use wakescope_sys::sched::{Schedule, affinity, set_schedule};
-
-/// It is moved away from the CPU that it waits for, and its wait ends on another one, where the task that kept it waiting
-/// never runs.
-#[test]
-fn whoever_kept_the_cpu_that_a_task_was_moved_from_is_named() {
-    const NAME: &str = "whoever_kept_the_cpu_that_a_task_was_moved_from_is_named";
-    let fifo = Schedule::Fifo { priority: 7 };
-    if !can_follow(NAME) {
-        return;
-    }
-    if !std::thread::spawn(move || set_schedule(fifo).is_ok()).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
-    }
-    let [to, .., from] = affinity().unwrap()[..] else {
-        return skip(NAME, "it takes two CPUs");
-    };
-    let _alone = alone();
-    let test = Test::new("watch-moved");
-    let running = start(&test);
-    let threads = MovedWaiter::start("waits-here", "fifo-hog", fifo, (from, to));
-    let is_hog = |task: &NamedTask| task.comm == "fifo-hog";
-    // Where others compile, the longest waits may be of those that the load balancer moved away from the hog.
-    let found = await_episode(&test, "who ran on the CPU before is named", |episode| {
-        let is_culprit = matches!(&episode.culprit, Culprit::Task(task) if is_hog(task));
-        is_culprit && episode.cpu == to
-    });
-    drop(threads);
-    assert_eq!(found.cause, Cause::HigherPriorityTask, "{found:?}");
-    let queues = found.earlier_queues.iter().filter(|queue| queue.cpu == from);
-    let in_its_queue: u64 = queues.map(|queue| queue.ns).sum();
-    let hog = &found.occupants[0];
-    assert!(is_hog(&hog.task) && hog.ns <= in_its_queue, "{found:?}");
-    end_and_check(running);
-    let table = test.ended(&["report", "w"]).stdout;
-    assert!(table.contains("; before, it waited "), "{table}");
-}
+use wakescope_sys::sched::{Schedule, affinity};
 
 /// Two CPUs, of which tasks are moved from the first to the second.
 fn two_cpus() -> Option<(u32, u32)> {
@@ -56,17 +20,42 @@ fn waited_for(episode: &Episode, cpu: u32) -> u64 {
     queues.map(|queue| queue.ns).sum()
 }
 
+/// It is moved away from the CPU that it waits for, and its wait ends on another one, where the task that kept it waiting
+/// never runs.
+#[test]
+fn whoever_kept_the_cpu_that_a_task_was_moved_from_is_named() {
+    const NAME: &str = "whoever_kept_the_cpu_that_a_task_was_moved_from_is_named";
+    let fifo = Schedule::Fifo { priority: 7 };
+    if !can_follow_real_time(NAME) {
+        return;
+    }
+    let Some((from, to)) = two_cpus() else { return skip(NAME, "it takes two CPUs") };
+    let _alone = alone();
+    let test = Test::new("watch-moved");
+    let running = start(&test);
+    let threads = MovedWaiter::start("waits-here", "fifo-hog", fifo, (from, to));
+    let is_hog = |task: &NamedTask| task.comm == "fifo-hog";
+    // Where others compile, the longest waits may be of those that the load balancer moved away from the hog.
+    let found = await_episode(&test, "who ran on the CPU before is named", |episode| {
+        let is_culprit = matches!(&episode.culprit, Culprit::Task(task) if is_hog(task));
+        is_culprit && episode.cpu == to
+    });
+    drop(threads);
+    assert_eq!(found.cause, Cause::HigherPriorityTask, "{found:?}");
+    let hog = &found.occupants[0];
+    assert!(is_hog(&hog.task) && hog.ns <= waited_for(&found, from), "{found:?}");
+    end_and_check(running);
+    let table = test.ended(&["report", "w"]).stdout;
+    assert!(table.contains("; before, it waited "), "{table}");
+}
+
 #[test]
 fn whoever_kept_the_cpu_from_a_task_that_was_moved_before_it_ever_ran_is_named() {
     const NAME: &str =
         "whoever_kept_the_cpu_from_a_task_that_was_moved_before_it_ever_ran_is_named";
     const PARENT: &str = "has-children";
-    if !can_follow(NAME) {
+    if !can_follow_real_time(NAME) {
         return;
-    }
-    let may = || set_schedule(Schedule::Fifo { priority: 7 }).is_ok();
-    if !std::thread::spawn(may).join().unwrap() {
-        return skip(NAME, "no thread may have a real-time priority");
     }
     let Some((from, to)) = two_cpus() else { return skip(NAME, "it takes two CPUs") };
     let _alone = alone();

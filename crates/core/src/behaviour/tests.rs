@@ -284,7 +284,7 @@ fn a_busy_cpu_is_the_reason_if_it_leaves_too_few_wakeups() {
          busy: other tasks, interrupts or the hypervisor had it during too many of the wakeups"
     );
     assert!(reason(4, 0).contains(". The CPU was busy: "));
-    // What is left is enough, or was not needed.
+    // There are enough without the disturbed ones, or the answer needs none of that series.
     assert_eq!((reason(0, WAKEUPS_NEEDED), reason(1, 0)), (String::new(), String::new()));
     // So few would not have been enough either.
     let mut few = kernel(Model::Full, Prober::Realtime);

@@ -135,11 +135,12 @@ impl Kind<'_> {
     }
 }
 
-/// `1, 5 to 9`. `seeds`: in order, each once.
+/// `1, 5 to 9`; of two, `1, 2`. `seeds`: in order, each once.
 fn ranges(seeds: &[u64]) -> String {
     let together = |a: &u64, b: &u64| a.checked_add(1) == Some(*b);
     let all: Vec<&[u64]> = seeds.chunk_by(together).collect();
     let text = |range: &&[u64]| match **range {
+        [first, last] => format!("{first}, {last}"),
         [first, .., last] => format!("{first} to {last}"),
         [only] => only.to_string(),
         [] => String::new(),

@@ -193,7 +193,7 @@ fn doubts_are_told_once_for_each_kind_of_each_model() {
         ("full", 3, same()),
     ]);
     expect![[r#"
-        none, 2 of 3 seeds (2 to 3): broke a rule: deadlock, on CPU 0 (first: seed 2)
+        none, 2 of 3 seeds (2, 3): broke a rule: deadlock, on CPU 0 (first: seed 2)
         none, seed 1: invalid: a gave no sample; b gave no sample; c gave no sample; and 1 more
         full, 2 of 3 seeds (1, 3): ended early: 9 of 10
         ended early: 1 of 6 were not begun"#]]

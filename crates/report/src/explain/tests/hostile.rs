@@ -111,7 +111,7 @@ pub(crate) fn waits(name: &str) -> Waits {
         throttled_ns: u64::MAX,
         steal_ns: u64::MAX,
         worst: Some(WorstWait {
-            // The one that is not over is longer, and told first.
+            // Shorter than the open wait, which the verdict therefore begins with.
             ns: u64::MAX - 1,
             at_ns: u64::MAX,
             cpu: u32::MAX,
