@@ -138,14 +138,21 @@ struct Shared {
     ready: OnceLock<Ready>,
 }
 
-/// A probe that has been started.
+/// A probe that has been started. Its thread ends at the latest when this is dropped: the thread has what must
+/// not outlive it, such as a line whose settings it changed.
 pub struct Prober {
     /// The CPU it measures.
     pub cpu: u32,
     shared: Arc<Shared>,
-    start: SyncSender<Times>,
     ready: Receiver<io::Result<Ready>>,
-    thread: ThreadHandle<Option<Report>>,
+    /// `None` only once it was ended.
+    thread: Option<Thread>,
+}
+
+/// The thread of a probe.
+struct Thread {
+    start: SyncSender<Times>,
+    handle: ThreadHandle<Option<Report>>,
 }
 
 impl Prober {
@@ -167,7 +174,8 @@ impl Prober {
             .name(format!("wakescope/{cpu}"))
             .stack_size(STACK_BYTES)
             .spawn(move || live(plan, &theirs, &say_ready, &times))?;
-        Ok(Self { cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
+        let thread = Some(Thread { start, handle: ThreadHandle::new(thread) });
+        Ok(Self { cpu, shared, ready, thread })
     }
 
     /// Waits until the thread is prepared, or could not be.
@@ -180,7 +188,7 @@ impl Prober {
     /// Starts the measurement.
     pub fn go(&self, times: Times) {
         // The thread can only have ended if it was told to; then there is nothing to start.
-        let _ = self.start.try_send(times);
+        let _ = self.thread.as_ref().map(|thread| thread.start.try_send(times));
     }
 
     /// A copy of the statistics. See [`Recorder::snapshot`].
@@ -225,7 +233,7 @@ impl Prober {
 
     /// Whether the measurement is over.
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().is_none_or(|thread| thread.handle.is_finished())
     }
 
     /// Tells the thread to end with what is due at `at`.
@@ -234,10 +242,8 @@ impl Prober {
     }
 
     /// Ends the thread, now if need be.
-    pub fn end(self) -> Past {
-        self.stop(clock::now());
-        drop(self.start);
-        let report = self.thread.end().unwrap_or_default();
+    pub fn end(mut self) -> Past {
+        let report = self.end_thread();
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
         let seen = if measured { self.shared.recorder.snapshot() } else { Snapshot::default() };
@@ -245,7 +251,22 @@ impl Prober {
             if measured { audio.snapshot() } else { audio::Audio::default() }
         };
         let audio = self.shared.audio.as_ref().map(of_card);
-        Past { seen, audio, report, shared: self.shared }
+        Past { seen, audio, report, shared: Arc::clone(&self.shared) }
+    }
+
+    /// What the thread saw, if it measured and was not ended before.
+    fn end_thread(&mut self) -> Option<Report> {
+        let Thread { start, handle } = self.thread.take()?;
+        self.stop(clock::now());
+        // The thread may still wait for the times to measure at.
+        drop(start);
+        handle.end().unwrap_or_default()
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.end_thread();
     }
 }
 
@@ -490,4 +511,59 @@ fn warm_up(times: Times) -> Grid {
 
 fn usage() -> (PageFaults, u64) {
     (PageFaults::of_this_thread().unwrap_or_default(), clock::read(Clock::ThreadCpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::plan::Between;
+    use wakescope_sys::signal::allow_interrupts;
+
+    use super::*;
+
+    fn plan(stimulus: plan::Stimulus) -> ProbePlan {
+        let cpu = sched::affinity().unwrap()[0];
+        let schedule = sched::schedule_of(sched::this_thread()).unwrap();
+        ProbePlan {
+            cpu,
+            schedule,
+            worst: 1,
+            ring_slots: 0,
+            stimulus,
+            waker: WakerPlace { cpu, schedule, between: Between::Threads },
+            interval: SpanNs(1_000_000),
+            line: None,
+            audio: None,
+            card: None,
+            gap_from: SpanNs(1_000),
+            answers: None,
+            announcements: None,
+        }
+    }
+
+    /// A measurement that ends before its first wakeup drops its probers: what their threads have, such as
+    /// semaphores of the system, must be gone when the process is.
+    #[test]
+    fn the_thread_ends_with_its_prober() {
+        allow_interrupts().unwrap();
+        for stimulus in [plan::Stimulus::Timer, plan::Stimulus::Semaphore] {
+            for begins in [false, true] {
+                let prober = Prober::spawn(plan(stimulus)).unwrap();
+                prober.wait_ready().unwrap();
+                if begins {
+                    let warmup = clock::now();
+                    prober.go(Times {
+                        warmup,
+                        origin: warmup.after(SpanNs(3_600_000_000_000)),
+                        phase: SpanNs(0),
+                        interval: SpanNs(1_000_000),
+                        expiries: u64::MAX,
+                        wakeups: u64::MAX,
+                    });
+                }
+                let of_thread = Arc::downgrade(&prober.shared);
+                drop(prober);
+                assert!(of_thread.upgrade().is_none(), "{stimulus}, begun: {begins}");
+            }
+        }
+    }
 }

@@ -181,6 +181,15 @@ fn the_settings_of_a_line_are_restored_after_a_signal() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!is_raw());
     assert_eq!(record(&folder).state, State::Interrupted);
+    // Also where nothing was measured yet, and the probe has the line already.
+    let mut sender = test.start_measure(&over(other.path(), &["--warmup", "1h"]));
+    sender.await_line("warming up for ");
+    assert!(is_raw());
+    kill("TERM", &[sender.pid()]);
+    let ended = sender.output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("interrupted before the first wakeup"), "{ended:?}");
+    assert!(!is_raw());
     // So does `respond`, whose other end is this process.
     let (mut far, near, path) = serial::open_pair().unwrap();
     let mut responder = test.start_command(&["respond", path.to_str().unwrap()]);
