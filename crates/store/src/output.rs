@@ -18,6 +18,9 @@ use crate::run_folder::{RECORD, begins_as_record};
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
 
+/// Of files that are locked. Whoever may read one may lock it as well (flock(2)), and so keep its owner out.
+const LOCK_MODE: u32 = 0o600;
+
 /// As many links as the kernel follows.
 const MOST_LINKS: u32 = 40;
 
@@ -216,7 +219,7 @@ pub(crate) fn lock_file(folder: &Folder, name: &OsStr) -> io::Result<File> {
 /// Whoever holds a lock may remove its file at any moment, also between the two attempts.
 fn make_or_open(folder: &Folder, name: &OsStr) -> io::Result<File> {
     loop {
-        match folder.create(name, FILE_MODE) {
+        match folder.create(name, LOCK_MODE) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
         }
@@ -456,7 +459,9 @@ mod tests {
         let path = |name: &str| scratch.join(name);
         fs::write(path("treasure"), "treasure").unwrap();
         open_lock(&path("treasure")).unwrap();
-        open_lock(&path("new")).unwrap();
+        let new = open_lock(&path("new")).unwrap();
+        let mode = new.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600, "nobody else can lock it");
         symlink("treasure", path("link")).unwrap();
         symlink("nowhere", path("dangling")).unwrap();
         fs::create_dir(path("folder")).unwrap();
