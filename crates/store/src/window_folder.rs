@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind};
+use wakescope_sys::trust::is_trusted_owner;
 
 use crate::growing::Appended;
 use crate::output::lock_file;
@@ -104,15 +105,14 @@ impl WindowFolder {
         }
         let names = self.folder.names()?;
         let names = names.into_iter().filter(|name| file_time(name).is_some());
-        let mut files = Vec::new();
-        for name in names {
-            // Another may be gone meanwhile, or be no file of ours.
-            let Ok(found) = self.folder.about_file(&name) else { continue };
-            if found.kind == Kind::File {
-                let length = self.folder.open_to_read(&name)?.metadata()?.len();
-                files.push((name, length));
-            }
-        }
+        let mut files: Vec<(OsString, u64)> = names
+            .filter_map(|name| {
+                // Another may be gone meanwhile. In a sticky folder, any user can give such a name to any file.
+                let found = self.folder.about_file(&name).ok()?;
+                let is_own = found.kind == Kind::File && is_trusted_owner(found.owner);
+                is_own.then_some((name, found.length))
+            })
+            .collect();
         files.sort_by(|a, b| file_time(&a.0).cmp(&file_time(&b.0)));
         let mut used: u64 = files.iter().map(|file| file.1).sum();
         let mut removed = 0;
@@ -190,8 +190,9 @@ fn file_time(name: &OsStr) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+    use wakescope_sys::file::effective_user;
     use wakescope_testing::{Disk, Folder};
 
     use super::*;
@@ -247,6 +248,25 @@ mod tests {
         let link = ("2026-11-20T00-00-00.jsonl", "of the user");
         assert_files(&path, &[link, ("2026-11-21T03-00-00.jsonl", "1234567\n")]);
         assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
+    }
+
+    #[test]
+    fn files_of_other_users_are_neither_counted_nor_removed() {
+        if effective_user() != 0 {
+            let name = "files_of_other_users_are_neither_counted_nor_removed";
+            return wakescope_testing::skip(name, "only root can give files away");
+        }
+        let path = Folder::new("foreign");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o1777)).unwrap();
+        let foreign = path.join("2026-11-20T00-00-00.jsonl");
+        File::create(&foreign).unwrap().set_len(1 << 40).unwrap();
+        chown(&foreign, Some(65_533), None).unwrap();
+        let mut watch = WindowFolder::open(&path, 20).unwrap();
+        for (hour, removed) in [(1, 0), (2, 0), (3, 1)] {
+            let started = format!("2026-11-21T{hour:02}:00:00Z");
+            assert_eq!(watch.append(&started, b"12345678\n").unwrap(), removed);
+        }
+        assert_eq!(fs::metadata(&foreign).unwrap().len(), 1 << 40);
     }
 
     #[test]

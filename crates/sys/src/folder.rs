@@ -47,6 +47,8 @@ pub struct About {
     pub mode: u32,
     /// How many names it has.
     pub names: u64,
+    /// How long it is, bytes.
+    pub length: u64,
     /// By what it is known from every other file: the file system's number and its own.
     pub identity: (u64, u64),
 }
@@ -71,6 +73,7 @@ impl About {
             group: found.gid(),
             mode: found.mode() & 0o7777,
             names: found.nlink(),
+            length: found.size(),
             identity: (found.dev(), found.ino()),
         }
     }
@@ -183,6 +186,7 @@ impl Folder {
             group: found.st_gid,
             mode: found.st_mode & 0o7777,
             names: found.st_nlink as u64,
+            length: u64::try_from(found.st_size).unwrap_or(0),
             identity: (found.st_dev as u64, found.st_ino as u64),
         })
     }

@@ -145,8 +145,8 @@ mod tests {
 
     #[track_caller]
     fn check(owner: u32, group: u32, mode: u32, want: Result<(), Refused>) {
-        let identity = (0, 0);
-        let folder = About { kind: Kind::Folder, owner, group, mode, names: 2, identity };
+        let (names, length, identity) = (2, 0, (0, 0));
+        let folder = About { kind: Kind::Folder, owner, group, mode, names, length, identity };
         assert_eq!(judge(&folder, &[0, 1000, 1002]), want, "{folder:?}");
     }
 

@@ -17,7 +17,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn about(kind: Kind, owner: u32, group: u32, mode: u32) -> About {
-    About { kind, owner, group, mode, names: 1, identity: (0, 0) }
+    About { kind, owner, group, mode, names: 1, length: 0, identity: (0, 0) }
 }
 
 #[test]
