@@ -161,9 +161,13 @@ fn of_channel(stimulus: Stimulus, e: &io::Error) -> (Option<&'static str>, &'sta
             Some("this kernel is built without System V IPC (CONFIG_SYSVIPC)"),
             "use another stimulus, such as --stimulus semaphore",
         ),
-        Stimulus::SysvSemaphore => (
+        Stimulus::SysvSemaphore if e.kind() == io::ErrorKind::StorageFull => (
             Some("there are too many System V semaphores (kernel.sem), see ipcs -s"),
             "remove those that nobody uses, or use --stimulus semaphore",
+        ),
+        Stimulus::SysvSemaphore => (
+            None,
+            "mount /proc if it is not mounted (mount -t proc proc /proc), or use --stimulus semaphore",
         ),
         Stimulus::Condvar if is_absent => (
             Some("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)"),
@@ -248,6 +252,18 @@ mod tests {
             let e = io::Error::from_raw_os_error(errno);
             let refusal = refusal_of_rtc(Path::new("/dev/rtc0"), e).to_string();
             assert!(refusal.contains(want), "{refusal}");
+        }
+        // A limit is blamed only where the kernel says that it is reached.
+        for (e, want) in [
+            (io::Error::from_raw_os_error(28), "too many System V semaphores"),
+            (io::Error::from(io::ErrorKind::Unsupported), "CONFIG_SYSVIPC"),
+            (io::Error::other("/proc does not tell about this process"), ""),
+            (io::Error::from(io::ErrorKind::PermissionDenied), ""),
+        ] {
+            let (cause, remedy) = of_channel(Stimulus::SysvSemaphore, &e);
+            assert_eq!(cause.is_some(), !want.is_empty(), "{e}");
+            assert!(cause.unwrap_or_default().contains(want), "{e}");
+            assert!(remedy.contains("--stimulus semaphore"), "{e}");
         }
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let path = || PathBuf::from("/dev/rtc0");
