@@ -19,16 +19,7 @@ impl Channel for Mqueue {
     const KEEPS_WAKEUPS: bool = true;
 
     fn open(exchange: &Exchange) -> io::Result<Self> {
-        let (process, thread) = exchange.probe();
-        let name = CString::new(format!("wakescope-{process}-{}", thread.number()))?;
-        let sleeper = match MessageQueue::open(&name, Open::New) {
-            // Of a process of this number that was killed before it took the name away.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                MessageQueue::unlink(&name)?;
-                MessageQueue::open(&name, Open::New)?
-            }
-            other => other.map_err(why_refused)?,
-        };
+        let (name, sleeper) = open_new(exchange)?;
         let waker = MessageQueue::open(&name, Open::Nonblocking);
         // From here on the queue ends with this process and its copies, however they end.
         MessageQueue::unlink(&name)?;
@@ -45,6 +36,27 @@ impl Channel for Mqueue {
         self.waker.send()
     }
 }
+
+/// Makes a queue under a name that nobody has. Any user may have given such a name to a queue, which is left
+/// alone.
+fn open_new(exchange: &Exchange) -> io::Result<(CString, MessageQueue)> {
+    for number in 0..MOST_NAMES {
+        let name = name(exchange, number)?;
+        match MessageQueue::open(&name, Open::New) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return Ok((name, other.map_err(why_refused)?)),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "all candidate names exist"))
+}
+
+fn name(exchange: &Exchange, number: u32) -> io::Result<CString> {
+    let (process, thread) = exchange.probe();
+    Ok(CString::new(format!("wakescope-{process}-{}-{number}", thread.number()))?)
+}
+
+/// More than there can be queues without privileges (fs.mqueue.queues_max is 256).
+const MOST_NAMES: u32 = 1_000;
 
 /// What a refusal means: the kernel says that too many files are open where it is message queues that have
 /// used up this user's room.
@@ -63,3 +75,31 @@ fn why_refused(e: io::Error) -> io::Error {
 /// `EMFILE` and `ENOSPC`.
 const TOO_MANY_FILES: i32 = 24;
 const NO_SPACE: i32 = 28;
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::plan::Between;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_has_the_name_is_left_alone() {
+        let exchange = Exchange::of_this_thread(Between::Threads).unwrap();
+        let first = name(&exchange, 0).unwrap();
+        let taken = match MessageQueue::open(&first, Open::New) {
+            Err(e) => {
+                let test = "a_queue_that_has_the_name_is_left_alone";
+                return wakescope_testing::skip(test, &e.to_string());
+            }
+            Ok(taken) => taken,
+        };
+        taken.send().unwrap();
+        let own = Mqueue::open(&exchange);
+        let kept = MessageQueue::open(&first, Open::Nonblocking);
+        MessageQueue::unlink(&first).unwrap();
+        let (own, kept) = (own.unwrap(), kept.unwrap());
+        own.wake(&exchange).unwrap();
+        assert!(matches!(own.sleep(&exchange), Slept::Woken));
+        assert_eq!(kept.send().unwrap_err().kind(), io::ErrorKind::WouldBlock, "it is still full");
+    }
+}
