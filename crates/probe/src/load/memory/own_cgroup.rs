@@ -85,13 +85,20 @@ fn gives_memory(dir: &Path) -> bool {
 }
 
 /// Removes cgroups that loads left which were killed. One that is in use has a process in it, and so
-/// cannot be removed.
+/// cannot be removed; one that was just made has none yet, but its process lives.
 fn remove_leftovers(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if entry.file_name().to_str().is_some_and(is_leftover) {
             let _ = fs::remove_dir(entry.path());
         }
     }
+}
+
+/// Whether a cgroup of this name was made by a load whose process is gone.
+fn is_leftover(name: &str) -> bool {
+    let process = name.strip_prefix(PREFIX).and_then(|number| number.parse::<u32>().ok());
+    let lives = |process: u32| Path::new(&format!("/proc/{process}")).exists();
+    process.is_some_and(|process| lives(std::process::id()) && !lives(process))
 }
 
 #[cfg(test)]
@@ -136,15 +143,21 @@ mod tests {
     #[test]
     fn what_was_made_is_removed_also_where_it_cannot_be_entered() {
         let root = Folder::new("own-cgroup");
-        root.write("wakescope-load-1/x", "");
+        // No process has such a number. The first one of all always lives.
+        let [left, full] = [4_194_305, 4_194_306].map(|number| format!("wakescope-load-{number}"));
+        root.write(root.join(&full).join("x"), "");
         root.write("other/x", "");
-        fs::create_dir(root.join("wakescope-load-2")).unwrap();
+        let others = ["wakescope-load-1", "wakescope-load-mine"];
+        for name in [&left, others[0], others[1]] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
         // In a directory that is none of the kernel's, the files are made.
         let group = OwnCgroup::enter_below(&root, root.join("other"), 5).unwrap();
         let high = fs::read_to_string(group.path.join("memory.high")).unwrap();
         assert_eq!(high, "5");
         // Only an empty one is removed, as the kernel does with one without processes.
-        assert!(!root.join("wakescope-load-2").exists() && root.join("wakescope-load-1").exists());
+        assert!(!root.join(&left).exists() && root.join(&full).exists());
+        assert!(others.iter().all(|name| root.join(name).exists()));
         for name in ["memory.high", "cgroup.procs"] {
             fs::remove_file(group.path.join(name)).unwrap();
         }
