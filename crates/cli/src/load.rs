@@ -1,6 +1,7 @@
 //! `wakescope load`
 
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::builder::StringValueParser;
@@ -14,6 +15,7 @@ use wakescope_probe::load::{
 };
 use wakescope_report::load::{rate, table};
 use wakescope_report::style::clean;
+use wakescope_store::create_output;
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
@@ -326,9 +328,16 @@ pub(crate) struct KeeperArgs {
 /// Runs the hidden verb `load-keeper`.
 pub(crate) fn run_keeper(args: &KeeperArgs) -> Result<Outcome, Failure> {
     let spec = args.spec.parse::<Spec>().map_err(|e| Failure::new(clean(&e.to_string(), 300)))?;
-    keep(&spec, &args.dir, args.seed)
+    keep(&spec, &args.dir, args.seed, write_file)
         .map_err(|e| Failure::new(format!("cannot run the load `{spec}`: {e}")))?;
     Ok(Outcome::Done)
+}
+
+/// Writes `text` to a file that the user named.
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut output = create_output(path)?;
+    output.write_all(text.as_bytes())?;
+    output.finish()
 }
 
 #[cfg(test)]

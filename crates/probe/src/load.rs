@@ -61,6 +61,7 @@ mod ttcp;
 pub use disturb::{Disturbance, DisturbanceError, path_of_log as path_of_disturbances};
 pub use handle::{Load, LoadError, Options, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
+pub use kinds::WriteFile;
 pub use launch::launched_output;
 pub use needs::Need;
 pub use scratch::clean_up_leftovers;

@@ -1,12 +1,14 @@
 //! Findings about loads that cannot work as they should.
 
 use std::fs;
+use std::os::unix::fs::{lchown, symlink};
 
 use wakescope_core::finding::Severity;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
+use wakescope_sys::file::effective_user;
 
-use crate::common::bench::{Running, Test, eventually, eventually_some, kill, skip};
+use crate::common::bench::{NOBODY, Running, Test, eventually, eventually_some, kill, skip};
 use crate::common::measured::{assert_found, await_samples_in, record};
 
 #[test]
@@ -156,4 +158,22 @@ fn disturbances_whose_log_cannot_be_written_do_not_begin() {
     let ended = Running::start(test.command(&of_load).env("WAKESCOPE_DISTURBANCES", "")).output();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     test.assert_nothing_is_left();
+}
+
+#[test]
+fn a_log_of_disturbances_is_written_through_no_link_of_another_user() {
+    if effective_user() != 0 {
+        let name = "a_log_of_disturbances_is_written_through_no_link_of_another_user";
+        return skip(name, "only root can give files away");
+    }
+    let test = Test::new("foreign-log");
+    let (log, treasure) = (test.dir.join("log"), test.dir.join("treasure"));
+    fs::write(&treasure, "treasure").unwrap();
+    symlink("treasure", &log).unwrap();
+    lchown(&log, Some(NOBODY), None).unwrap();
+    let args = ["load", "disturb-syscall-200us", "--duration", "1ms"];
+    let ended = Running::start(test.command(&args).env("WAKESCOPE_DISTURBANCES", &log)).output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("a symbolic link that user 65534 controls"), "{ended:?}");
+    assert_eq!(fs::read_to_string(&treasure).unwrap(), "treasure");
 }

@@ -18,8 +18,6 @@ mod timers;
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -30,7 +28,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{affinity, set_affinity};
 
 use super::desk::{Desk, fault};
-use super::kinds::Job;
+use super::kinds::{Job, WriteFile};
 use super::random::Random;
 use super::report::Report;
 use super::value_of;
@@ -74,10 +72,10 @@ pub fn path_of_log() -> Option<PathBuf> {
 
 /// Disturbs every allowed CPU until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
-    let &Job { name, seed, desk, .. } = job;
+    let &Job { name, seed, desk, write_file, .. } = job;
     let what: &Disturbance = &name.parse().map_err(|e: DisturbanceError| e.to_string())?;
     // What cannot be written at the end is known before anything is disturbed.
-    let log = path_of_log().map(|path| Log::create(path, desk)).transpose()?;
+    let log = path_of_log().map(|path| Log::create(path, write_file, desk)).transpose()?;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let failed = AtomicBool::new(false);
     let (ready, all_ready) = mpsc::channel();
@@ -109,7 +107,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
     // No fault: the work was done.
-    if let Some(Err(e)) = log.map(|mut log| log.write(&text_of(&cpus, &logs))) {
+    if let Some(Err(e)) = log.map(|log| log.write(&text_of(&cpus, &logs))) {
         desk.say(&Report::NotSaved(format!("{e} ({LOG})")));
     }
     Ok(())
@@ -153,14 +151,14 @@ fn disturb_cpu(
 /// The file of the log.
 struct Log {
     path: PathBuf,
-    file: File,
+    write_file: WriteFile,
 }
 
 impl Log {
     /// Makes the file, empty: what an earlier load left there is not to be taken for this one's.
-    fn create(path: PathBuf, desk: &Desk) -> Result<Self, String> {
-        match File::create(&path) {
-            Ok(file) => Ok(Self { path, file }),
+    fn create(path: PathBuf, write_file: WriteFile, desk: &Desk) -> Result<Self, String> {
+        match write_file(&path, "") {
+            Ok(()) => Ok(Self { path, write_file }),
             Err(e) => {
                 desk.advise(&format!("name a file that you can write to: {LOG}=FILE"));
                 Err(format!("cannot write {} ({LOG}): {e}", path.display()))
@@ -169,11 +167,8 @@ impl Log {
     }
 
     /// Puts `text` in place of what another load may have written meanwhile.
-    fn write(&mut self, text: &str) -> Result<(), String> {
-        let is_file = self.file.metadata().is_ok_and(|about| about.is_file());
-        let emptied = if is_file { self.file.set_len(0) } else { Ok(()) };
-        let written = emptied.and_then(|()| self.file.write_all(text.as_bytes()));
-        written.map_err(|e| fault("write", &self.path, &e))
+    fn write(&self, text: &str) -> Result<(), String> {
+        (self.write_file)(&self.path, text).map_err(|e| fault("write", &self.path, &e))
     }
 }
 
@@ -197,15 +192,16 @@ mod tests {
 
     #[test]
     fn a_log_that_cannot_be_written_is_refused_before_anything_is_disturbed() {
+        let write: WriteFile = |path, text| fs::write(path, text);
         let folder = wakescope_testing::Folder::new("disturbances");
         let path = folder.join("log");
         for wrong in [folder.join("missing/log"), folder.join(".")] {
-            let fault = Log::create(wrong.clone(), &test_desk()).err().unwrap();
+            let fault = Log::create(wrong.clone(), write, &test_desk()).err().unwrap();
             let want = format!("cannot write {} (WAKESCOPE_DISTURBANCES): ", wrong.display());
             assert!(fault.starts_with(&want), "{fault}");
         }
         fs::write(&path, "0 1 2\n of an earlier load").unwrap();
-        let mut logs = [(); 2].map(|()| Log::create(path.clone(), &test_desk()).unwrap());
+        let logs = [(); 2].map(|()| Log::create(path.clone(), write, &test_desk()).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         // The load that ends last is the one whose log stays, whole.
         logs[0].write("0 10 20\n1 30 40\n").unwrap();

@@ -15,7 +15,7 @@ use wakescope_sys::sched::{Schedule, set_schedule, set_timer_slack};
 use wakescope_sys::{clock, signal::EndSignals};
 
 use super::desk::Desk;
-use super::kinds::Job;
+use super::kinds::{Job, WriteFile};
 use super::pulse::{Pulse, waited_for_cpu};
 use super::report::Report;
 use super::scratch::Scratch;
@@ -32,8 +32,8 @@ pub(super) const MARK: u8 = b'm';
 const STOP_PATIENCE: SpanNs = SpanNs(10_000_000_000);
 
 /// Runs the load `spec` until standard input ends, with reports to standard output. Its files are
-/// made in `dir`, their names and content from `seed`.
-pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
+/// made in `dir`, their names and content from `seed`. A file that the user named is written by `write_file`.
+pub fn keep(spec: &Spec, dir: &Path, seed: u64, write_file: WriteFile) -> io::Result<()> {
     become_ordinary();
     let requests = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let reports = File::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -54,7 +54,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
         desk.say(&Report::Fault(format!("cannot enter a directory in {named}: {e}")));
         return Ok(());
     }
-    let worker = match employ(spec.clone(), named, seed, Arc::clone(&desk)) {
+    let worker = match employ(spec.clone(), named, seed, Arc::clone(&desk), write_file) {
         Ok(worker) => worker,
         Err(e) => {
             desk.say(&Report::Fault(desk.not_started("cannot start a thread", &e)));
@@ -83,9 +83,15 @@ fn become_ordinary() {
 }
 
 /// Starts the thread that does the work.
-fn employ(spec: Spec, dir: String, seed: u64, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
+fn employ(
+    spec: Spec,
+    dir: String,
+    seed: u64,
+    desk: Arc<Desk>,
+    write_file: WriteFile,
+) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(spec.kind().thread_name.into()).spawn(move || {
-        let job = Job { name: spec.name(), dir: &dir, seed, desk: &desk };
+        let job = Job { name: spec.name(), dir: &dir, seed, desk: &desk, write_file };
         match (spec.kind().run)(&job) {
             // What breaks because everything is being taken away is no fault.
             Err(fault) if !desk.stopping() => desk.say(&Report::Fault(fault)),

@@ -1,5 +1,8 @@
 //! The table of loads.
 
+use std::io;
+use std::path::Path;
+
 use super::desk::Desk;
 use super::{
     cpu, crashme, dbench, disturb, exec, fifos_mmap, file_move, find, fork, fs, hackbench,
@@ -63,7 +66,13 @@ pub(super) struct Job<'a> {
     pub(super) seed: u64,
     /// Where it counts its work.
     pub(super) desk: &'a Desk,
+    /// Writes the file that a user has named.
+    pub(super) write_file: WriteFile,
 }
+
+/// Puts a text in place of what is in a file, which is made if there is none. The command has a rule for
+/// files that the user names, and gives it to loads.
+pub type WriteFile = fn(&Path, &str) -> io::Result<()>;
 
 impl Job<'_> {
     /// What the name of the load holds after its first colon.
