@@ -27,6 +27,9 @@ pub(super) fn refuse_json() -> ImportError {
     .try_this("import what schbench prints on standard error: schbench … 2> FILE")
 }
 
+/// What it prints once, behind its last table.
+const ENDS: [&str; 2] = ["average rps:", "avg worker transfer:"];
+
 /// The percentile that a version may compute and not print.
 const HIDDEN: Percentile = Percentile::whole(20);
 
@@ -50,45 +53,33 @@ struct Table {
     extremes: Option<(u64, u64)>,
 }
 
+/// The results of one run of schbench, as far as they are read.
+#[derive(Default)]
+struct Seen {
+    /// The last table of each kind of values, but for requests per second, which are no times.
+    tables: Vec<Table>,
+    /// The runtime of the last table.
+    seconds: u64,
+    /// Whether what schbench prints behind its last table was there.
+    has_ended: bool,
+}
+
 pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Vec<Imported>, ImportError> {
-    // It prints intermediate results too; the last of each counts.
-    let mut tables: Vec<Table> = Vec::new();
+    let mut seen = Seen::default();
     let mut current: Option<Table> = None;
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         if let Some(table) = head(line)? {
+            seen.goes_on(&table, line)?;
             current = Some(table);
-            continue;
-        }
-        let Some(table) = &mut current else { continue };
-        let words: Vec<Word<'_>> = line.words().collect();
-        let texts: Vec<&str> = words.iter().map(|w| w.text).collect();
-        match texts.as_slice() {
-            [extremes] | [extremes, _] if extremes.starts_with("min=") => {
-                table.extremes = Some(extremes_of(line)?);
-                if let Some(table) = current.take() {
-                    tables.retain(|t| t.what != table.what);
-                    tables.push(table);
-                }
+        } else if let Some(mut table) = current.take() {
+            table.take(line)?;
+            match table.extremes {
+                None => current = Some(table),
+                Some(_) => seen.keep(table, line)?,
             }
-            [.., percentile, value, count, samples]
-                if percentile.ends_with("th:") && *samples == "samples)" =>
-            {
-                let at = words.len() - 4;
-                let count = Word { text: count.trim_start_matches('('), ..words[at + 2] };
-                let value = number(value).ok_or_else(|| words[at + 1].fault("no value"))?;
-                let name = percentile.trim_start_matches('*').trim_end_matches("th:");
-                let percentile = format!("p{name}").parse().ok();
-                let percentile = percentile.ok_or_else(|| words[at].fault("no percentile"))?;
-                let row = Row { percentile, value, count: count.number()? };
-                let rises =
-                    |last: &Row| last.percentile < row.percentile && last.value <= row.value;
-                if table.rows.len() >= 64 || !table.rows.last().is_none_or(rises) {
-                    return Err(line.fault("a percentile below the one before it"));
-                }
-                table.rows.push(row);
-            }
-            _ => return Err(line.fault("this is not a line of a table of percentiles")),
+        } else {
+            seen.other(line.text);
         }
     }
     if current.is_some() {
@@ -97,12 +88,46 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Vec<Imported
             ..ImportError::new("the file ends before `min=`: it is truncated")
         });
     }
-    // Requests per second are no times.
-    let times = tables.into_iter().filter(|t| !t.what.starts_with("RPS"));
-    let runs = times.map(|t| t.run(about)).collect::<Result<Vec<_>, _>>()?;
+    let runs = seen.tables.iter().map(|t| t.run(about)).collect::<Result<Vec<_>, _>>()?;
     match runs.is_empty() {
         true => Err(ImportError::new("there is no table of percentiles in it")),
         false => Ok(runs),
+    }
+}
+
+impl Seen {
+    /// Refuses a table of another run of schbench.
+    fn goes_on(&mut self, table: &Table, line: Line<'_>) -> Result<(), ImportError> {
+        if self.has_ended || table.seconds < self.seconds {
+            return Err(line.fault("a second result begins; give each a file of its own"));
+        }
+        self.seconds = table.seconds;
+        Ok(())
+    }
+
+    /// Keeps a table in place of the one before it, of which it must have all samples: schbench prints
+    /// intermediate results, too.
+    fn keep(&mut self, table: Table, line: Line<'_>) -> Result<(), ImportError> {
+        let before = self.tables.iter().find(|before| before.what == table.what);
+        if let Some(lost) = before.and_then(|before| table.lost_of(before)) {
+            let why = format!("samples of the table before this one are not in it: {lost}");
+            let remedy = "run schbench without -z; give each result a file of its own";
+            return Err(line.fault(&why).try_this(remedy));
+        }
+        if !table.what.starts_with("RPS") {
+            self.tables.retain(|before| before.what != table.what);
+            self.tables.push(table);
+        }
+        Ok(())
+    }
+
+    /// A line between two tables.
+    fn other(&mut self, text: &str) {
+        // Samples before that are no part of the result (`-w`).
+        if text.starts_with("warmup done") {
+            self.tables.clear();
+        }
+        self.has_ended |= ENDS.iter().any(|end| text.starts_with(end));
     }
 }
 
@@ -135,6 +160,55 @@ fn extremes_of(line: Line<'_>) -> Result<(u64, u64), ImportError> {
 }
 
 impl Table {
+    /// A line below its head.
+    fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let words: Vec<Word<'_>> = line.words().collect();
+        let texts: Vec<&str> = words.iter().map(|w| w.text).collect();
+        match texts.as_slice() {
+            [extremes] | [extremes, _] if extremes.starts_with("min=") => {
+                self.extremes = Some(extremes_of(line)?);
+            }
+            [.., percentile, value, count, samples]
+                if percentile.ends_with("th:") && *samples == "samples)" =>
+            {
+                let at = words.len() - 4;
+                let count = Word { text: count.trim_start_matches('('), ..words[at + 2] };
+                let value = number(value).ok_or_else(|| words[at + 1].fault("no value"))?;
+                let name = percentile.trim_start_matches('*').trim_end_matches("th:");
+                let percentile = format!("p{name}").parse().ok();
+                let percentile = percentile.ok_or_else(|| words[at].fault("no percentile"))?;
+                let row = Row { percentile, value, count: count.number()? };
+                let rises =
+                    |last: &Row| last.percentile < row.percentile && last.value <= row.value;
+                if self.rows.len() >= 64 || !self.rows.last().is_none_or(rises) {
+                    return Err(line.fault("a percentile below the one before it"));
+                }
+                self.rows.push(row);
+            }
+            _ => return Err(line.fault("this is not a line of a table of percentiles")),
+        }
+        Ok(())
+    }
+
+    /// What shows that samples of a table before it are not in this one.
+    fn lost_of(&self, before: &Self) -> Option<String> {
+        let ((min, max), (min_before, max_before)) = self.extremes.zip(before.extremes)?;
+        let lost =
+            |what: &str, now: u64, then: u64| Some(format!("{what} was {then}, and is {now}"));
+        if self.total < before.total {
+            return lost("the number of samples", self.total, before.total);
+        }
+        // Without a sample, there are no extremes.
+        if before.total > 0 && max < max_before {
+            return lost("the maximum", max, max_before);
+        }
+        // A minimum of 0 is none yet: it is that of samples above 0.
+        if min_before > 0 && min > min_before {
+            return lost("the minimum", min, min_before);
+        }
+        None
+    }
+
     fn run(&self, about: &About) -> Result<Imported, ImportError> {
         let (name, quantity) = match self.what.as_str() {
             "Wakeup Latencies" | "Latency" => ("wakeup", Quantity::WakeupLatency),

@@ -355,6 +355,51 @@ fn schbench_text() {
 }
 
 #[test]
+fn the_last_table_of_schbench_counts_if_it_has_the_samples_of_all() {
+    let table = |seconds: u64, total: u64, (min, max): (u64, u64)| {
+        let half = total / 2;
+        let rows = format!("50.0th: 5 ({half} samples)\n99.0th: 9 ({} samples)\n", half - 1);
+        format!(
+            "Wakeup Latencies percentiles (usec) runtime {seconds} (s) ({total} total samples)\n\
+             {rows}min={min}, max={max}\n"
+        )
+    };
+    let rps = |total: u64| {
+        format!("RPS percentiles (requests) runtime 1 (s) ({total} total samples)\nmin=1, max=9\n")
+    };
+    let read = |tables: &[String]| {
+        read_as(Format::SchbenchText, tables.concat().as_bytes())
+            .map(|runs| runs[0].run.threads[0].woken.count)
+    };
+    let first = table(2, 100, (3, 900));
+    for tables in [
+        [first.clone(), table(4, 200, (3, 900))],
+        [first.clone(), table(2, 100, (3, 900))],
+        [table(2, 100, (0, 900)), table(4, 200, (3, 901))],
+        // What came before the warm-up ended is no part of the result.
+        [first.clone() + "warmup done, zeroing stats\n", table(4, 200, (4, 12))],
+        // Requests per second are no times: those of `-A` begin anew.
+        [rps(9) + &first, table(4, 200, (2, 1_000)) + &rps(1).replace("runtime 1", "runtime 4")],
+    ] {
+        let of_last = if tables[1].contains("200 total") { 200 } else { 100 };
+        assert_eq!(read(&tables).unwrap(), of_last, "{tables:?}");
+    }
+    for (last, why) in [
+        (table(4, 98, (3, 900)), "the number of samples was 100, and is 98"),
+        (table(4, 200, (3, 899)), "the maximum was 900, and is 899"),
+        (table(4, 200, (4, 900)), "the minimum was 3, and is 4"),
+        (table(1, 200, (3, 900)), "a second result begins"),
+    ] {
+        let error = read(&[first.clone(), last]).unwrap_err();
+        assert!(error.to_string().contains(why), "{why}: {error}");
+    }
+    for end in ["average rps: 65.20\n", "avg worker transfer: 27405.18 ops/sec 26.14MB/s\n"] {
+        let error = read(&[first.clone(), end.into(), table(4, 200, (3, 900))]).unwrap_err();
+        assert!(error.to_string().contains("a second result begins"), "{end}: {error}");
+    }
+}
+
+#[test]
 fn stress_ng_text() {
     check(
         STRESS_NG,
