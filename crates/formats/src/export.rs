@@ -63,17 +63,20 @@ fn latest(bucket: &Bucket, d: &Distribution) -> u64 {
     (bucket.upper - 1).min(d.max_ns.unwrap_or(u64::MAX))
 }
 
+/// The least late of all samples, where it is known: some programs do not state it.
+fn least(run: &Run, d: &Distribution) -> Option<u64> {
+    d.min_ns.filter(|_| run.knows("threads.woken.min_ns"))
+}
+
 /// Values and counts that make the same histogram: each bucket's samples as late as they can have
-/// been, but for the least late of all, which is known.
-fn values_of(d: &Distribution) -> impl Iterator<Item = (u64, u64)> {
-    let first = d.min_ns.map(|min| (min, 1));
-    let rest = d
-        .histogram
-        .buckets()
-        .iter()
-        .enumerate()
-        .map(move |(i, bucket)| (latest(bucket, d), bucket.count - u64::from(i == 0)));
-    first.into_iter().chain(rest).filter(|&(_, count)| count > 0)
+/// been, but for the least late of all where that is known.
+fn values_of(d: &Distribution, least: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let apart = u64::from(least.is_some());
+    let rest =
+        d.histogram.buckets().iter().enumerate().map(move |(i, bucket)| {
+            (latest(bucket, d), bucket.count - if i == 0 { apart } else { 0 })
+        });
+    least.map(|min| (min, 1)).into_iter().chain(rest).filter(|&(_, count)| count > 0)
 }
 
 /// Nanoseconds in a larger unit, to the nanosecond.

@@ -7,7 +7,7 @@ use wakescope_core::budget::{Budget, Exceeded};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, head, values_of};
+use super::{Values, head, least, values_of};
 use wakescope_core::harmless::clean;
 
 /// The most rows; cyclictest's own limit.
@@ -36,7 +36,7 @@ pub fn write(
     rows: Option<u64>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
+    let all = Column::all(run, values);
     let Rows { count: rows, is_limit } = Rows::of(run, &all, rows);
     let limit = if is_limit { format!(", rows {rows}") } else { String::new() };
     let release = clean(&run.host.release, 80);
@@ -47,7 +47,10 @@ pub fn write(
         numbers("Total", 9, all.iter().map(|c| c.within(rows)), out)?;
     }
     numbers("Min Latencies", 5, all.iter().map(Column::min_us), out)?;
-    numbers("Avg Latencies", 5, all.iter().map(Column::mean_us), out)?;
+    // As cyclictest, which cuts the mean off.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A mean of 64 bits.
+    let means = all.iter().map(|c| c.mean_us(rows) as u64);
+    numbers("Avg Latencies", 5, means, out)?;
     numbers("Max Latencies", 5, all.iter().map(Column::max_us), out)?;
     numbers("Histogram Overflows", 5, all.iter().map(|c| c.count - c.within(rows)), out)?;
     writeln!(out, "# Histogram Overflow at cycle number:")?;
@@ -66,7 +69,7 @@ pub fn write(
 /// # Errors
 /// If it has.
 pub fn check(run: &Run, values: Values, layout: Layout, rows: Option<u64>) -> Result<(), Exceeded> {
-    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
+    let all = Column::all(run, values);
     let end = Rows::of(run, &all, rows).count;
     let rows = match layout {
         Layout::Full => end,
@@ -84,7 +87,7 @@ pub fn check(run: &Run, values: Values, layout: Layout, rows: Option<u64>) -> Re
 /// Where the rows of a run's histogram end, ns: how much later a sample is that lies beyond, the file
 /// does not state. `rows` as in [`write()`].
 pub fn end_ns(run: &Run, values: Values, rows: Option<u64>) -> u64 {
-    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
+    let all = Column::all(run, values);
     Rows::of(run, &all, rows).count.saturating_mul(1_000)
 }
 
@@ -161,22 +164,29 @@ pub(super) struct Column {
     pub(super) count: u64,
     /// Samples per µs, ascending, none empty.
     pub(super) rows: Vec<(u64, u64)>,
-    min_ns: Option<u64>,
     max_ns: Option<u64>,
     sum_ns: u64,
+    /// Whether of some samples only bounds are known, so that rows have them as late as they can have been.
+    has_bounds: bool,
 }
 
 impl Column {
-    pub(super) fn of(d: &Distribution) -> Self {
+    /// One for each thread.
+    pub(super) fn all(run: &Run, values: Values) -> Vec<Self> {
+        values.of_threads(run).map(|d| Self::of(d, least(run, d))).collect()
+    }
+
+    fn of(d: &Distribution, least: Option<u64>) -> Self {
         let mut rows: Vec<(u64, u64)> = Vec::new();
-        for (value, count) in values_of(d) {
+        for (value, count) in values_of(d, least) {
             let us = value / 1_000;
             match rows.last_mut() {
                 Some(last) if last.0 == us => last.1 += count,
                 _ => rows.push((us, count)),
             }
         }
-        Self { count: d.count, rows, min_ns: d.min_ns, max_ns: d.max_ns, sum_ns: d.sum_ns }
+        let has_bounds = d.only_bounded().next().is_some();
+        Self { count: d.count, rows, max_ns: d.max_ns, sum_ns: d.sum_ns, has_bounds }
     }
 
     /// Samples in the first `rows` rows.
@@ -185,20 +195,25 @@ impl Column {
     }
 
     pub(super) fn min_us(&self) -> u64 {
-        self.min_ns.map_or(NO_MINIMUM, |ns| ns / 1_000)
+        self.rows.first().map_or(NO_MINIMUM, |&(us, _)| us)
     }
 
     pub(super) fn max_us(&self) -> u64 {
         self.max_ns.unwrap_or(0) / 1_000
     }
 
-    /// cyclictest adds up whole µs; we have the exact sum.
-    pub(super) fn mean_us(&self) -> u64 {
-        self.sum_ns.checked_div(self.count).unwrap_or(0) / 1_000
+    /// The mean in µs: exact, but not below that of what the file has, which are so many rows and the
+    /// samples beyond them.
+    pub(super) fn mean_us(&self, rows: u64) -> f64 {
+        let exact = self.sum_ns as f64 / 1e3;
+        let sum = if self.has_bounds { exact.max(self.least_sum_us(rows)) } else { exact };
+        sum / self.count.max(1) as f64
     }
 
-    /// In µs.
-    pub(super) fn exact_mean_us(&self) -> f64 {
-        self.sum_ns as f64 / self.count.max(1) as f64 / 1e3
+    /// The sum if each sample is at the lower end of its row, all beyond the rows where these end, and the
+    /// latest where it is.
+    fn least_sum_us(&self, rows: u64) -> f64 {
+        let lowest = self.rows.iter().map(|&(us, count)| us.min(rows) as f64 * count as f64);
+        lowest.sum::<f64>() + self.max_us().saturating_sub(rows) as f64
     }
 }

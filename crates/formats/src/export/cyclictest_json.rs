@@ -17,7 +17,7 @@ use wakescope_core::harmless::clean;
 /// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
 /// them: that is `cycles` less the sum of the histogram.
 pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write) -> io::Result<()> {
-    let all: Vec<Column> = values.of_threads(run).map(Column::of).collect();
+    let all = Column::all(run, values);
     let rows = Rows::of(run, &all, rows);
     write_head(run, values, rows, out)?;
     writeln!(out, "  \"thread\": {{")?;
@@ -92,7 +92,7 @@ fn write_thread(
     writeln!(out, "      \"cycles\": {},", column.count)?;
     writeln!(out, "      \"min\": {},", column.min_us())?;
     writeln!(out, "      \"max\": {},", column.max_us())?;
-    writeln!(out, "      \"avg\": {:.2},", column.exact_mean_us())?;
+    writeln!(out, "      \"avg\": {:.2},", column.mean_us(rows))?;
     // As cyclictest says that a thread is not bound.
     writeln!(out, "      \"cpu\": {}", thread.cpu.map_or(-1, i64::from))
 }

@@ -10,7 +10,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, exact, head, latest, seconds, us, values_of};
+use super::{Values, exact, head, latest, least, seconds, us, values_of};
 use wakescope_core::harmless::clean;
 
 mod encode;
@@ -38,7 +38,7 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
     let (unit_ns, unit) = unit_of(run);
     let all: Vec<&Distribution> = run.threads.iter().map(|t| values.of(t)).collect();
     let scale = Scale::of(&all, unit_ns);
-    let encoded = all.iter().map(|d| encode::compressed(d, unit_ns, scale));
+    let encoded = all.iter().map(|d| encode::compressed(d, least(run, d), unit_ns, scale));
     let encoded: Vec<String> = encoded.collect::<io::Result<_>>()?;
     let head = head(run, values, unit);
     writeln!(out, "#[Logged by {head}, kernel {}]", clean(&run.host.release, 80))?;
@@ -76,8 +76,10 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
         "{:>12} {:>14} {:>10} {:>14}\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     )?;
+    let rows = rows_of(run, &all, places.resolution_ns);
+    let least_ns = rows.first().map_or(0, |&(value, _)| value);
     let mut seen = 0_u64;
-    for (value, count) in rows_of(run, &all, places.resolution_ns) {
+    for (value, count) in rows {
         seen = seen.saturating_add(count);
         let beyond = all.count.saturating_sub(seen);
         let share = seen as f64 / all.count as f64;
@@ -87,7 +89,7 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
             _ => writeln!(out, " {:>14.2}", all.count as f64 / beyond as f64)?,
         }
     }
-    let (mean, deviation) = moments(&all, &places);
+    let (mean, deviation) = moments(&all, least_ns, &places);
     let max_ns = all.max_ns.unwrap_or(0);
     let octaves = (64 - (max_ns | (SUB_BUCKETS - 1)).leading_zeros()) - SUB_BUCKETS.ilog2() + 1;
     writeln!(out, "#[Mean    = {mean:>12}, StdDeviation   = {deviation:>12.3}]")?;
@@ -103,8 +105,8 @@ fn rows_of(run: &Run, all: &Distribution, resolution_ns: u64) -> Vec<(u64, u64)>
         Some(last) if last.0 == value => last.1 += count,
         _ => rows.push((value, count)),
     };
-    if run.knows("threads.woken.min_ns") {
-        values_of(all).for_each(|(value, count)| add(value, count));
+    if let Some(least) = least(run, all) {
+        values_of(all, Some(least)).for_each(|(value, count)| add(value, count));
         return rows;
     }
     // Of such a file the least late is not known, and values are lower ends of what they stand for.
@@ -145,31 +147,45 @@ impl Places {
     }
 }
 
-/// The middle of the values that samples in `bucket` can have, as who reads the file knows them: to its
-/// resolution, and between the least and the largest of all.
-fn middle(
-    bucket: &wakescope_core::histogram::Bucket,
-    all: &Distribution,
-    resolution_ns: u64,
-) -> f64 {
-    let most = bucket.upper.saturating_sub(resolution_ns).max(bucket.lower);
-    let high = most.min(all.max_ns.unwrap_or(most));
-    let low = bucket.lower.max(all.min_ns.unwrap_or(0)).min(high);
-    (low as f64 + high as f64) / 2.0
+/// Where the samples are, as who reads the file knows them: to its resolution, and from `least_ns`, the first
+/// line, to the maximum, both of which are samples. The lowest and the highest value, and how many samples.
+fn ranges(d: &Distribution, least_ns: u64, resolution_ns: u64) -> Vec<(u64, u64, u64)> {
+    let max_ns = d.max_ns.unwrap_or(0);
+    let end = d.histogram.buckets().len().saturating_sub(1);
+    let inner = d.histogram.buckets().iter().enumerate().map(|(i, bucket)| {
+        let most = bucket.upper.saturating_sub(resolution_ns).max(bucket.lower);
+        let high = most.clamp(least_ns, max_ns);
+        let apart = u64::from(i == 0 && d.count > 1) + u64::from(i == end);
+        (bucket.lower.clamp(least_ns, high), high, bucket.count.saturating_sub(apart))
+    });
+    let first = (least_ns, least_ns, u64::from(d.count > 1));
+    let last = (max_ns, max_ns, d.count.min(1));
+    [first].into_iter().chain(inner).chain([last]).collect()
 }
 
-/// The mean to a thousandth of a unit, and the standard deviation from the middle of each bucket.
-fn moments(d: &Distribution, places: &Places) -> (String, f64) {
+/// The mean to a thousandth of a unit, and the largest standard deviation that samples can have with this
+/// mean. The mean is not below that of the lines: of samples with bounds only, these are upper bounds.
+fn moments(d: &Distribution, least_ns: u64, places: &Places) -> (String, f64) {
     let &Places { unit_ns, resolution_ns, .. } = places;
-    let count = d.count.max(1) as f64;
+    let ranges = ranges(d, least_ns, resolution_ns);
+    let lowest: u128 = ranges.iter().map(|&(low, _, of)| u128::from(low) * u128::from(of)).sum();
+    let sum = u128::from(d.sum_ns).max(lowest);
     // In whole numbers: a mean that was read from such a file stays what it was.
-    let thousandth = u128::from(unit_ns) * u128::from(d.count.max(1));
-    let mean_thousandths = (u128::from(d.sum_ns) * 1_000 + thousandth / 2) / thousandth;
-    // About the mean of the middles: about the exact mean, samples of one bucket would deviate.
-    let middles =
-        || d.histogram.buckets().iter().map(|b| (middle(b, d, resolution_ns), b.count as f64));
-    let mean = middles().map(|(middle, count)| middle * count).sum::<f64>() / count;
-    let sum: f64 = middles().map(|(middle, count)| (middle - mean).powi(2) * count).sum();
-    let mean = exact(u64::try_from(mean_thousandths).unwrap_or(u64::MAX), 1_000);
-    (mean, (sum / count).sqrt() / unit_ns as f64)
+    let all = u128::from(unit_ns) * u128::from(d.count.max(1));
+    let thousandths = sum / all * 1_000 + (sum % all * 1_000 + all / 2) / all;
+    let mean = exact(u64::try_from(thousandths).unwrap_or(u64::MAX), 1_000);
+    // The deviation is largest where each sample is at an end of its range: those of the highest ranges at
+    // the upper one, as many as the mean allows.
+    let mut left = (sum - lowest) as f64;
+    let mut values: Vec<(f64, f64)> = Vec::new();
+    for (low, high, samples) in ranges.into_iter().rev() {
+        let (width, samples) = ((high - low) as f64, samples as f64);
+        let moved = if width > 0.0 { (left / width).min(samples) } else { 0.0 };
+        left -= moved * width;
+        values.extend([(high as f64, moved), (low as f64, samples - moved)]);
+    }
+    let count = d.count.max(1) as f64;
+    let center = values.iter().map(|(value, samples)| value * samples).sum::<f64>() / count;
+    let squares = values.iter().map(|(value, samples)| (value - center).powi(2) * samples);
+    (mean, (squares.sum::<f64>() / count).sqrt() / unit_ns as f64)
 }

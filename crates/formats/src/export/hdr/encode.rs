@@ -68,10 +68,15 @@ impl Scale {
     }
 }
 
-/// `d` in units of `unit_ns`, encoded, compressed and in base64.
-pub(super) fn compressed(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<String> {
+/// `d` in units of `unit_ns`, encoded, compressed and in base64; `least` as in [`values_of`].
+pub(super) fn compressed(
+    d: &Distribution,
+    least: Option<u64>,
+    unit_ns: u64,
+    scale: Scale,
+) -> io::Result<String> {
     let mut deflated = ZlibEncoder::new(Vec::new(), Compression::default());
-    deflated.write_all(&encoded(d, unit_ns, scale)?)?;
+    deflated.write_all(&encoded(d, least, unit_ns, scale)?)?;
     let deflated = deflated.finish()?;
     let mut out = COMPRESSED_COOKIE.to_be_bytes().to_vec();
     out.extend(length(deflated.len())?.to_be_bytes());
@@ -79,8 +84,13 @@ pub(super) fn compressed(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Re
     Ok(base64(&out))
 }
 
-fn encoded(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<Vec<u8>> {
-    let counts = counts(d, unit_ns, scale)?;
+fn encoded(
+    d: &Distribution,
+    least: Option<u64>,
+    unit_ns: u64,
+    scale: Scale,
+) -> io::Result<Vec<u8>> {
+    let counts = counts(values_of(d, least), unit_ns, scale)?;
     // A histogram must be able to hold twice the lowest value at least.
     let highest = signed(d.max_ns.unwrap_or(0) / unit_ns)?.max(2 * scale.lowest());
     let mut out = COOKIE.to_be_bytes().to_vec();
@@ -95,10 +105,14 @@ fn encoded(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<Vec<u8>> 
 }
 
 /// Per bucket its count; for buckets without samples, minus how many of them there are.
-fn counts(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<Vec<u8>> {
+fn counts(
+    values: impl Iterator<Item = (u64, u64)>,
+    unit_ns: u64,
+    scale: Scale,
+) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let (mut next, mut pending) = (0_u64, 0_i64);
-    for (value, count) in values_of(d) {
+    for (value, count) in values {
         let (index, count) = (scale.index_of(value / unit_ns), signed(count)?);
         if index + 1 == next {
             pending = pending.checked_add(count).ok_or_else(too_large)?;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram as HdrHistogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use proptest::prelude::*;
+use wakescope_core::distribution::Distribution;
 use wakescope_core::run::{Overflow, Thread, TimeDomain};
 
 use super::*;
@@ -259,6 +260,57 @@ fn what_is_no_wakeup_latency_in_real_time_stays_so() {
         assert_eq!(source.quantity, Quantity::Gap, "{format}");
         assert_eq!(again.time_domain, TimeDomain::Virtual, "{format}");
         assert_eq!(again.woken().count, run.woken().count, "{format}");
+    }
+}
+
+/// Of samples with bounds only, other formats have the latest that they can have been.
+#[test]
+fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
+    let mut files = all();
+    // Of perf's delays, no minimum is known.
+    for row in ["1 | avg: 6.500 ms | max: 6.500 ms", "9 | avg: 0.500 ms | max: 3.500 ms"] {
+        let total = &row[..1];
+        let text = format!(
+            "  Task | Runtime ms | Switches | Avg delay ms | Max delay ms |\n\
+             a:1 | 1.504 ms | {row} |\n  TOTAL: | 1.504 ms | {total} |\n"
+        );
+        files.push((Format::PerfSched, text.into_bytes()));
+    }
+    for (of, bytes) in files {
+        let runs = read_as(of, &bytes).unwrap();
+        let targets = [
+            Format::CyclictestText,
+            Format::CyclictestJson,
+            Format::HdrLog,
+            Format::HdrPercentiles,
+        ];
+        for (run, format) in runs.iter().flat_map(|i| targets.map(|format| (&i.run, format))) {
+            let text = exported(format, run, Layout::Sparse);
+            let again = only_run(format, &text, None);
+            assert_eq!(again.woken().count, run.woken().count, "{of} as {format}: {text}");
+            // Where there is no CPU to name, one histogram has all threads.
+            let is_merged = again.threads.len() != run.threads.len();
+            let of_threads = |of: &Run| match is_merged {
+                true => vec![of.woken()],
+                false => of.threads.iter().map(|t| t.woken.clone()).collect(),
+            };
+            // The least of each thread is a sample, where it is known.
+            let has_minima = known(run, "threads.woken.min_ns");
+            let first = 1 + if has_minima { run.threads.len() as u64 } else { 0 };
+            if is_merged && !has_minima {
+                continue;
+            }
+            for (after, before) in of_threads(&again).iter().zip(of_threads(run)) {
+                for rank in [first, before.count.div_ceil(2).max(first), before.count] {
+                    // As reports, files have the maximum as it was stated, to its step.
+                    let latest_us = |d: &Distribution| {
+                        d.range_at(rank).map(|(_, high)| high.min(d.max_ns.unwrap_or(0)) / 1_000)
+                    };
+                    let (is, was) = (latest_us(after), latest_us(&before));
+                    assert!(is >= was, "{of} as {format}: {is:?} {was:?} of {rank}: {text}");
+                }
+            }
+        }
     }
 }
 
