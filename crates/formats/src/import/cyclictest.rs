@@ -24,6 +24,18 @@ const MOST_THREADS: u64 = 8_192;
 /// The minimum of a thread that has no sample, or none below it.
 const NO_MINIMUM: u64 = 1_000_000;
 
+/// Whether a line is of the list that `--spike` adds: `T: 0 Spike:      64: TS:  53612989842`, and how many
+/// there are, as `spikes = 819`.
+fn is_of_spikes(line: &str) -> bool {
+    let of_thread = line.strip_prefix("T:").and_then(|rest| rest.split_once(" Spike:"));
+    let number = |text: &str| super::lines::number(text.trim()).is_some();
+    let times = of_thread.and_then(|(_, rest)| rest.split_once(": TS:"));
+    match (of_thread, times) {
+        (Some((thread, _)), Some((value, at))) => number(thread) && number(value) && number(at),
+        _ => line.strip_prefix("spikes = ").is_some_and(number),
+    }
+}
+
 /// How the extremes of a thread with this minimum take part in its mean.
 fn extremes(min: u64) -> Extremes {
     if min == NO_MINIMUM { Extremes::MaximumOnly } else { Extremes::Samples }

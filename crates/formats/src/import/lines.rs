@@ -94,7 +94,7 @@ impl<'a> Lines<'a> {
         let number = self.number;
         if self.bytes.last() == Some(&b'\n') {
             self.bytes.pop();
-        } else if !is_prompt(&self.bytes) {
+        } else if !is_prompt(&self.bytes) && !moves_down(&self.bytes) {
             return Err(match read as u64 {
                 LONGEST => ImportError::at(number, 0, "the line is longer than 16 MiB"),
                 _ => ImportError::at(number, read, "the file ends in the middle of a line")
@@ -185,6 +185,13 @@ impl Word<'_> {
     }
 }
 
+/// Whether a terminal's cursor is moved down and no more: so `cyclictest -M` leaves its figures at the end,
+/// without an end of the line.
+fn moves_down(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"B")
+        && std::str::from_utf8(bytes).is_ok_and(|text| without_escapes(text).is_empty())
+}
+
 /// A line without what moves a terminal's cursor: `ESC [ … letter`.
 pub(super) fn without_escapes(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
@@ -243,6 +250,10 @@ mod tests {
     fn what_is_around_lines_comes_off_and_places_are_those_of_the_file() {
         let text = b"$ run\n[x] 12:00:01 a\n```\n\x1b[2A\x1b[4A  b \x1b[0m\n\x1b[K\nroot@vm:~# ";
         assert_eq!(all(text).unwrap(), ["a", "b ", ""]);
+        assert_eq!(all(b"a\n\x1b[4A\x1b[4B").unwrap(), ["a", ""]);
+        for cut in ["a\n\x1b[4A", "a\n\x1b[4A\x1b[4", "a\n\x1b[4BB", "a\n\x1b"] {
+            assert!(all(cut.as_bytes()).is_err(), "{cut:?}");
+        }
         let mut from = &b"[x]   5 6z\n"[..];
         let mut lines = Lines::new(&mut from);
         let line = lines.next().unwrap().unwrap();

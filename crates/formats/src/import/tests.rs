@@ -355,6 +355,71 @@ fn schbench_text() {
 }
 
 #[test]
+fn lines_of_cyclictest_are_of_one_run_and_of_all_its_threads() {
+    let line = |thread: u64, task: u64, cycles: u64| {
+        format!(
+            "T: {thread} ({task:5}) P:80 I:1000 C: {cycles:6} Min:     15 Act:   35 Avg:   74 Max:     500\n"
+        )
+    };
+    let read = |text: String| read_as(Format::CyclictestText, text.as_bytes());
+    let counts = |text: String| -> Vec<u64> {
+        read(text).unwrap()[0].run.threads.iter().map(|t| t.woken.count).collect()
+    };
+    assert_eq!(counts(line(0, 7, 10) + &line(1, 0, 0) + &line(0, 7, 20) + &line(1, 8, 9)), [20, 9]);
+    for (text, why) in [
+        // The next run had more of everything, as if it went on.
+        (
+            line(0, 7, 10) + "# /dev/cpu_dma_latency set to 0us\n" + &line(0, 9, 20),
+            "a second result",
+        ),
+        (line(0, 7, 10) + &line(0, 8, 10), "a second result"),
+        (line(1, 8, 10), "there are lines of thread 1, but none of thread 0"),
+        (line(0, 7, 10) + &line(2, 8, 10), "there are lines of thread 2, but none of thread 1"),
+    ] {
+        let error = read(text.clone()).unwrap_err();
+        assert!(error.to_string().contains(why), "{why}: {error}: {text}");
+    }
+}
+
+/// `--spike`, before a histogram, behind lines of threads, and between samples.
+#[test]
+fn spikes_of_cyclictest_are_no_figures_of_their_own() {
+    let spikes = "T: 0 Spike:      64: TS:  53612989842\nT: 1 Spike:     182: TS:  53612997812\nspikes = 2\n\n";
+    for (format, text) in [
+        (Format::CyclictestText, CYCLICTEST_2_4),
+        (Format::CyclictestText, CYCLICTEST_QUIET),
+        (Format::CyclictestVerbose, CYCLICTEST_VERBOSE_QUIET),
+    ] {
+        let plain = read_as(format, text.as_bytes()).unwrap();
+        let head = text.find("# Histogram").unwrap_or(text.len());
+        let with = format!("{}{spikes}{}", &text[..head], &text[head..]);
+        assert_eq!(read_as(format, with.as_bytes()).unwrap(), plain, "{with}");
+        let odd = with.replace(": TS:", ": TX:");
+        assert!(read_as(format, odd.as_bytes()).is_err(), "{odd}");
+    }
+}
+
+/// It takes a million rows for more: `-N -h 4000000`.
+#[test]
+fn cyclictest_has_a_million_rows_at_most() {
+    let over = |rows: u64| {
+        let text = [
+            ("-h 10 ", format!("-h {rows} ")),
+            ("\"max\": 51", "\"max\": 1000051".into()),
+            ("14.25", "300010.00".into()),
+            ("\"min\": 15", "\"min\": 1000015".into()),
+            ("20.29", "1000030.00".into()),
+        ]
+        .iter()
+        .fold(CYCLICTEST_JSON.to_owned(), |text, (from, to)| text.replace(from, to));
+        let runs = read_as(Format::CyclictestJson, text.as_bytes()).unwrap();
+        runs[0].run.threads[0].overflow.map(|over| (over.from_ns, over.count))
+    };
+    assert_eq!(over(1_000_000), Some((1_000_000_000, 3)));
+    assert_eq!(over(4_000_000), over(1_000_000));
+}
+
+#[test]
 fn the_last_table_of_schbench_counts_if_it_has_the_samples_of_all() {
     let table = |seconds: u64, total: u64, (min, max): (u64, u64)| {
         let half = total / 2;

@@ -138,7 +138,9 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let longest_ns = preamble.longest_ns();
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
-    let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
+    let asked = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
+    // For more, cyclictest takes so many.
+    let rows = asked.map(|rows| rows.min(MOST_ROWS));
     let most_cycles = file.thread.0.iter().map(|(_, thread)| thread.cycles).max();
     lasted_for_cycles(&mut draft, most_cycles.unwrap_or(0), longest_ns)?;
     for (i, (key, thread)) in file.thread.0.into_iter().enumerate() {

@@ -16,7 +16,8 @@ use super::super::rt_tests;
 use super::super::statement::Figure;
 use super::super::{About, ImportError, Unit};
 use super::{
-    MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, extremes, of_thread, policy_of, priority,
+    MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, extremes, is_of_spikes, of_thread,
+    policy_of, priority,
 };
 
 /// All that the text states.
@@ -63,6 +64,8 @@ pub(super) fn plan_of(threads: &BTreeMap<u64, Summary>, draft: &mut Draft) {
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Summary {
+    /// The number of its task, in parentheses; 0 before it has begun.
+    task: Option<u64>,
     priority: u64,
     interval_us: u64,
     pub(super) cycles: u64,
@@ -122,6 +125,8 @@ impl Seen {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
             }
             self.histogram = true;
+        } else if is_of_spikes(line.text) {
+            // They are in the figures, too.
         } else if line.text.starts_with("T:") {
             self.unit.take_columns(line.text);
             self.summary(line)?;
@@ -145,7 +150,8 @@ impl Seen {
         let (thread, new) = summary(line)?;
         let goes_on = |old: &Summary| {
             let grows = old.cycles < new.cycles && (old.min >= new.min && old.max <= new.max);
-            grows || old.cycles == 0 || *old == new
+            // Another task is that of another run of cyclictest.
+            old.cycles == 0 || (old.task == new.task && (grows || *old == new))
         };
         if self.ended || !self.threads.get(&thread).is_none_or(goes_on) {
             return Err(line.fault("a second result begins; give each a file of its own"));
@@ -296,7 +302,11 @@ impl Seen {
         }
         draft.summary_only("run cyclictest with a histogram: -h 1000");
         draft.approximate("sum_ns: the mean is truncated to a whole number");
-        for (i, t) in self.threads.values().enumerate() {
+        for (i, (&number, t)) in self.threads.iter().enumerate() {
+            if number != i as u64 {
+                let why = format!("there are lines of thread {number}, but none of thread {i}");
+                return Err(ImportError::new(why).try_this("take the whole file"));
+            }
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
             draft.limit(0, t.cycles);
@@ -471,7 +481,9 @@ pub(super) fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
         return Err(line.fault("there are no more than 8,192 threads"));
     }
     let cycles = value(" C:")?;
+    let task = line.text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
     let summary = Summary {
+        task: task.and_then(|(task, _)| super::super::lines::number(task.trim())),
         priority: value(" P:")?,
         interval_us: value(" I:")?,
         cycles,

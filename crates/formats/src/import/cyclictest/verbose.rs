@@ -17,7 +17,7 @@ use super::super::lines::{self, Line};
 use super::super::tally::Tally;
 use super::super::{About, ImportError};
 use super::text::{Summary, plan_of, states_floored_mean, summary};
-use super::{MOST_THREADS, UnitSeen, draft, of_thread};
+use super::{MOST_THREADS, UnitSeen, draft, is_of_spikes, of_thread};
 use wakescope_core::harmless::clean;
 
 /// What is read at once; also the longest line.
@@ -214,7 +214,8 @@ impl<'a> Samples<'a> {
         }
         let remarks = ["#", "Max CPUs = ", "Online CPUs = ", "WARN", "INFO"];
         let is_affinity = text.starts_with("Using ") && text.ends_with(" cpus.");
-        if text.trim().is_empty() || is_affinity || remarks.iter().any(|r| text.starts_with(r)) {
+        let is_remark = is_affinity || is_of_spikes(text);
+        if text.trim().is_empty() || is_remark || remarks.iter().any(|r| text.starts_with(r)) {
             return Ok(());
         }
         if let Some((thread, cpu)) = binding(text) {
