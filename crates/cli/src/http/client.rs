@@ -107,27 +107,70 @@ fn connect(host: &str, left: impl Fn() -> io::Result<Duration>) -> io::Result<Tc
     Err(last)
 }
 
-/// Whether an answer is there whose length is known: some keep the connection open all the same.
+/// Whether an answer is there whose end is known: some keep the connection open all the same.
 fn is_whole(answer: &[u8]) -> bool {
-    let Some((head, body)) = split(answer) else { return false };
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    length.is_some_and(|length| body.len() >= length)
+    split(answer).is_some_and(|(head, rest)| body(head, rest).1)
 }
 
+/// The head of an answer, and what follows it. Those that announce another one (1xx) are skipped.
 fn split(answer: &[u8]) -> Option<(&str, &[u8])> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(answer.get(..end)?).ok()?;
-    Some((head, answer.get(end + 4..)?))
+    let mut rest = answer;
+    loop {
+        let end = rest.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(rest.get(..end)?).ok()?;
+        rest = rest.get(end + 4..)?;
+        if !matches!(status(head), Some(100..=199)) {
+            return Some((head, rest));
+        }
+    }
+}
+
+fn status(head: &str) -> Option<u16> {
+    let line = head.lines().next()?.strip_prefix("HTTP/1.")?;
+    line.split(' ').nth(1)?.parse().ok()
+}
+
+/// As much of the body as is in `rest`, and whether that is all of it, as far as `head` tells.
+fn body(head: &str, rest: &[u8]) -> (Vec<u8>, bool) {
+    let field = |wanted: &str| {
+        head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim())
+        })
+    };
+    if matches!(status(head), Some(204 | 304)) {
+        return (Vec::new(), true);
+    }
+    if field("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+        return joined(rest);
+    }
+    let length = field("content-length").and_then(|value| value.parse::<usize>().ok());
+    let body = rest.iter().take(length.unwrap_or(usize::MAX)).copied().collect();
+    (body, length.is_some_and(|length| rest.len() >= length))
+}
+
+/// What is in chunks, as far as they are there, and whether the last of them is (RFC 9112, 7.1).
+fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    while let Some(end) = chunks.windows(2).position(|two| two == b"\r\n") {
+        let (line, rest) = chunks.split_at(end);
+        let size = line.split(|&byte| byte == b';').next().unwrap_or_default();
+        let size =
+            std::str::from_utf8(size).ok().and_then(|s| usize::from_str_radix(s.trim(), 16).ok());
+        let (Some(size), Some(rest)) = (size, rest.get(2..)) else { break };
+        if size == 0 {
+            return (body, true);
+        }
+        body.extend(rest.iter().take(size));
+        let Some(next) = size.checked_add(2).and_then(|length| rest.get(length..)) else { break };
+        chunks = next;
+    }
+    (body, false)
 }
 
 fn parse(answer: &[u8]) -> Option<Reply> {
-    let (head, body) = split(answer)?;
-    let line = head.lines().next()?.strip_prefix("HTTP/1.")?;
-    let status = line.split(' ').nth(1)?.parse().ok()?;
-    Some(Reply { status, body: body.to_vec() })
+    let (head, rest) = split(answer)?;
+    Some(Reply { status: status(head)?, body: body(head, rest).0 })
 }
 
 #[cfg(test)]
@@ -171,14 +214,47 @@ mod tests {
         for odd in ["", "HTTP/1.1 200 OK\r\n", "220 hello\r\n\r\n", "HTTP/1.1 x\r\n\r\n"] {
             assert_eq!(parse(odd.as_bytes()), None, "{odd:?}");
         }
+        assert_eq!(
+            parse(
+                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}more"
+            ),
+            reply(200, "{}")
+        );
+        assert_eq!(parse(b"HTTP/1.1 100 Continue\r\n\r\n"), None);
+        assert!(is_whole(b"HTTP/1.1 204 No Content\r\n\r\n"));
         assert!(is_whole(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
         assert!(!is_whole(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{}"));
     }
 
     #[test]
+    fn chunks_are_joined_and_end_with_the_last() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n";
+        for (chunks, want, whole) in [
+            ("0\r\n\r\n", "", true),
+            ("1\r\n{\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", "{0123456789", true),
+            ("2\r\n{}\r\n", "{}", false),
+            ("4\r\n{}", "{}", false),
+            ("ffffffffffffffff\r\n{}", "{}", false),
+            ("2\r\n{}\r\nx\r\n", "{}", false),
+            ("", "", false),
+        ] {
+            let answer = format!("{head}{chunks}");
+            let body = parse(answer.as_bytes()).unwrap().body;
+            assert_eq!(
+                (body.as_slice(), is_whole(answer.as_bytes())),
+                (want.as_bytes(), whole),
+                "{chunks:?}"
+            );
+        }
+    }
+
+    #[test]
     fn fuzz_answers() {
-        let seed = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
-        fuzz("answer", &[seed.to_vec()], |bytes| {
+        let seeds = [
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_vec(),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n".to_vec(),
+        ];
+        fuzz("answer", &seeds, |bytes| {
             let _ = (is_whole(bytes), parse(bytes));
         });
     }

@@ -9,6 +9,7 @@ const LONGEST_LINE: usize = 1 << 10;
 /// A request for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
+    /// Without a query.
     pub(crate) path: String,
     /// What the client takes; empty where it does not say.
     pub(crate) accept: String,
@@ -81,12 +82,22 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
         return Err(Refusal::ODD);
     }
     let mut lines = head.split("\r\n");
-    let (path, is_1_1) = parse_line(lines.next().unwrap_or_default())?;
+    let (target, is_1_1) = parse_line(lines.next().unwrap_or_default())?;
     let (accept, host) = parse_headers(lines, is_1_1)?;
-    Ok(Some(Request { path, accept, host }))
+    let (named, path) = parse_target(&target);
+    let host = named.map_or(host, str::to_owned);
+    Ok(Some(Request { path: path.into(), accept, host }))
 }
 
-/// The path, and whether the version is 1.1.
+/// The machine, where a target names one as proxies may, and the path without a query (RFC 9112, 3.2).
+fn parse_target(target: &str) -> (Option<&str>, &str) {
+    let target = target.split_once('?').map_or(target, |(target, _)| target);
+    let Some(rest) = target.strip_prefix("http://") else { return (None, target) };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    (Some(host), if path.is_empty() { "/" } else { path })
+}
+
+/// The target, and whether the version is 1.1.
 fn parse_line(line: &str) -> Result<(String, bool), Refusal> {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
@@ -159,6 +170,13 @@ mod tests {
             Ok(Some(("/", "a/b;q=1,c"))),
         );
         check("GET /metrics HTTP/1.0\r\n\r\n", Ok(Some(("/metrics", ""))));
+        for target in
+            ["/metrics?", "/metrics?a=b&c=/d?e", "http://b:1/metrics", "http://b/metrics?x"]
+        {
+            check(&format!("GET {target} {rest}\r\n"), Ok(Some(("/metrics", ""))));
+        }
+        check(&format!("GET http://b {rest}\r\n"), Ok(Some(("/", ""))));
+        check(&format!("GET https://b/metrics {rest}\r\n"), Ok(Some(("https://b/metrics", ""))));
         check(&format!("GET / {rest}Content-Length: 0\r\n\r\n"), Ok(Some(("/", ""))));
         for open in ["", "G", "GET /", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: a\r\n"] {
             check(open, Ok(None));
@@ -216,6 +234,19 @@ mod tests {
             let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
             let request = parse(text.as_bytes()).unwrap().unwrap();
             assert_eq!((request.names_a_site(), request.host.as_str()), (want, host));
+        }
+    }
+
+    /// The machine in a target counts, not that of the header (RFC 9112, 3.2.2).
+    #[test]
+    fn a_target_that_names_a_site_is_one_of_it() {
+        for (target, want) in [
+            ("http://rebound.example/metrics", true),
+            ("http://localhost:9464/metrics", false),
+            ("/metrics", false),
+        ] {
+            let text = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            assert_eq!(parse(text.as_bytes()).unwrap().unwrap().names_a_site(), want, "{target}");
         }
     }
 
