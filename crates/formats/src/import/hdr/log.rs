@@ -77,11 +77,17 @@ pub(in super::super) fn read(
     log.tags.iter().map(run).collect()
 }
 
-/// Whether thousandths of some unit can be the maximum of samples that end in a bucket. The unit is
-/// not stated; it is a power of 1,000 of that of the samples.
-fn is_maximum(thousandths: u64, largest: &Bucket) -> bool {
+/// How much larger a maximum can be than it is written, in thousandths: the library of Python cuts it off
+/// to a whole number, and writes that with six decimals.
+fn step_of(max: &str) -> u64 {
+    if max.ends_with(".000000") { 1_000 } else { 1 }
+}
+
+/// Whether thousandths of some unit, and up to a step more, can be the maximum of samples that end in a
+/// bucket. The unit is not stated; it is a power of 1,000 of that of the samples.
+fn is_maximum(thousandths: u64, step: u64, largest: &Bucket) -> bool {
     [1_u128, 1_000, 1_000_000, 1_000_000_000].into_iter().any(|unit| {
-        let (least, most) = (u128::from(thousandths), u128::from(thousandths) + 1);
+        let (least, most) = (u128::from(thousandths), u128::from(thousandths) + u128::from(step));
         let least = least.saturating_sub(1) * unit / 1_000;
         least <= u128::from(largest.upper) && most * unit / 1_000 >= u128::from(largest.lower)
     })
@@ -123,7 +129,7 @@ impl Log {
         };
         let time = |text: &str| thousandths(text.trim()).ok_or_else(|| line.fault("not a time"));
         let (begin_ms, length_ms) = (time(begin)?, time(length)?);
-        let max = time(max)?;
+        let (max, step) = (time(max)?, step_of(max));
         let column = line.offset + line.text.len() - packed.len();
         let at = |why: String| ImportError::at(line.number, column, why);
         let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
@@ -132,7 +138,7 @@ impl Log {
             Fault::Exceeded(exceeded) => exceeded.into(),
         })?;
         let histogram = Histogram::from_buckets(buckets).map_err(at)?;
-        if let Some(largest) = histogram.buckets().last().filter(|b| !is_maximum(max, b)) {
+        if let Some(largest) = histogram.buckets().last().filter(|b| !is_maximum(max, step, b)) {
             return Err(line.fault(&format!(
                 "its maximum is stated as {max} thousandths, but its histogram ends with a bucket from {} to {}",
                 largest.lower, largest.upper

@@ -263,6 +263,26 @@ fn what_is_no_wakeup_latency_in_real_time_stays_so() {
     }
 }
 
+/// The library of Python cuts the maximum of a log off, and writes six decimals.
+#[test]
+fn a_maximum_of_a_log_may_be_cut_off_to_a_whole_number() {
+    let text = hlog(&[5_000, 24_690_000], 3, 1, "ns");
+    assert!(text.contains(",24.691,") || text.contains(",24.690,"), "{text}");
+    let with = |max: &str| {
+        let text = text.replace(",24.691,", max).replace(",24.690,", max);
+        read(Format::HdrLog, &mut text.as_bytes(), &About::default()).is_ok()
+    };
+    for (max, want) in [
+        (",24.000000,", true),
+        (",24.000,", false),
+        (",25.000000,", false),
+        (",23.000000,", false),
+        (",24.100000,", false),
+    ] {
+        assert_eq!(with(max), want, "{max}");
+    }
+}
+
 /// Of samples with bounds only, other formats have the latest that they can have been.
 #[test]
 fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
