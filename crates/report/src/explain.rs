@@ -175,7 +175,7 @@ fn is_explained(episode: &Episode) -> bool {
     !episode.blame.is_empty()
 }
 
-/// The threshold above which wakeups are late ones: `50.0 µs`, `212 µs (p99.9)`.
+/// The threshold at and above which wakeups are late: `50.0 µs`, `212 µs (p99.9)`.
 fn threshold(explanation: &Explanation, domain: TimeDomain) -> String {
     threshold_of(explanation.above_ns, &explanation.above, domain)
 }
@@ -190,20 +190,22 @@ fn threshold_of(above_ns: u64, above: &str, domain: TimeDomain) -> String {
     }
 }
 
-/// How many wakeups are late: `12 above 212 µs (p99.9)`; or that all are, for want of a percentile.
+/// How many wakeups are late: `12 at or above 212 µs (p99.9)`; or that all are, for want of a percentile.
 fn late(count: u64, (above_ns, above): (u64, &str), domain: TimeDomain) -> String {
     match is_all(above) {
         true => format!("all count as late {TOO_FEW}"),
-        false => format!("{} above {}", grouped(count), threshold_of(above_ns, above, domain)),
+        false => {
+            format!("{} at or above {}", grouped(count), threshold_of(above_ns, above, domain))
+        }
     }
 }
 
-/// The same in the title of a table: `the 12 wakeups above 212 µs (p99.9)`.
+/// The same in the title of a table: `the 12 wakeups at or above 212 µs (p99.9)`.
 fn late_wakeups(count: u64, (above_ns, above): (u64, &str), domain: TimeDomain) -> String {
     let wakeups = counted(count, "wakeup");
     match is_all(above) {
         true => format!("all {wakeups} {TOO_FEW}"),
-        false => format!("the {wakeups} above {}", threshold_of(above_ns, above, domain)),
+        false => format!("the {wakeups} at or above {}", threshold_of(above_ns, above, domain)),
     }
 }
 

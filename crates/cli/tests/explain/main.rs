@@ -476,7 +476,7 @@ fn what_is_late_is_what_was_asked_for() {
     );
     assert!(explanation.wakeups > 0 && run.causes.is_empty(), "{explanation:?}");
     assert!(run.worst.iter().all(|w| w.blame.is_empty() && w.components.is_none()));
-    let answer = "late: no wakeup was later than 10.0 s, so there is nothing to explain.\n";
+    let answer = "late: no wakeup was as late as 10.0 s, so there is nothing to explain.\n";
     assert!(text.lines().next().is_some_and(|line| (line.to_owned() + "\n").ends_with(answer)));
     assert!(!text.contains("causes of") && !text.contains("\n #1 "), "{text}");
     assert!(text.contains("\n interrupt latency "), "{text}");

@@ -115,7 +115,7 @@ impl FromStr for Above {
             .parse()
             .map_err(|e: crate::units::SpanError| format!("{e}; or a percentile, as in p99.9"))?;
         match span {
-            SpanNs(0) => Err("every latency is above 0; write a time, as in 50us".into()),
+            SpanNs(0) => Err("every latency is at or above 0; write a time, as in 50us".into()),
             span => Ok(Self::Time(span)),
         }
     }

@@ -32,7 +32,7 @@ fn a_section_with_interrupts_off() {
         &expect![[r#"
             |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
             |logger[231].
-            |20,000 wakeups followed, 41 above 50.0 µs · valid
+            |20,000 wakeups followed, 41 at or above 50.0 µs · valid
             |
             |                          min      p50      p99      max  share of late time
             | interrupt latency     180 ns   180 ns   540 ns   231 µs  88.9 %  ████████████████
@@ -40,11 +40,11 @@ fn a_section_with_interrupts_off() {
             | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
             | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
             |
-            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
-            |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
-            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
-            |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
-            |     unexplained                                   2  6.00 µs   0.2 %
+            | causes of the 41 wakeups at or above 50.0 µs  episodes    worst   share
+            |  1  irq_off              uart_drain_fifo            24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries           12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                      5  58.0 µs   3.0 %
+            |     unexplained                                      2  6.00 µs   0.2 %
             |
             | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
             |   in logger[231]
@@ -127,7 +127,7 @@ fn many_causes_without_a_preemption_point() {
         &expect![[r#"
             |Worst wakeup 412 µs late: 391 µs no preemption point in shmem_undo_range, called from exit_mmap in
             |rm[412].
-            |20,000 wakeups followed, 41 above 31.2 µs (p99.9) · valid
+            |20,000 wakeups followed, 41 at or above 31.2 µs (p99.9) · valid
             |
             |                          min      p50      p99      max  share of late time
             | interrupt latency     180 ns   180 ns   540 ns   231 µs  88.9 %  ████████████████
@@ -135,19 +135,19 @@ fn many_causes_without_a_preemption_point() {
             | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
             | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
             |
-            | causes of the 41 wakeups above 31.2 µs (p99.9)  episodes   worst   share
-            |  1  no_preemption_point  function_0                   30  400 µs  50.0 %
-            |  2  no_preemption_point  function_1                   29  391 µs  25.0 %
-            |  3  no_preemption_point  function_2                   28  382 µs  12.5 %
-            |  4  no_preemption_point  function_3                   27  373 µs   6.2 %
-            |  5  no_preemption_point  function_4                   26  364 µs   3.1 %
-            |  6  no_preemption_point  function_5                   25  355 µs   1.6 %
-            |  7  no_preemption_point  function_6                   24  346 µs   0.8 %
-            |  8  no_preemption_point  function_7                   23  337 µs   0.4 %
-            |  9  no_preemption_point  function_8                   22  328 µs   0.2 %
-            | 10  no_preemption_point  function_9                   21  319 µs   0.1 %
-            |     20 others                                             310 µs   0.1 %
-            |     unexplained                                                      0 %
+            | causes of the 41 wakeups at or above 31.2 µs (p99.9)  episodes   worst   share
+            |  1  no_preemption_point  function_0                         30  400 µs  50.0 %
+            |  2  no_preemption_point  function_1                         29  391 µs  25.0 %
+            |  3  no_preemption_point  function_2                         28  382 µs  12.5 %
+            |  4  no_preemption_point  function_3                         27  373 µs   6.2 %
+            |  5  no_preemption_point  function_4                         26  364 µs   3.1 %
+            |  6  no_preemption_point  function_5                         25  355 µs   1.6 %
+            |  7  no_preemption_point  function_6                         24  346 µs   0.8 %
+            |  8  no_preemption_point  function_7                         23  337 µs   0.4 %
+            |  9  no_preemption_point  function_8                         22  328 µs   0.2 %
+            | 10  no_preemption_point  function_9                         21  319 µs   0.1 %
+            |     20 others                                                   310 µs   0.1 %
+            |     unexplained                                                            0 %
             |
             | longest section with interrupts off: 12.0 µs in tick_sched_timer
             | longest stretch without a preemption point: 391 µs in shmem_undo_range, called from exit_mmap in
@@ -330,7 +330,7 @@ fn what_was_lost_is_unexplained() {
             |was not followed. The worst explained wakeup: 238 µs late, 231 µs interrupts off in uart_drain_fifo,
             |called from serial_release in logger[231]. In all, 48.1 % of the late time is unexplained: 1 of 41
             |late wakeups has no explanation.
-            |20,000 wakeups followed, 2 not followed (1 late), 41 above 50.0 µs · degraded: see below
+            |20,000 wakeups followed, 2 not followed (1 late), 41 at or above 50.0 µs · degraded: see below
             |
             |                          min      p50      p99      max  share in the worst 1
             | interrupt latency     180 ns   180 ns   540 ns   231 µs  97.2 %  █████████████████▋
@@ -338,11 +338,11 @@ fn what_was_lost_is_unexplained() {
             | scheduler latency      90 ns    90 ns   270 ns   600 ns   0.3 %  ▏
             | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   1.2 %  ▎
             |
-            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
-            |  1  irq_off              uart_drain_fifo         24   231 µs  45.7 %
-            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   4.7 %
-            |  3  softirq              NET_RX                   5  58.0 µs   1.5 %
-            |     unexplained                                   3  4.31 ms  48.1 %
+            | causes of the 41 wakeups at or above 50.0 µs  episodes    worst   share
+            |  1  irq_off              uart_drain_fifo            24   231 µs  45.7 %
+            |  2  no_preemption_point  dir_scan_entries           12  71.0 µs   4.7 %
+            |  3  softirq              NET_RX                      5  58.0 µs   1.5 %
+            |     unexplained                                      3  4.31 ms  48.1 %
             |
             | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
@@ -391,7 +391,7 @@ fn virtual_time_is_called_virtual() {
         &expect![[r#"
             |Worst wakeup 238 virtual µs late: 231 virtual µs interrupts off in uart_drain_fifo, called from
             |serial_release in logger[231].
-            |20,000 wakeups followed, 41 above 50.0 virtual µs · valid
+            |20,000 wakeups followed, 41 at or above 50.0 virtual µs · valid
             |
             | times are virtual: they count instructions
             |                          min      p50      p99      max  share of late time
@@ -400,11 +400,11 @@ fn virtual_time_is_called_virtual() {
             | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
             | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
             |
-            | causes of the 41 wakeups above 50.0 virtual µs  episodes    worst   share
-            |  1  irq_off              uart_drain_fifo              24   231 µs  87.8 %
-            |  2  no_preemption_point  dir_scan_entries             12  71.0 µs   9.0 %
-            |  3  softirq              NET_RX                        5  58.0 µs   3.0 %
-            |     unexplained                                        2  6.00 µs   0.2 %
+            | causes of the 41 wakeups at or above 50.0 virtual µs  episodes    worst   share
+            |  1  irq_off              uart_drain_fifo                    24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries                   12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                              5  58.0 µs   3.0 %
+            |     unexplained                                              2  6.00 µs   0.2 %
             |
             | longest section with interrupts off: at least 231 virtual µs in uart_drain_fifo, called from
             |   serial_release in logger[231]
@@ -452,7 +452,7 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
         &expect![[r#"
             |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
             |logger[231].
-            |20,000 wakeups followed, 41 above 50.0 µs · valid
+            |20,000 wakeups followed, 41 at or above 50.0 µs · valid
             |
             |                                     min      p50      p99      max  share of late time
             | interrupt latency                180 ns   180 ns   540 ns   231 µs  91.3 %  ████████████████▌
@@ -460,11 +460,11 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
             | scheduler latency and duration    90 ns    90 ns   270 ns   600 ns   5.9 %  █▏
             | Scheduler entry is not traced on this kernel: the last two components are combined.
             |
-            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
-            |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
-            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
-            |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
-            |     unexplained                                   2  6.00 µs   0.2 %
+            | causes of the 41 wakeups at or above 50.0 µs  episodes    worst   share
+            |  1  irq_off              uart_drain_fifo            24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries           12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                      5  58.0 µs   3.0 %
+            |     unexplained                                      2  6.00 µs   0.2 %
             |
             | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
             |   in logger[231]
@@ -490,7 +490,7 @@ fn nothing_was_late_of_others() {
         Explanation { above_ns: 50_000, above: "50us".into(), ..Explanation::default() };
     run.explanation = Some(explanation);
     let said = |run: &Run| verdict::text(run, &Ranked::of(run));
-    let nothing = "no wakeup was later than 50.0 µs, so there is nothing to explain.";
+    let nothing = "no wakeup was as late as 50.0 µs, so there is nothing to explain.";
     assert_eq!(said(&run), format!("Worst wakeup 2.60 µs late: {nothing}"));
     run.explanation.as_mut().unwrap().late = 1;
     assert!(said(&run).contains("the record holds no episodes (--worst 0)"), "{}", said(&run));
@@ -516,8 +516,8 @@ fn nothing_was_late() {
         &run,
         Extent::default(),
         &expect![[r#"
-            |Worst wakeup 2.60 µs late: no wakeup was later than 50.0 µs, so there is nothing to explain.
-            |20,000 wakeups followed, 0 above 50.0 µs · valid
+            |Worst wakeup 2.60 µs late: no wakeup was as late as 50.0 µs, so there is nothing to explain.
+            |20,000 wakeups followed, 0 at or above 50.0 µs · valid
             |
             |                          min      p50      p99      max
             | interrupt latency     180 ns   180 ns   540 ns   540 ns
@@ -619,7 +619,7 @@ fn what_is_one_is_told_as_one() {
     let explanation = run.explanation.as_mut().unwrap();
     (explanation.wakeups, explanation.late) = (1, 1);
     let shown = text(&run, PLAIN, Extent::default());
-    assert!(shown.contains("\n1 wakeup followed, 1 above 50.0 µs"), "{shown}");
+    assert!(shown.contains("\n1 wakeup followed, 1 at or above 50.0 µs"), "{shown}");
 }
 
 /// Every text of a run in which there is one of everything.

@@ -51,8 +51,8 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
         return format!("{late}. Cause unknown: this run was measured, not explained.");
     };
     let nothing_late = || {
-        let above = threshold(explanation, domain);
-        format!("{late}: no wakeup was later than {above}, so there is nothing to explain.")
+        let threshold = threshold(explanation, domain);
+        format!("{late}: no wakeup was as late as {threshold}, so there is nothing to explain.")
     };
     let Some(worst) = listed else {
         return match explanation.late {
@@ -148,7 +148,7 @@ pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> Stri
         };
         parts.push(format!("{} not followed{late}", grouped(explanation.not_followed)));
     }
-    // What is late is a percentile of them, or a time that none can have exceeded.
+    // What is late is a percentile of them, or a time that none may have reached.
     if explanation.wakeups > 0 {
         let above = (explanation.above_ns, &*explanation.above);
         parts.push(late(explanation.late, above, run.time_domain));

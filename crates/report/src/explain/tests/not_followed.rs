@@ -14,7 +14,7 @@ fn late_wakeups_that_were_not_followed_are_unexplained_in_every_part() {
         |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
         |logger[231]. In all, 6.2 % of the late time is unexplained: 2 of 43 late wakeups have no
         |explanation.
-        |20,000 wakeups followed, 2 not followed (2 late), 43 above 50.0 µs · valid
+        |20,000 wakeups followed, 2 not followed (2 late), 43 at or above 50.0 µs · valid
         |
         |                          min      p50      p99      max  share of late time
         | interrupt latency     180 ns   180 ns   540 ns   231 µs  83.5 %  ███████████████▏
@@ -23,11 +23,11 @@ fn late_wakeups_that_were_not_followed_are_unexplained_in_every_part() {
         | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.5 %  ▌
         | late, not explained        –        –        –        –   6.0 %  █▏
         |
-        | causes of the 43 wakeups above 50.0 µs     episodes    worst   share
-        |  1  irq_off              uart_drain_fifo         24   231 µs  82.5 %
-        |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   8.5 %
-        |  3  softirq              NET_RX                   5  58.0 µs   2.8 %
-        |     unexplained                                   4   180 µs   6.2 %
+        | causes of the 43 wakeups at or above 50.0 µs  episodes    worst   share
+        |  1  irq_off              uart_drain_fifo            24   231 µs  82.5 %
+        |  2  no_preemption_point  dir_scan_entries           12  71.0 µs   8.5 %
+        |  3  softirq              NET_RX                      5  58.0 µs   2.8 %
+        |     unexplained                                      4   180 µs   6.2 %
         |
     "#]]
         .assert_eq(&shown[..until].lines().map(|line| format!("|{line}\n")).collect::<String>());
