@@ -57,7 +57,8 @@ pub struct Cell {
     pub label: String,
     /// Its seed.
     pub seed: u64,
-    /// How long the replayed time is, ns.
+    /// How long its guest measured, ns, as [`Scope::window_ns`](crate::scope::Scope::window_ns). The replay
+    /// begins at the first edge in that time.
     pub window_ns: u64,
     /// How many wakeups it had.
     pub wakeups: u64,

@@ -47,6 +47,11 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// How long the guest measured, ns: the window in which sections count.
+    pub fn measured_ns(&self) -> u64 {
+        self.measured_until_ns.saturating_sub(self.window_ns.start)
+    }
+
     /// The function by which the interrupt of the CPU's own timer enters the kernel, if one did.
     pub fn timer_entry(&self) -> Option<FunctionId> {
         let place =

@@ -270,7 +270,7 @@ struct Course {
     cell: Cell,
     /// The names of functions, by their numbers.
     functions: Vec<String>,
-    /// How long the time is that is replayed, ns.
+    /// How long its guest measured, ns.
     window_ns: u64,
     replay: Replay,
 }
@@ -279,10 +279,10 @@ impl Course {
     fn of(cell: Cell, edges: &Edges, question: &Question) -> Result<Self, Unpredictable> {
         let own_rules = rules_of(&cell.run)?;
         let probe = probe_of(&cell.run)?;
-        let first = edges.edges.first().ok_or(Unpredictable::Nothing)?;
-        // What comes before the first edge is not replayed.
-        let from_ns = first.at_ns.max(edges.window_ns.start);
-        let window_ns = edges.measured_until_ns.saturating_sub(from_ns);
+        if edges.edges.is_empty() {
+            return Err(Unpredictable::Nothing);
+        }
+        let window_ns = edges.measured_ns();
         let preempts = own_rules.preempt_enable_schedules;
         let least_ns = question.shortest_ns().saturating_add(1);
         let seen = Seen::with_sections_of(edges, probe, preempts, least_ns);

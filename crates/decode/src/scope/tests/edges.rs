@@ -89,6 +89,8 @@ fn edges_are_read_with_their_times_and_names() {
         (start, 50, 150..10_001_050)
     );
     assert_eq!((edges.measured_until_ns, edges.knows_asks), (1_050, true));
+    let scope = decode(&stream(&whole()), kernel()).unwrap().scope;
+    assert_eq!([edges.measured_ns(), scope.window_ns], [900; 2], "as sections and as a course");
     let named = |pid, comm: &str| Task { pid, comm: comm.into(), policy: Policy::Fifo, prio: 4 };
     assert_eq!(edges.tasks, [named(7, "find"), named(9, "probe of 16 byte")]);
     let told: Vec<(u64, EdgeKind)> =
