@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use simulated::{CALM, Machine, NOISY};
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
+use wakescope_core::units::grouped;
 use wakescope_stats::compare::{Compare, Labelled, Options, Verdict, compare};
 use wakescope_stats::trend::{self, trend};
 
@@ -26,6 +27,7 @@ fn main() -> io::Result<()> {
     )?;
     comparisons(times, &mut out)?;
     uneven(times / 4, &mut out)?;
+    lengths(times / 4, &mut out)?;
     pooled(times / 4, &mut out)?;
     series(times, &mut out)
 }
@@ -121,6 +123,39 @@ fn uneven(times: usize, out: &mut impl Write) -> io::Result<()> {
             of(Verdict::Better),
             of(Verdict::Inconclusive),
             count(&|c| interval_holds(c, factor)),
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Alike sides of the calm machine whose runs are of different lengths.
+fn lengths(times: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "| wakeups a run, new and old | runs | worse | better | p99.9, new / old | interval of p99.9 holds 1 |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|")?;
+    for samples in [[9_999, 10_000], [4_000, 20_000], [2_000, 20_000]] {
+        let mut random = Random::new(1);
+        let all: Vec<Compare> = (0..times)
+            .map(|_| {
+                let [new, old] =
+                    samples.map(|samples| Machine { samples, ..CALM }.runs(20, 1.0, &mut random));
+                compare(&labelled(&new), &labelled(&old), &Options::default()).unwrap_or_default()
+            })
+            .collect();
+        let count =
+            |is: &dyn Fn(&Compare) -> bool| percent(all.iter().filter(|c| is(c)).count(), times);
+        let logs = all.iter().filter_map(|c| Some(c.ratios.p999.as_ref()?.value.ln()));
+        writeln!(
+            out,
+            "| {}; {} | 20 v 20 | {} | {} | {:.3} | {} |",
+            grouped(samples[0] as u64),
+            grouped(samples[1] as u64),
+            count(&|c| c.verdict == Verdict::Worse),
+            count(&|c| c.verdict == Verdict::Better),
+            (logs.sum::<f64>() / times.max(1) as f64).exp(),
+            count(&|c| interval_holds(c, 1.0)),
         )?;
     }
     writeln!(out)

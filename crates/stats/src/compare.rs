@@ -42,7 +42,7 @@ pub use words::{factor, percent, probability, ratio_within, times};
 
 pub(crate) use bounded::Ranges;
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
-pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths};
+pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths, of_shares, share_of};
 pub(crate) use steps::steps_note;
 pub(crate) use watches::{Watches, labelled};
 
@@ -442,23 +442,22 @@ fn of_quantity(
     options: &Options,
 ) -> OfQuantity {
     let count = count_of_maxima([new, old]);
-    let [p50, p99, p999, max] = effect::figures(
-        new,
-        old,
-        [
-            &|m| m.percentile_range(measured::P50),
-            &|m| m.percentile_range(measured::P99),
-            &|m| m.percentile_range(measured::P999),
-            &|m| m.maximum_range(count),
-        ],
-        resolution,
-        &effect::asked(figures, resolution, options),
-    );
+    let [p50, p99, p999] = [measured::P50, measured::P99, P999].map(|percentile| {
+        let share = share_of(percentile, [new, old]);
+        move |m: &Measured| m.range_at_share(share?)
+    });
+    let max = |m: &Measured| m.maximum_range(count);
     let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
         [new, old].map(|side| Ranges::of(side, range, resolution).bounded).iter().sum()
     };
-    let bounded =
-        [bounded(&|m| m.percentile_range(measured::P999)), bounded(&|m| m.maximum_range(count))];
+    let bounded = [bounded(&p999), bounded(&max)];
+    let [p50, p99, p999, max] = effect::figures(
+        new,
+        old,
+        [&p50, &p99, &p999, &max],
+        resolution,
+        &effect::asked(figures, resolution, options),
+    );
     let (throughput, idle_loads) = effect::throughput(new, old, options);
     OfQuantity {
         quantity,

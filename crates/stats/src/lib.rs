@@ -8,6 +8,7 @@ pub mod binomial;
 pub mod cells;
 pub mod compare;
 pub mod equal_count;
+mod equal_share;
 pub mod paired;
 pub mod permutation;
 mod student;

@@ -10,8 +10,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, of_lengths, probability, ratio_within,
-    refuse_repetitions, repetition, steps_note, times,
+    count_of_maxima, differences, labelled, of_lengths, of_shares, probability, ratio_within,
+    refuse_repetitions, repetition, share_of, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
@@ -240,7 +240,8 @@ fn of_quantity(
         (ranges.bounded == 0 || !changes.is_empty()).then_some(changes)
     };
     let all: Vec<usize> = (0..runs.len()).collect();
-    let p999 = steps(&|run| run.percentile_range(P999), &all);
+    let share = share_of(P999, [runs, &[]]);
+    let p999 = steps(&|run| run.range_at_share(share?), &all);
     let max = steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
     Series { quantity, count, runs: figures, p999, max }
 }
@@ -343,6 +344,9 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
         notes.push("p99.9 is not followed: every run must have 2,000 samples.".into());
     }
     notes.extend(of_lengths(runs, series.count));
+    if series.p999.is_some() {
+        notes.extend(of_shares([runs, &[]], &[P999]));
+    }
     let bounds = || series.runs.iter().filter_map(|run| run.only_bounded);
     let of_p999 = bounds().filter(|of| of.p999_ns.is_some()).count();
     let of_max = bounds().filter(|of| of.max_of_count_ns.is_some()).count();

@@ -482,7 +482,8 @@ fn watches_are_shown_with_their_groups() {
          ! The order is not balanced: in 100 % of all pairs of a new and an old run, the old one started
            later. A drift of the machine could look like part of the difference.
          ! Runs have from 20,000 to 24,000 samples: maxima are compared over 20,000 samples; a longer run
-           counts with the mean maximum of so many of its samples.
+           counts with the mean maximum of so many of its samples. Where late wakeups come in bursts,
+           shorter runs look better nevertheless: measure runs of one length.
          ! Both sides have 5 series. Of these, 4 are tested, those with the most waiting: 5 runs against 5
            can decide no more at once, or too few runs have the 2,000 waits that p99.9 needs.
          ! Only new watches have 1 series: task-5 in /b.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{count_of, listed};
+use super::words::{count_of, listed, percent};
 use super::{Labelled, OfQuantity};
 use crate::equal_count::{equal_count, mean_maximum, mean_maximum_range};
+use crate::equal_share::Share;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::observation::Observation;
@@ -12,7 +13,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::LoadResult;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, grouped, one_or_many};
 
 pub(crate) const P50: Percentile = Percentile::SHOWN[0];
 pub(crate) const P99: Percentile = Percentile::SHOWN[1];
@@ -105,6 +106,12 @@ impl<'a> Measured<'a> {
         }
     }
 
+    /// The same at the share at which a percentile is compared.
+    pub(crate) fn range_at_share(&self, share: Share) -> Option<(u64, u64)> {
+        let (least, most) = share.range(self.expiries)?;
+        Some(if self.expiries.stated.is_none() { (most, most) } else { (least, most) })
+    }
+
     fn quantile(&self, percentile: Percentile) -> Option<Quantile> {
         self.quantiles.iter().find(|(p, _)| *p == percentile)?.1
     }
@@ -163,8 +170,18 @@ impl<'a> Measured<'a> {
 
 /// Over how many samples maxima of these runs are compared.
 pub(crate) fn count_of_maxima(sides: [&[&Measured]; 2]) -> u64 {
-    let counts = sides.map(|side| side.iter().map(|m| m.expiries.count).collect::<Vec<u64>>());
-    equal_count([&counts[0], &counts[1]])
+    let [new, old] = counts(sides);
+    equal_count([&new, &old])
+}
+
+/// At which share of the samples a percentile of these runs is compared.
+pub(crate) fn share_of(percentile: Percentile, sides: [&[&Measured]; 2]) -> Option<Share> {
+    let [new, old] = counts(sides);
+    Share::of(percentile, [&new, &old])
+}
+
+fn counts(sides: [&[&Measured]; 2]) -> [Vec<u64>; 2] {
+    sides.map(|side| side.iter().map(|m| m.expiries.count).collect())
 }
 
 /// That runs differ in length, and which of them are too short for a maximum of `count` samples; `None` if
@@ -198,16 +215,51 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
             SpanNs(largest)
         );
     }
+    if most > count.saturating_add(count / 10) {
+        text += " Where late wakeups come in bursts, shorter runs look better nevertheless: measure runs of one \
+                 length.";
+    }
     Some(text)
 }
 
-/// The same of each quantity, which is named where there are several.
-pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> Vec<String> {
-    let of = |q: &OfQuantity| {
-        let runs = sides.iter().flatten().filter(|m| m.quantity == q.quantity);
-        let note = of_lengths(&runs.collect::<Vec<_>>(), q.count)?;
-        let is_alone = quantities.len() == 1;
-        Some(if is_alone { note } else { format!("{}: {note}", q.quantity) })
+/// That these percentiles are not compared as runs have them, and by how much they differ; `None` if they differ
+/// by no more than two buckets of a histogram.
+pub(crate) fn of_shares(sides: [&[&Measured]; 2], percentiles: &[Percentile]) -> Option<String> {
+    let farthest = |&percentile: &Percentile| {
+        let share = share_of(percentile, sides)?;
+        let apart = sides.into_iter().flatten().filter_map(|m| {
+            let (own, compared) = (m.percentile_range(percentile)?.1, m.range_at_share(share)?.1);
+            Some((compared.max(1) as f64 / own.max(1) as f64).ln().abs())
+        });
+        apart.max_by(f64::total_cmp).filter(|&apart| apart > 1.0 / 256.0)
     };
-    quantities.iter().filter_map(of).collect()
+    let found = percentiles.iter().filter_map(|p| Some((p.to_string(), farthest(p)?)));
+    let (names, aparts): (Vec<String>, Vec<f64>) = found.unzip();
+    let most = aparts.into_iter().max_by(f64::total_cmp)?;
+    let are = one_or_many(names.len() as u64, "is", "are");
+    let differ = one_or_many(names.len() as u64, "It differs", "They differ");
+    Some(format!(
+        "{} {are} compared at an equal share of the samples of each run. {differ} from the runs' own by up to {}.",
+        listed(&names),
+        percent(most.exp_m1())
+    ))
+}
+
+/// Both of each quantity, which is named where there are several.
+pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for q in quantities {
+        let [new, old] = sides
+            .each_ref()
+            .map(|side| side.iter().filter(|m| m.quantity == q.quantity).collect::<Vec<_>>());
+        let of_lengths = of_lengths(&[&new[..], &old].concat(), q.count);
+        let of_shares = of_shares([&new, &old], &[P50, P99, P999]);
+        notes.extend([of_lengths, of_shares].into_iter().flatten().map(
+            |note| match quantities.len() {
+                1 => note,
+                _ => format!("{}: {note}", q.quantity),
+            },
+        ));
+    }
+    notes
 }

@@ -330,6 +330,25 @@ fn lengths_are_evened_out() {
     assert!(got.notes[0].starts_with("Runs have from 4,000 to 16,000 samples"), "{:?}", got.notes);
 }
 
+/// Runs in whose tail ten times as large latencies are a tenth as frequent. By their own p99.9, the tenth and
+/// the eleventh largest sample, the longer ones are 9 % better.
+#[test]
+fn a_sample_more_makes_no_difference() {
+    let tail = |count: u64| (1..=count).map(move |rank| count * 1_000_000 / rank);
+    let side = |count: u64| -> Vec<Run> {
+        let run = |by: u64| of_samples(tail(count).map(move |ns| ns * by / 100));
+        (98..104).map(run).collect()
+    };
+    let options = Options { margin: 0.0, ..Options::default() };
+    let got = held(&side(10_000), &side(9_999), &options).unwrap();
+    let ratio = got.ratios.p999.unwrap().value;
+    assert!((ratio - 1.0).abs() < 0.005, "{ratio}");
+    let own = |runs: &[RunFigures]| runs[0].p999_ns.unwrap() as f64;
+    assert!((own(&got.new) / own(&got.old) - 10.0 / 11.0).abs() < 0.005);
+    let note = "p99, p99.9 are compared at an equal share of the samples of each run. They differ from the runs' own by up to 10.07 %.";
+    assert_eq!(got.notes.last().unwrap(), note);
+}
+
 #[test]
 fn short_runs_have_no_p999() {
     let short = |us: u64| of_samples((1..=500).map(|i| us * i));

@@ -18,6 +18,7 @@ use super::{
     Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
 };
 use crate::equal_count::{equal_count, mean_maximum};
+use crate::equal_share::Share;
 use crate::unpaired::can_decide;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::source::Quantity;
@@ -202,8 +203,10 @@ impl<'a> Watches<'a> {
                 waits.collect::<Vec<_>>()
             });
             let mut found = of_group(group, &sides);
+            let [new, old] = counts(&sides);
+            let share = Share::of(P999, [&new, &old]);
             let tails = sides.each_ref().map(|side| {
-                side.iter().filter_map(|(_, d)| d.percentile(P999)).collect::<Vec<u64>>()
+                side.iter().filter_map(|(_, waits)| share?.value(waits)).collect::<Vec<u64>>()
             });
             if places > 0 && can_decide(tails[0].len(), tails[1].len(), most, options.alpha) {
                 places -= 1;
@@ -236,6 +239,11 @@ impl<'a> Watches<'a> {
     }
 }
 
+/// How many waits each watch has.
+fn counts(sides: &[Vec<(&Watched, &Distribution)>; 2]) -> [Vec<u64>; 2] {
+    sides.each_ref().map(|side| side.iter().map(|(_, waits)| waits.count).collect())
+}
+
 /// What is shown of a group.
 fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGroup {
     let means = |of: &dyn Fn(&Watched, &Distribution) -> Option<f64>| {
@@ -248,11 +256,12 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
         let (new, old) = (geometric_mean(&new), geometric_mean(&old));
         Some(Means { new, old, ratio: new / old })
     };
-    let percentile = |p| means(&|_, waits| waits.percentile(p).map(|ns| ns as f64));
-    let [new, old] = sides
-        .each_ref()
-        .map(|side| side.iter().map(|(_, waits)| waits.count).collect::<Vec<u64>>());
+    let [new, old] = counts(sides);
     let count = equal_count([&new, &old]);
+    let percentile = |p| {
+        let share = Share::of(p, [&new, &old]);
+        means(&|_, waits| Some(share?.value(waits)? as f64))
+    };
     OfGroup {
         group: group.clone(),
         runs: sides.each_ref().map(Vec::len),
