@@ -37,7 +37,7 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	}
 	struct task_struct *current = (void *)bpf_get_current_task();
 	bpf_get_current_comm(wakeup->interrupted.comm, sizeof(wakeup->interrupted.comm));
-	wakeup->interrupted.prio = READ(current, prio);
+	wakeup->interrupted.prio = prio_of(current, READ(current, prio));
 	wakeup->interrupted.policy = READ(current, policy);
 	wakeup->preempt_count = preempt_count(cpu);
 	u32 depth = wakeup->preempt_count & 0xff;

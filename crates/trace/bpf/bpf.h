@@ -69,6 +69,27 @@ static long (*bpf_get_task_stack)(void *task, void *buf, u32 size, u64 flags) = 
 		_value;                                                                            \
 	})
 
+/* What comes before all deadlines: STOPPER_PRIO of `core` is the same. */
+#define STOPPER_PRIO (-2)
+
+INLINE int is_stopper(struct task_struct *task)
+{
+	struct cfs_rq *queue = READ(task, se.cfs_rq);
+	if (!FIELD_EXISTS(queue->rq))
+		return 0;
+	struct rq *rq = READ(queue, rq);
+	return FIELD_EXISTS(rq->stop) && READ(rq, stop) == task;
+}
+
+/*
+ * The priority of a task, by the one that was read of it. The stopper of a CPU (`migration/N`) has that of the most
+ * urgent SCHED_FIFO task, but its class comes before all others.
+ */
+INLINE s32 prio_of(struct task_struct *task, s32 prio)
+{
+	return COLD(!prio) && is_stopper(task) ? STOPPER_PRIO : prio;
+}
+
 /*
  * The number of the CPU that switches away from `prev`. The task knows it: before 6.10, asking the kernel takes a
  * call. A kernel for a single CPU has it nowhere.

@@ -49,6 +49,8 @@ struct task_struct;
 struct rq {
 	struct rt_rq rt;
 	struct task_struct *curr;
+	/* The thread that stops this CPU for work of the kernel. */
+	struct task_struct *stop;
 	u64 clock;
 	u64 clock_task;
 	u64 clock_pelt;

@@ -76,7 +76,7 @@ APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
 {
 	/* What the verifier knows the type of is read without a call: each switch comes here while a thread waits. */
-	struct task who = { .pid = task->pid, .prio = task->prio, .policy = task->policy };
+	struct task who = { .pid = task->pid, .prio = prio_of(task, task->prio), .policy = task->policy };
 	u64 *comm = (u64 *)__builtin_preserve_access_index(&task->comm);
 	((u64 *)who.comm)[0] = comm[0];
 	((u64 *)who.comm)[1] = comm[1];

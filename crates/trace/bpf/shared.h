@@ -123,7 +123,7 @@ struct nmi {
 	u64 duration_ns;
 };
 
-/* A thread as the scheduler sees it: priorities are -1 to 139, and policies a handful. */
+/* A thread as the scheduler sees it: priorities are -2 to 139, and policies a handful. */
 struct switched {
 	u32 pid;
 	s16 prio;

@@ -358,7 +358,7 @@ INLINE int ksoftirqd_sleeps(struct cpu *cpu)
 INLINE void describe(struct task *to, struct task_struct *task)
 {
 	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);
-	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
+	to->prio = prio_of(task, READ(task, prio));
 	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
 	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
 }
@@ -367,7 +367,7 @@ INLINE void describe(struct task *to, struct task_struct *task)
 INLINE void describe_woken(struct wakeup *wakeup, struct task_struct *task)
 {
 	describe(&wakeup->task, task);
-	wakeup->task.normal_prio = READ(task, normal_prio);
+	wakeup->task.normal_prio = prio_of(task, READ(task, normal_prio));
 }
 
 INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)

@@ -193,7 +193,7 @@ INLINE void switch_out(struct task_struct *prev, struct task_struct *next, u64 n
 INLINE void describe_thread(struct switched *to, struct task_struct *task)
 {
 	to->pid = task->pid;
-	to->prio = task->prio;
+	to->prio = prio_of(task, task->prio);
 	to->policy = task->policy;
 }
 

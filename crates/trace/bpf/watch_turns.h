@@ -54,7 +54,7 @@ INLINE void begin_turn(struct turn *turn, struct task_struct *task, struct cpu_r
 	turn->lost = clock - rq->clock_task;
 	turn->steal = FIELD_EXISTS(rq->prev_steal_time_rq) ? rq->prev_steal_time_rq : 0;
 	turn->pid = task->pid;
-	turn->prio = task->prio;
+	turn->prio = prio_of(task, task->prio);
 	turn->policy = task->policy;
 	cpu->irq = FIELD_EXISTS(rq->prev_irq_time) ? rq->prev_irq_time : 0;
 }

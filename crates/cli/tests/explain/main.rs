@@ -35,6 +35,7 @@ mod programs;
 mod refused;
 mod sections;
 mod stacks;
+mod stopper;
 mod taking_turns;
 mod waits;
 

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 /// The kernel's priorities below this are real-time ones.
 const FIRST_FAIR_PRIO: i32 = 100;
 
+/// What tracers say of the stopper of a CPU (`migration/N`), in place of its priority. That is the same as that of the
+/// most urgent `SCHED_FIFO` task, but nothing comes before a stopper.
+const STOPPER_PRIO: i32 = -2;
+
 /// That of an ordinary task with a nice value of 0.
 const ORDINARY_PRIO: i32 = 120;
 
@@ -17,7 +21,7 @@ pub struct Task {
     pub comm: String,
     /// How it is scheduled.
     pub policy: Policy,
-    /// The kernel's priority: less is more urgent, 0 to 99 are real-time, −1 a deadline.
+    /// The kernel's priority: less is more urgent, 0 to 99 are real-time, −1 a deadline, −2 the stopper of a CPU.
     pub prio: i32,
 }
 
@@ -124,12 +128,13 @@ impl Task {
     /// As a record names it.
     pub fn named(&self) -> NamedTask {
         let has_priority = matches!(self.policy, Policy::Fifo | Policy::RoundRobin);
+        let prio = if self.prio == STOPPER_PRIO { 0 } else { self.prio };
         NamedTask {
             comm: self.comm.clone(),
             pid: Some(self.pid),
             policy: self.policy,
             // The kernel counts them the other way round, so that less is more urgent.
-            priority: has_priority.then(|| (FIRST_FAIR_PRIO - 1).saturating_sub(self.prio)),
+            priority: has_priority.then(|| (FIRST_FAIR_PRIO - 1).saturating_sub(prio)),
         }
     }
 
@@ -186,12 +191,17 @@ mod tests {
         let task = |policy, prio| Task { pid: 7, comm: "x".into(), policy, prio };
         let (nice, other) = (task(Policy::Other, 130), task(Policy::Other, 100));
         let (fifo, lent) = (task(Policy::Fifo, 98), task(Policy::Other, 4));
+        let (first, deadline) = (task(Policy::Fifo, 0), task(Policy::Deadline, -1));
+        let stopper = task(Policy::Fifo, STOPPER_PRIO);
         for (one, two, want) in [
             (&other, &nice, false),
             (&fifo, &other, true),
             (&lent, &fifo, true),
             (&fifo, &lent, false),
             (&fifo, &fifo, false),
+            (&stopper, &first, true),
+            (&stopper, &deadline, true),
+            (&deadline, &stopper, false),
         ] {
             assert_eq!(one.comes_before(two), want, "{one:?} {two:?}");
         }
@@ -201,6 +211,8 @@ mod tests {
     fn records_have_the_priority_that_one_sets() {
         check(Policy::Fifo, 4, r#""policy":"fifo","priority":95"#);
         check(Policy::RoundRobin, 98, r#""policy":"rr","priority":1"#);
+        // As ps(1) shows that of a stopper.
+        check(Policy::Fifo, STOPPER_PRIO, r#""policy":"fifo","priority":99"#);
         check(Policy::Deadline, -1, r#""policy":"deadline","priority":null"#);
         check(Policy::Other, 120, r#""policy":"other","priority":null"#);
         check(Policy::Batch, 120, r#""policy":"batch","priority":null"#);
