@@ -20,6 +20,8 @@ pub(crate) struct Following {
     request: Request,
     origin: MonoNs,
     before: Surroundings,
+    /// Who is followed, if by a number.
+    numbered: Option<Numbered>,
     /// Why nothing is left to follow, if so.
     gone: Option<String>,
 }
@@ -30,9 +32,13 @@ impl Following {
         observer: &mut dyn Observer,
     ) -> Result<Self, MeasureError> {
         let before = Surroundings::now();
+        let numbered = match request.plan.target {
+            Target::Process { pid: id } | Target::Thread { tid: id } => Some(Numbered::of(id)),
+            _ => None,
+        };
         let origin = clock::now().after(LEAD);
         observer.begin(origin).map_err(MeasureError::Observer)?;
-        Ok(Self { request, origin, before, gone: None })
+        Ok(Self { request, origin, before, numbered, gone: None })
     }
 
     fn record(&self, state: State, all: Vec<Finding>) -> Run {
@@ -55,11 +61,8 @@ impl Measurement for Following {
     }
 
     fn is_finished(&mut self) -> bool {
-        let id = match self.request.plan.target {
-            Target::Process { pid: id } | Target::Thread { tid: id } => Some(id),
-            _ => None,
-        };
-        if id.is_some_and(|id| !is_alive(id)) && clock::now() < self.planned_end() {
+        let has_ended = self.numbered.as_ref().is_some_and(Numbered::has_ended);
+        if has_ended && clock::now() < self.planned_end() {
             self.gone = Some("the followed process has ended".into());
         }
         self.gone.is_some() || clock::now() >= self.planned_end()
@@ -117,6 +120,34 @@ impl Measurement for Following {
     }
 }
 
+/// A process or thread that is known by its number. Once it has ended, another one may get that.
+struct Numbered {
+    id: u32,
+    /// When it began, ticks since the boot; `None` if it had ended already.
+    began: Option<u64>,
+}
+
+impl Numbered {
+    fn of(id: u32) -> Self {
+        Self { id, began: began(id) }
+    }
+
+    fn has_ended(&self) -> bool {
+        !is_alive(self.id) || began(self.id) != self.began
+    }
+}
+
+/// When the process or thread of this number began, ticks since the boot.
+fn began(id: u32) -> Option<u64> {
+    began_by(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+}
+
+/// Field 22 of /proc/ID/stat. The second one is a name, which may have anything in it.
+fn began_by(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_whitespace().nth(19)?.parse().ok()
+}
+
 /// Whether anything of the process or thread is left to follow. One that nobody has waited for keeps
 /// its ID, and so does a first thread that ended before the others.
 fn is_alive(id: u32) -> bool {
@@ -126,4 +157,28 @@ fn is_alive(id: u32) -> bool {
     let is_first = value("Tgid:") == Some(&id.to_string());
     let is_alone = !is_first || value("Threads:") == Some("1");
     !(has_ended && is_alone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_with_the_same_number_is_not_the_one_that_is_followed() {
+        let own = Numbered::of(std::process::id());
+        assert!(own.began.is_some() && !own.has_ended());
+        let earlier = Numbered { began: own.began.map(|ticks| ticks - 1), ..own };
+        assert!(earlier.has_ended());
+    }
+
+    #[test]
+    fn when_a_process_began_is_known_whatever_its_name() {
+        let behind = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
+        for name in ["sh", "a b", "1) S 1 2", ")("] {
+            assert_eq!(began_by(&format!("7 ({name}) {behind}\n")), Some(4_711), "{name}");
+        }
+        for stat in ["", "7 (sh) S 1", "7 sh"] {
+            assert_eq!(began_by(stat), None, "{stat}");
+        }
+    }
 }
