@@ -245,8 +245,7 @@ APART int catch_up(struct task_struct *task, u32 number, struct cpu_row *cpu)
 {
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
-	u32 pid = task->pid;
-	struct task_books *books = known_books(pid);
+	struct task_books *books = books_of(task);
 	if (!books || arrivals < books->arrivals || counted < books->run_delay) {
 		/* What it has waited this time is known only if it was the first time. */
 		books = renewed_books(task, counted, arrivals == 1 ? 0 : arrivals);
@@ -343,8 +342,7 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 {
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
-	u32 pid = task->pid;
-	struct task_books *books = known_books(pid);
+	struct task_books *books = books_of(task);
 	/* The kernel's own sums only grow. */
 	if (COLD(!books || arrivals < books->arrivals || counted < books->run_delay))
 		books = first_books(task, cpu);
@@ -402,13 +400,13 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	/* A CPU that was not among those that there may be when the watch began. */
 	if (COLD(!turn))
 		return COUNT(missed, next->pid != 0);
-	if (COLD(cpu->runs != (u32)prev->pid))
+	if (COLD(cpu->runs != (u32)prev->pid) && !has_new_number(prev, cpu->runs))
 		runs_unseen(prev, number, cpu);
 	if (FIELD_EXISTS(prev->throttled) && COLD(prev->throttled))
 		note_stopped(prev);
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
-		forget_task(prev->pid);
+		forget_task(prev);
 	begin_turn(turn, next, cpu);
 	if (COLD(!cpu->switches)) {
 		cpu->first_irq = cpu->irq;
@@ -448,7 +446,7 @@ APART int sleeper_moves(struct task_struct *task, struct task_books *books)
 SEC("tp_btf/sched_migrate_task") int watch_move(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	struct task_books *books = known_books(task->pid);
+	struct task_books *books = books_of(task);
 	u32 number = switching_cpu(task);
 	/* It may be asked to move to where it is. */
 	int moves = number != (u32)ctx[1];

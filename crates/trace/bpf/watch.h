@@ -69,7 +69,8 @@ struct task_books {
 	u64 sleeps;
 	/* How often it had been moved when that was seen last, plus 1: see `moves_of`. */
 	u64 moves;
-	/* Whose books these are; 0 if nobody's. */
+	/* Whose books these are: where its `task_struct` is, and its number, which is 0 if they are nobody's. */
+	u64 task;
 	u32 pid;
 	/* From 6.18 on: how often it had begun to run when a quota stopped it last, or may have; then `queue` is 0. */
 	u32 stopped_after;

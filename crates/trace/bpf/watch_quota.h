@@ -66,7 +66,7 @@ INLINE u64 throttled_until_now(struct task_struct *task)
 /* A quota has stopped this task, which gives up the CPU. */
 APART int note_stopped(struct task_struct *task)
 {
-	struct task_books *books = known_books(task->pid);
+	struct task_books *books = books_of(task);
 	if (!books)
 		return 0;
 	books->stopped_after = task->sched_info.pcount;

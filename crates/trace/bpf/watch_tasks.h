@@ -37,6 +37,16 @@ INLINE struct task_books *known_books(u32 pid)
 	return bpf_map_lookup_elem(&displaced, &pid);
 }
 
+/*
+ * The books of this task; 0 if it has none. Those of its number may be another's: a thread that calls exec takes over
+ * the number of its process.
+ */
+INLINE struct task_books *books_of(struct task_struct *task)
+{
+	struct task_books *books = known_books(task->pid);
+	return books && HOT(books->task == (u64)task) ? books : 0;
+}
+
 /* Where a task was while it waited; 0 if it has no place. */
 INLINE struct stays *known_stays(u32 pid)
 {
@@ -60,17 +70,23 @@ INLINE struct task_books *new_books(u32 pid, struct task_books *fresh)
 	return bpf_map_lookup_elem(&displaced, &pid);
 }
 
-APART int forget_task(u32 pid)
+INLINE void forget_number(u32 pid)
 {
 	u32 number = pid & place_mask;
 	struct task_books *place = bpf_map_lookup_elem(&places, &number);
 	if (!place || place->pid != pid) {
 		bpf_map_delete_elem(&displaced, &pid);
-		return 0;
+		return;
 	}
 	/* Before the next owner can enter. */
 	WRITE_ONCE(place->pid, 0);
 	bpf_map_delete_elem(&owners, &number);
+}
+
+APART int forget_task(struct task_struct *task)
+{
+	if (books_of(task))
+		forget_number(task->pid);
 	return 0;
 }
 
@@ -92,7 +108,7 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 {
 	u32 pid = task->pid;
 	struct task_books *books = known_books(pid);
-	if (books && arrivals)
+	if (books && books->task == (u64)task && arrivals)
 		COUNT(contradicted, 1);
 	struct task_books fresh = {
 		/* Of a task that never ran, all that was counted belongs to this wait. */
@@ -102,6 +118,7 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 		.arrivals_before = arrivals,
 		.row = NO_ROW,
 		.moves = moves_of(task),
+		.task = (u64)task,
 		.pid = pid,
 		/* Whether a quota stopped it before is not known. */
 		.stopped_after = arrivals,
@@ -117,4 +134,31 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 		stays->moves = arrivals ? task->se.nr_migrations : 0;
 	}
 	return books;
+}
+
+/*
+ * Whether a task that had this number when it was switched to has another one now. Its books go with it.
+ *
+ * A thread that calls exec takes over the number of its process, and gives its own to the first thread, which is about
+ * to end. That one's books are left for the other to replace.
+ */
+APART int has_new_number(struct task_struct *task, u32 earlier)
+{
+	u32 pid = task->pid;
+	struct task_books *books = earlier ? known_books(earlier) : 0;
+	if (!books || books->task != (u64)task)
+		return 0;
+	if (pid != (u32)task->tgid)
+		return 1;
+	struct task_books own = *books;
+	own.pid = pid;
+	forget_number(earlier);
+	if (!new_books(pid, &own))
+		COUNT(untracked, 1);
+	struct stays *stays = known_stays(pid);
+	if (stays) {
+		stays->run_delay = 0;
+		stays->moves = task->se.nr_migrations;
+	}
+	return 1;
 }

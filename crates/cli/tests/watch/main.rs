@@ -26,6 +26,7 @@ mod pictures;
 mod planted;
 mod pushed;
 mod quotas;
+mod renumbered;
 mod stalled;
 mod stored;
 mod workers;

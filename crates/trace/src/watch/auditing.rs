@@ -173,6 +173,7 @@ mod tests {
         throttled: 0,
         sleeps: 0,
         moves: 0,
+        task: 1,
         pid: 1,
         stopped_after: 0,
     };

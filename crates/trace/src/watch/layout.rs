@@ -130,6 +130,7 @@ pub(super) struct TaskBooks {
     pub(super) throttled: u64,
     pub(super) sleeps: u64,
     pub(super) moves: u64,
+    pub(super) task: u64,
     pub(super) pid: u32,
     pub(super) stopped_after: u32,
 }
