@@ -16,8 +16,10 @@ pub struct Waited {
     pub throttled_ns: Option<u64>,
     /// What the hypervisor took of it, nanoseconds.
     pub steal_ns: u64,
-    /// Who waited.
+    /// Who waited, with the priority that it had at the end.
     pub task: Task,
+    /// Its priority without the one that it was lent by then; `None` if it was lent none.
+    pub normal_prio: Option<i32>,
     /// Who ran on the CPU longest meanwhile, of those that are known.
     pub other: Task,
     /// For how long at least, nanoseconds.
@@ -49,9 +51,12 @@ impl Waited {
                 _ => unknown,
             };
         }
-        let cause = match self.other.comes_before(&self.task) {
-            true => Cause::HigherPriorityTask,
-            false => Cause::EqualOrLowerTask,
+        let own = Task { prio: self.normal_prio.unwrap_or(self.task.prio), ..self.task.clone() };
+        let cause = match [&own, &self.task].map(|task| self.other.comes_before(task)) {
+            [true, true] => Cause::HigherPriorityTask,
+            [false, false] => Cause::EqualOrLowerTask,
+            // Nobody knows since when the thread has the priority that it was lent.
+            _ => return unknown,
         };
         (cause, Culprit::Task(self.other.named()))
     }

@@ -2,7 +2,7 @@
 /*
  * Who ran on a CPU while threads waited for it, and for how long in all, without what interrupted it: a task has a
  * place, and whoever ran least lately makes room for another. A thread that begins to wait remembers how long they had
- * run by then.
+ * run by then. A task with a priority that it was lent has another place than the same task without.
  *
  * All of this is done under the lock of that CPU's run queue, and times are by its clock.
  */
@@ -15,13 +15,19 @@
 /* Run time, ns: what ran before as much of it weighs half, so that those who ran long ago make room. */
 #define LATELY (1ULL << 29)
 
+/* Whether this is the place of this task, with this priority. */
+INLINE int is_place_of(struct runner *runner, struct task *task)
+{
+	return runner->task.pid == task->pid && runner->task.prio == task->prio;
+}
+
 /* The place of this task, or the one that makes room for it. Nearly all have one: that is looked for first. */
-INLINE u32 place_of_runner(struct cpu *cpu, u32 pid)
+INLINE u32 place_of_runner(struct cpu *cpu, struct task *task)
 {
 	u32 least = 0;
 #pragma unroll
 	for (u32 at = 0; at < RUNNERS; at++)
-		if (cpu->runners[at].task.pid == pid)
+		if (is_place_of(&cpu->runners[at], task))
 			return at;
 #pragma nounroll
 	for (u32 at = 1; at < RUNNERS; at++)
@@ -39,7 +45,7 @@ INLINE void look_from_here(struct cpu *cpu, u64 clock)
 	cpu->ran_interrupts = cpu->interrupts;
 }
 
-/* A task that was switched to then has run until now. */
+/* A task that was switched to then has run until now, with this priority since it was looked at last. */
 APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 {
 	int goes_on = since < cpu->ran_until;
@@ -50,12 +56,13 @@ APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 	/* That a CPU was idle says nothing of why somebody waited. */
 	u64 ran = task->pid && most > interrupts ? most - interrupts : 0;
 	look_from_here(cpu, clock);
-	cpu->ran_last = goes_on && task->pid ? cpu->ran_last + ran : ran;
+	cpu->ran_last = goes_on && task->pid && cpu->ran_as == task->prio ? cpu->ran_last + ran : ran;
+	cpu->ran_as = task->prio;
 	if (!task->pid)
 		return 0;
 	cpu->all_ran[task->prio < 100 ? URGENT : ORDINARY] += ran;
-	struct runner *runner = &cpu->runners[place_of_runner(cpu, task->pid) & (RUNNERS - 1)];
-	if (runner->task.pid != task->pid) {
+	struct runner *runner = &cpu->runners[place_of_runner(cpu, task) & (RUNNERS - 1)];
+	if (!is_place_of(runner, task)) {
 		runner->ran = 0;
 		runner->given = ++cpu->given;
 	}
@@ -72,8 +79,8 @@ APART int has_run(struct cpu *cpu, struct task *task, u64 since, u64 clock)
 	return 0;
 }
 
-/* This task makes room for another one, and threads wait for its CPU. */
-INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
+/* This task makes room for another one, or gets another priority, and threads wait for its CPU. */
+INLINE void has_run_until(struct cpu *cpu, struct task_struct *task, u64 clock)
 {
 	/* What the verifier knows the type of is read without a call: each switch comes here while a thread waits. */
 	struct task who = { .pid = task->pid, .prio = prio_of(task, task->prio), .policy = task->policy };
@@ -84,6 +91,17 @@ INLINE void turn_ends(struct cpu *cpu, struct task_struct *task, u64 clock)
 	if (FIELD_EXISTS(task->sched_info.last_arrival))
 		since = task->sched_info.last_arrival;
 	has_run(cpu, &who, since, clock);
+}
+
+/* A task is about to get another priority. Its run queue is locked, also if it is that of another CPU. */
+INLINE void rank_changes(struct task_struct *task)
+{
+	u32 number = task_cpu(task);
+	struct cpu *cpu = cpu_of(number);
+	if (!cpu || !READ_ONCE(word_of(number)->threads) || runs_on(cpu) != task)
+		return;
+	struct rq *rq = (void *)cpu->runqueue;
+	has_run_until(cpu, task, READ(rq, clock));
 }
 
 /* The same as `throttles`, of a task that is switched to from `prev`, without a call. */

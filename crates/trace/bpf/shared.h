@@ -609,6 +609,9 @@ struct waits_of_kind {
 	u32 worst_cpu;
 	/* Whether nobody knows what of it a quota took. */
 	u32 worst_unsure;
+	/* The priority of the thread at its end, and that without one that it was lent. */
+	s32 worst_prio;
+	s32 worst_normal_prio;
 	/* Who ran on the CPU longest in the longest, of those that are known, and for how long. */
 	u64 worst_ran;
 	struct task runner;

@@ -117,8 +117,10 @@ struct cpu {
 	/* Who ran while threads of others waited: until when is known, and up to which of `interrupts`. */
 	u64 ran_until;
 	u64 ran_interrupts;
-	/* How long the last one did, as far as that is known; how often a place was given, and what was weighed. */
+	/* How long the last one did with its last priority, as far as that is known, and that priority. */
 	u64 ran_last;
+	s64 ran_as;
+	/* How often a place was given, and what was weighed. */
 	u64 given;
 	u64 weighed;
 	struct runner runners[RUNNERS];

@@ -243,6 +243,8 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 		of->worst_steal = steal;
 		of->worst_cpu = number;
 		of->worst_unsure = unsure;
+		of->worst_prio = prio_of(task, READ(task, prio));
+		of->worst_normal_prio = prio_of(task, READ(task, normal_prio));
 		name_runner(waits, of, cpu_of(number), other, ns);
 		/* Its name may have changed. */
 		describe(&waits->task, task);
@@ -465,7 +467,7 @@ INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
 	u64 clock = clock_of(prev);
 	if (is_waited)
-		turn_ends(cpu, prev, clock);
+		has_run_until(cpu, prev, clock);
 	if (is_waited || is_left)
 		cpu->holds_back = holds_back(prev, next);
 	if (HOT(!is_left && !waits))

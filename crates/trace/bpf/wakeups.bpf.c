@@ -198,7 +198,7 @@ INLINE void describe_thread(struct switched *to, struct task_struct *task)
 }
 
 /*
- * A thread gives back a priority that it was lent. If it did so before it is switched away from, nothing else
+ * A thread is lent a priority, or gives one back. If it gives it back before it is switched away from, nothing else
  * tells that it was lent one. Other CPUs' lending is not told: only this CPU's programs write to its ring.
  */
 SEC("tp_btf/sched_pi_setprio") int on_pi_setprio(u64 *ctx)
@@ -206,6 +206,8 @@ SEC("tp_btf/sched_pi_setprio") int on_pi_setprio(u64 *ctx)
 	struct task_struct *task = (void *)ctx[0];
 	struct task_struct *donor = (void *)ctx[1];
 	struct cpu *cpu = this_cpu();
+	if (also_followed & ALL_WAITS)
+		rank_changes(task);
 	if (!cpu || HOT(!is_waited_for(bpf_get_smp_processor_id())) || bpf_get_current_task() != (u64)task)
 		return 0;
 	s32 next = READ(task, normal_prio);

@@ -456,6 +456,8 @@ pub(crate) struct WaitsOfKind {
     pub(crate) worst_steal: u64,
     pub(crate) worst_cpu: u32,
     pub(crate) worst_unsure: u32,
+    pub(crate) worst_prio: i32,
+    pub(crate) worst_normal_prio: i32,
     pub(crate) worst_ran: u64,
     pub(crate) runner: Task,
     pub(crate) worst_all_ran: [u64; RANKS],

@@ -7,7 +7,8 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap};
 use wakescope_attribution::{Waited, differ};
 use wakescope_core::explain::{
-    NamedTask, OpenWait, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+    NamedTask, OpenWait, Schedstat, Task, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits,
+    WorstWait,
 };
 use wakescope_core::units::MonoNs;
 
@@ -172,7 +173,8 @@ fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
         ns,
         throttled_ns,
         steal_ns,
-        task: who.clone(),
+        task: Task { prio: of.worst_prio, ..who.clone() },
+        normal_prio: Some(of.worst_normal_prio).filter(|&prio| prio != of.worst_prio),
         other: task_of(&of.runner).decoded(),
         other_ns: of.worst_ran,
         ordinary_ns: of.worst_all_ran[shared::ORDINARY],

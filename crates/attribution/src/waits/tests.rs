@@ -59,6 +59,23 @@ fn a_wait_is_blamed_on_what_took_most_of_it() {
     check(Some(u64::MAX), u64::MAX, urgent(), Cause::Throttled, "");
 }
 
+/// Since when a thread has a priority that it was lent is not known.
+#[test]
+fn a_lent_priority_makes_a_rank_unknown_that_depends_on_it() {
+    use Cause::{EqualOrLowerTask, HigherPriorityTask, Unexplained};
+    for (other_prio, want) in [(5, HigherPriorityTask), (49, Unexplained), (120, EqualOrLowerTask)]
+    {
+        let lent = Waited {
+            task: task("waits", 7, 19),
+            normal_prio: Some(89),
+            other: task("other", 8, other_prio),
+            other_ns: 100,
+            ..waited(0, 0)
+        };
+        assert_eq!(lent.cause().0, want, "{other_prio}");
+    }
+}
+
 /// A task that had the CPU for a moment, before or after another one had it for long, is not named.
 #[test]
 fn a_wait_is_not_blamed_on_a_task_that_had_the_cpu_for_less_than_half_of_it() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use wakescope_core::explain::{Cause, Evidence, Wakeup, What};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Wakeup, What};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::condition::{lock, unlock};
@@ -117,6 +117,27 @@ fn a_priority_that_is_given_back_is_seen() {
     let mut given_back = events.flat_map(|episode| &episode.wakeup.events);
     let want = (owner, i32::from(LENDER));
     assert!(given_back.any(|event| lent_to(&event.what) == Some(want)), "{want:?}: {ended:?}");
+}
+
+/// What is said of all waits, too. No wakeup is so late that it is explained, so nothing else says who took the
+/// longest.
+#[test]
+fn a_wait_beside_a_task_with_a_lent_priority_is_of_one_that_comes_first() {
+    if !can_follow("a_wait_beside_a_task_with_a_lent_priority_is_of_one_that_comes_first") {
+        return;
+    }
+    let test = Test::new("lent-waits");
+    let inversion = Inversion::start(*allowed_cpus().last().unwrap());
+    let (owner, tid) = (inversion.owner, inversion.followed.to_string());
+    let args = ["--pid", &tid, "--duration", "2s", "--above", "1h", "--out", "run"];
+    let (run, text) = explained(&test, &args);
+    inversion.end();
+    let waits = run.explanation.unwrap().waits.unwrap();
+    let longest = waits.kinds.iter().filter_map(|row| row.worst.as_ref());
+    let of_owner = longest
+        .filter(|worst| matches!(&worst.culprit, Culprit::Task(task) if task.pid == Some(owner)));
+    let causes: Vec<Cause> = of_owner.map(|worst| worst.cause).collect();
+    assert!(causes.iter().all(|&cause| cause == Cause::HigherPriorityTask), "{causes:?}: {text}");
 }
 
 const OWNER: u8 = 10;

@@ -175,6 +175,8 @@ fn layouts() -> Vec<Layout> {
                 worst_steal,
                 worst_cpu,
                 worst_unsure,
+                worst_prio,
+                worst_normal_prio,
                 worst_ran,
                 runner,
                 worst_all_ran

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The books of bpf/waits.h on a machine that is drawn: threads sleep, in a queue or not, wake, are preempted,
- * moved, stopped by a quota, end and begin again, and take over the numbers of others by exec. It counts its threads' waits as the kernel does. Some switches
- * are not shown to the programs, if that is asked for. Compiled with few RUNNERS, tasks make room for others.
+ * moved, stopped by a quota, lent a priority, end and begin again, and take over the numbers of others by exec. It
+ * counts its threads' waits as the kernel does. Some switches are not shown to the programs, if that is asked for.
+ * Compiled with few RUNNERS, tasks make room for others.
  *
  * books SEED STOPS_QUEUES MISSES: prints nothing if all is well.
  */
@@ -13,6 +14,10 @@
 #define URGENTS 2
 #define CPUS 2
 
+/* The priority of the first ones, and the one that they are lent. */
+#define URGENT_PRIO 50
+#define LENT 40
+
 enum where { SLEEPS, WAITS, RUNS };
 
 static struct thread {
@@ -22,10 +27,15 @@ static struct thread {
 	u64 since, stopped;
 	u32 kind, moved;
 	int counts, may_be_stopped;
-	/* Since when it is there, by the queue's clock, what interrupts had taken there by then, and who ran since, by number. */
-	u64 here_since, here_interrupts, ran[THREADS];
-	/* What they had taken when it began to run. */
-	u64 runs_interrupts;
+	/*
+	 * Since when it is there, by the queue's clock, what interrupts had taken there by then, and who ran since, by
+	 * number, and with or without a priority that it was lent.
+	 */
+	u64 here_since, here_interrupts, ran[THREADS][2];
+	/* Since when it runs as it does, and what they had taken then. */
+	u64 runs_since, runs_interrupts;
+	/* Whether it was lent a priority. */
+	u32 is_lent;
 	/* How long real-time tasks were throttled there by then. */
 	u64 held_back;
 } threads[THREADS];
@@ -42,7 +52,7 @@ static u64 truth_sum[WAIT_KINDS], truth_count[WAIT_KINDS], truth_stopped;
 static int stops_queue_of[CPUS];
 /* How long real-time tasks have been throttled, up to the last switch, and when that was. */
 static u64 throttled_for[CPUS], switched[CPUS], truth_held;
-static u64 seed, misses, named;
+static u64 seed, misses, named, lendings;
 
 void *bpf_map_lookup_elem(void *map, const void *key)
 {
@@ -136,19 +146,19 @@ static void begins(struct thread *t, u32 kind)
 /* How long this thread has run without a pause while the other one waited for its CPU, without interrupts. */
 static u64 turn_beside(struct thread *t, struct thread *other)
 {
-	u64 clock = rqs[t->task.cpu].clock, since = t->task.sched_info.last_arrival;
+	u64 clock = rqs[t->task.cpu].clock, since = t->runs_since;
 	int is_whole = since > other->here_since;
 	u64 from = is_whole ? since : other->here_since;
 	u64 taken = cpus_here[t->task.cpu].interrupts - (is_whole ? t->runs_interrupts : other->here_interrupts);
 	return clock > from ? clock - from - taken : 0;
 }
 
-/* A thread has run, while others waited for its CPU. */
+/* A thread has run as it does, while others waited for its CPU. */
 static void turn_is_over(struct thread *t)
 {
 	for (u32 i = 0; i < THREADS; i++)
 		if (threads[i].where == WAITS && threads[i].task.cpu == t->task.cpu)
-			threads[i].ran[t->task.pid - 1] += turn_beside(t, &threads[i]);
+			threads[i].ran[t->task.pid - 1][t->is_lent] += turn_beside(t, &threads[i]);
 }
 
 /* The clock of a queue is behind by less than this. */
@@ -158,11 +168,12 @@ static void turn_is_over(struct thread *t)
 static void check_runner(struct thread *t, struct thread *last, struct waits_of_kind *of)
 {
 	u32 pid = of->runner.pid;
-	u64 ran = pid ? t->ran[pid - 1] : 0, most = 0;
+	u64 *of_rank = &t->ran[0][0];
+	u64 ran = pid ? t->ran[pid - 1][of->runner.prio == LENT] : 0, most = 0;
 	named += pid != 0;
 	u64 all = 0;
-	for (u32 i = 0; i < THREADS; i++)
-		all += t->ran[i];
+	for (u32 i = 0; i < 2 * THREADS; i++)
+		all += of_rank[i];
 	all = rows[t->task.pid].moved ? 0 : all;
 	u64 ranks = of->worst_all_ran[ORDINARY] + of->worst_all_ran[URGENT];
 	check(ranks == all, "all", ranks, all);
@@ -170,9 +181,9 @@ static void check_runner(struct thread *t, struct thread *last, struct waits_of_
 	u64 unsure = rows[t->task.pid].moved ? BEHIND : 0;
 	check(of->worst_ran <= ran + unsure, "ran", of->worst_ran, ran);
 	/* There is a place for each, or some are few; and who is moved does not look who ran there. */
-	int all_are_known = RUNNERS >= THREADS && !unsure;
-	for (u32 i = 0; all_are_known && i < THREADS; i++)
-		most = t->ran[i] > most ? t->ran[i] : most;
+	int all_are_known = RUNNERS >= THREADS + URGENTS && !unsure;
+	for (u32 i = 0; all_are_known && i < 2 * THREADS; i++)
+		most = of_rank[i] > most ? of_rank[i] : most;
 	if (!all_are_known && last)
 		most = turn_beside(last, t);
 	/* The queue's clock may say more than the wait's own. */
@@ -280,6 +291,7 @@ static void switches(u32 cpu)
 	if (next) {
 		dequeue(next);
 		next->task.sched_info.last_arrival = rqs[cpu].clock;
+		next->runs_since = rqs[cpu].clock;
 		next->runs_interrupts = cpus_here[cpu].interrupts;
 		next->where = RUNS;
 		next->task.on_cpu = 1;
@@ -346,6 +358,21 @@ static void is_gone(struct thread *t)
 	memset(&t->task.sched_info, 0, sizeof(t->task.sched_info));
 }
 
+/* A thread is lent a priority while it runs, or gives it back. */
+static void is_lent_a_priority(struct thread *t)
+{
+	u32 cpu = t->task.cpu;
+	if (t->where != RUNS || !is_urgent(t))
+		return;
+	turn_is_over(t);
+	rank_changes(&t->task);
+	t->is_lent = !t->is_lent;
+	t->task.prio = t->is_lent ? LENT : URGENT_PRIO;
+	t->runs_since = rqs[cpu].clock;
+	t->runs_interrupts = cpus_here[cpu].interrupts;
+	lendings += words_here[cpu].threads != 0;
+}
+
 /* A thread calls exec: it takes over the number of its process, whose first thread ends. */
 static void calls_exec(struct thread *t, struct thread *first)
 {
@@ -395,6 +422,7 @@ static void compare(void)
 	u32 waiting = words_here[0].threads + words_here[1].threads;
 	check(waiting == open, "open", waiting, open);
 	check(misses || named, "nobody was named", named, 0);
+	check(lendings > 20, "too few priorities were lent", lendings, 0);
 	check(ended > 1000 && books.no_room > 10, "too few", ended, books.no_room);
 	check(misses || truth_held > 10000, "too little throttled", truth_held, 0);
 	check(asleep > 10000, "too little sleep in queues", asleep, 0);
@@ -426,7 +454,7 @@ int main(int count, char **words)
 		queues[cpu] = (struct cfs_rq){ .rq = &rqs[cpu], .tg = &group };
 	}
 	for (u32 i = 0; i < THREADS; i++)
-		threads[i].task = (struct task_struct){ .pid = i + 1, .prio = i < URGENTS ? 50 : 120, .se = { queues } };
+		threads[i].task = (struct task_struct){ .pid = i + 1, .prio = i < URGENTS ? URGENT_PRIO : 120, .se = { queues } };
 	for (u32 i = 0; i < 20000; i++) {
 		struct thread *t = &threads[draw(THREADS)];
 		u32 cpu = draw(CPUS);
@@ -438,7 +466,7 @@ int main(int count, char **words)
 			cpus_here[c].interrupts += draw(4) ? 0 : draw(now_ns - rqs[c].clock + 1);
 			rqs[c].clock = now_ns;
 		}
-		switch (draw(8)) {
+		switch (draw(9)) {
 		case 0 ... 1: wakes(t, t->where == SLEEPS ? cpu : t->task.cpu); break;
 		case 2 ... 4: switches(cpu); break;
 		case 5: moves(t); break;
@@ -450,6 +478,7 @@ int main(int count, char **words)
 			case 5: calls_exec(t, &threads[draw(THREADS)]); break;
 			}
 			break;
+		case 8: is_lent_a_priority(t); break;
 		}
 	}
 	compare();

@@ -47,7 +47,7 @@ struct cfs_rq___task {
 };
 struct task_struct {
 	u32 __state;
-	s32 pid, tgid, prio;
+	s32 pid, tgid, prio, normal_prio;
 	u32 policy;
 	char comm[16];
 	u64 start_time;
@@ -83,6 +83,7 @@ struct runner {
 };
 struct cpu {
 	u64 runqueue, interrupts, ran_until, ran_interrupts, ran_last, given, weighed;
+	s64 ran_as;
 	struct runner runners[RUNNERS];
 	u64 all_ran[RANKS], held_back, holds_back;
 };
@@ -134,9 +135,11 @@ static void bpf_probe_read_kernel(void *to, u32 size, const void *from) { memcpy
 static struct cpu *cpu_of(u32 number) { return &cpus_here[number]; }
 static union cpu_word *word_of(u32 number) { return &words_here[number]; }
 static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
+static struct task_struct *runs_on(struct cpu *cpu) { return ((struct rq *)cpu->runqueue)->curr; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return ((struct rq *)cpu->runqueue)->rt.rt_throttled; }
 static u32 task_cpu(struct task_struct *task) { return task->cpu; }
+static s32 prio_of(struct task_struct *task, s32 prio) { return prio; }
 static int is_target(struct task_struct *task) { return !task->left; }
 static int is_stranger(struct task_struct *task) { return !is_target(task); }
 static int begins_otherwise(struct task_struct *task) { return !is_target(task); }
