@@ -16,7 +16,7 @@ use common::{Checker, assert_valid_run, read, root, schema};
 use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
-use wakescope_core::limit::Outcome;
+use wakescope_core::limit::{Outcome, doubt};
 use wakescope_core::line::{AnsweredBy, Attachment};
 use wakescope_core::plan::{Between, IdleStates, Placement, Plan, ProbePolicy, Stimulus};
 use wakescope_core::preemption::Model;
@@ -215,6 +215,35 @@ fn findings_are_documented() {
         );
         assert!(text.contains("**when:**"), "the section on {code} does not say when it comes");
         assert!(text.contains("**what to do:**"), "the section on {code} does not say what to do");
+    }
+}
+
+/// Each finding that keeps a limit from being passed says so, and no other does.
+#[test]
+fn findings_that_leave_a_limit_open_say_so() {
+    let page = read("docs/reference/findings.md");
+    for (code, _) in CODES {
+        let (_, section) = page.split_once(&format!("\n## `{code}`\n")).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let says_so = section.contains("limit (`--fail-above`) that is not exceeded is inconclusive");
+        let finding = Finding::new(code, Severity::Warning, String::new(), "");
+        let validity = Validity::of(vec![finding]);
+        assert_eq!(says_so, doubt(&validity, false, true).is_some(), "{code}");
+    }
+}
+
+/// The versions of formats that other programs read are listed in the changelog.
+#[test]
+fn the_changelog_lists_each_schema() {
+    let changelog = read("CHANGELOG.md");
+    let (_, listed) = changelog.split_once("\n### Schema\n").unwrap();
+    let folder = root().join("docs/reference");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in names.filter(|path| path.to_string_lossy().ends_with(".schema.json")) {
+        let text = fs::read_to_string(&path).unwrap();
+        let (_, name) = text.split_once("\"const\": \"wakescope.").unwrap();
+        let (name, _) = name.split_once('"').unwrap();
+        assert!(listed.contains(&format!("`wakescope.{name}`")), "{}: {name}", path.display());
     }
 }
 

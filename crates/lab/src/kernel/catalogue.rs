@@ -113,6 +113,9 @@ impl NoSuchKernel {
         near.sort();
         near.dedup();
         let text: String = text.chars().take(80).collect();
+        // Where more of the characters differ, the names have nothing to do with each other.
+        let is_near = |name: &str, changes| 3 * changes <= 2 * name.len().max(text.len());
+        near.retain(|name| is_near(name, levenshtein(&text, name)));
         near.sort_by_cached_key(|name| levenshtein(&text, name));
         near.truncate(3);
         Self { name: text, nearest: near }
@@ -230,6 +233,9 @@ mod tests {
             let e = catalogue().find(text).unwrap_err();
             assert!(e.nearest.iter().any(|n| n == nearest), "{text}: {e:?}");
             assert!(e.nearest.len() <= 3);
+        }
+        for text in ["foo", "linux", "debian", "vmlinuz"] {
+            assert_eq!(catalogue().find(text).unwrap_err().nearest, [""; 0], "{text}");
         }
         let e = Catalogue::default().find(&"x".repeat(1000)).unwrap_err();
         assert!(e.nearest.is_empty() && e.name.len() == 80);
