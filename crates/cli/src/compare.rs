@@ -101,7 +101,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     mix_quantities: bool,
 
-    /// Of watches: by what waits of both sides are matched [default: series]
+    /// Of watches: how waits of both sides are matched [default: series]
     #[arg(long, value_enum)]
     by: Option<ByArg>,
 

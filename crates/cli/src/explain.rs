@@ -69,7 +69,8 @@ const NOT_OF_A_STORED_RUN: [&str; 12] = [
 ///
 /// Measures as `wakescope measure` does, and follows each wakeup through the kernel. With --pid,
 /// --comm or --cgroup it follows the wakeups of other threads instead. With RUN it explains a stored
-/// run again: its stored episodes are attributed by the rules of this version.
+/// run again: its stored episodes are attributed by the rules of this version. Exit codes: 0 done, and every
+/// limit was kept; 1 a limit was exceeded; 2 an error; 3 the run does not decide a limit.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope explain --load file-move --duration 30s\n  wakescope explain --above 100us --duration 10min\n  wakescope explain --pid 4711 --duration 10s\n  wakescope explain runs/2026-11-21T01-35-07"

@@ -49,8 +49,8 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     units: UnitArgs,
 
-    /// Leave out of the runs what tells whose machine it is and what runs there, to publish them; see
-    /// docs/privacy.md
+    /// Leave names of tasks, programs, files and cgroups out of the runs, so that they can be published;
+    /// see docs/privacy.md
     #[arg(long)]
     redact: bool,
 

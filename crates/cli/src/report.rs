@@ -56,7 +56,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
-    /// Leave out what tells whose machine it is and what runs there, to publish the result
+    /// Leave out names of tasks, programs, files and cgroups, so that the result can be published
     ///
     /// Removes names of tasks, programs, commands, files and cgroups, and kernel parameters that do
     /// not matter for latency. docs/privacy.md lists what stays, such as process IDs. With -o

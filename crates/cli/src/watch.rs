@@ -55,10 +55,10 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 ///
 /// Counts every wait of every task, from runnable to running, as the kernel itself counts it
 /// (/proc/TID/schedstat), with one small BPF program at each switch and none at the wakeup. Shows the
-/// waits of each interval while it runs, on a terminal in a view that is used by keys, and those of all of
-/// it at the end. What watching costs and what it left out is always shown. Needs root. Exit codes: 0 done;
-/// 1 --audit found a difference; 2 an error, or a reader that did not take all; 3 --audit could compare
-/// nothing.
+/// waits of each interval while it runs, on a terminal in a view that keys control, and those of the whole
+/// time at the end. It always shows what watching costs, and what it left out. Needs root. Exit codes: 0
+/// done; 1 --audit found a difference; 2 an error, or a reader that did not take all; 3 --audit could
+/// compare nothing.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --explain\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --listen 127.0.0.1:9464\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
@@ -80,11 +80,11 @@ pub(crate) struct WatchArgs {
     #[arg(long, conflicts_with_all = ["by", "sort", "rows"])]
     json: bool,
 
-    /// What each row of a table is: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU
+    /// Rows of a table: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU
     #[arg(long, value_name = "WHAT", value_enum, default_value = "series")]
     by: ByArg,
 
-    /// What comes first: the longest wait, the 99.9th percentile, or the sum of all waits
+    /// Order of the rows: by the longest wait, the 99.9th percentile, or the sum of all waits
     #[arg(long, value_name = "WHAT", value_enum, default_value = "max")]
     sort: SortArg,
 

@@ -71,7 +71,7 @@ spin\t'None: a loop reads the clock and counts the gaps'
 all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'Waker of the probe, for stimuli with one: another thread of the probe\'s process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
 processes\t''
 both\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r -f -a "same-cpu\t''
@@ -124,7 +124,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l out -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Seed for the phase of the timer grid and for the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l redact -d 'Leave names of tasks, programs, files and cgroups out of the record, so that it can be published; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Wakeups count as late from this time or percentile on' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this one thread, instead of probes' -r
@@ -163,7 +163,7 @@ spin\t'None: a loop reads the clock and counts the gaps'
 all\t'All but line and spin, one after the other'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end. Or CHIP:OUT:IN for edges on lines of a GPIO chip, sent on line OUT and received on line IN' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'Waker of the probe, for stimuli with one: another thread of the probe\'s process, another process, or first one and then the other [default: threads]' -r -f -a "threads\t''
 processes\t''
 both\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r -f -a "same-cpu\t''
@@ -219,15 +219,15 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l as-recorded -d 'Show the stored explanation as it was recorded, instead of attributing the stored episodes anew'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l redact -d 'Leave names of tasks, programs, files and cgroups out of the record, so that it can be published; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l duration -d 'How long to watch, as in 10s or 5min [default: until Ctrl-C]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l interval -d 'How often to show what was counted since the last time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l by -d 'What each row of a table is: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU' -r -f -a "series\t'Tasks of one name in one cgroup'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l by -d 'Rows of a table: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU' -r -f -a "series\t'Tasks of one name in one cgroup'
 comm\t'Tasks of one name'
 cgroup\t'Tasks of one cgroup'
 cpu\t'The CPU on which the waits ended'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l sort -d 'What comes first: the longest wait, the 99.9th percentile, or the sum of all waits' -r -f -a "max\t'The longest wait'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l sort -d 'Order of the rows: by the longest wait, the 99.9th percentile, or the sum of all waits' -r -f -a "max\t'The longest wait'
 p99.9\t'The 99.9th percentile; too few waits come last'
 time\t'The sum of all waits'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l rows -d 'The most rows of a table; one that is redrawn has at most 14. The live view has as many as fit' -r
@@ -239,10 +239,10 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'D
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l merge -d 'Intervals are added up to windows of this length before they are stored' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l listen -d 'Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody who can connect to it can read the names of tasks and cgroups' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l otlp -d 'Send the figures to a collector of OpenTelemetry, as JSON over HTTP: http://127.0.0.1:4318. It gets the name of this machine and those of tasks and cgroups' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l otlp-every -d 'How often to send them' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-by -d 'What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup' -r -f -a "cgroup\t'Each cgroup'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l otlp-every -d 'How often to send the figures' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-by -d 'Export a histogram for each cgroup, or for the tasks of one name in one cgroup' -r -f -a "cgroup\t'Each cgroup'
 series\t'Tasks of one name in one cgroup'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-series -d 'The most histograms there; others are one' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-series -d 'The most histograms to export; all further waits share one' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder, on a terminal one by one; with --once only their sum' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
@@ -297,7 +297,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribut
 expiries\t'One value per expiry, including expiries that a late wakeup missed'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of cyclictest\'s histogram, one per µs; later samples count as overflow [default: as many as the maximum needs, at most 1000000]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l redact -d 'Leave out what tells whose machine it is and what runs there, to publish the result'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l redact -d 'Leave out names of tasks, programs, files and cgroups, so that the result can be published'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l mix-quantities -d 'Show different quantities together, such as gaps in a busy loop and wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Omit empty rows of cyclictest\'s histogram, as rt-tests 2.7 and later do'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -322,7 +322,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d '
 us\t'Microseconds'
 ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; for several runs, the parent of their folders [default: under runs/]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l redact -d 'Leave out of the runs what tells whose machine it is and what runs there, to publish them; see docs/privacy.md'
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l redact -d 'Leave names of tasks, programs, files and cgroups out of the runs, so that they can be published; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Instead of comparing, print a script that measures N runs a side alternately' -r
@@ -330,7 +330,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better", "worse" or failed --max-regression [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is inconclusive' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum (100us) or percentile (p99.9=50us) is above this time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l by -d 'Of watches: by what waits of both sides are matched [default: series]' -r -f -a "series\t'Tasks of one name in one cgroup'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l by -d 'Of watches: how waits of both sides are matched [default: series]' -r -f -a "series\t'Tasks of one name in one cgroup'
 comm\t'Tasks of one name'
 cgroup\t'Tasks of one cgroup'
 none\t'Only all waits together'"
@@ -440,7 +440,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r -f -a "threads\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'Waker of the probe, for stimuli with one: another thread of the probe\'s process, or another process' -r -f -a "threads\t''
 processes\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
@@ -542,7 +542,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r -f -a "threads\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'Waker of the probe, for stimuli with one: another thread of the probe\'s process, or another process' -r -f -a "threads\t''
 processes\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
@@ -589,7 +589,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l rows -d 'Rows to show of each kind' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l above -d 'Length from which on the record lists single sections, in virtual time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l episodes -d 'Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l episodes -d 'Number of the latest wakeups to explain from what the emulator saw; 0: none' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l trace -d 'Also write these wakeups as a trace for Perfetto and Chrome\'s about:tracing: interrupts off, preemption off, interrupts, softirqs, tasks and, with --locks, locks side by side. Both open compressed ones, too: FILE.json.gz' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s o -l output -d 'Write to a file instead of standard output: the record to .json, a page with flame graphs to .html' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
@@ -600,7 +600,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -l json -d 'P
 complete -c wakescope -n "__fish_wakescope_using_subcommand scope" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l break -d 'As if a function let go of the CPU after this time: where its sections with interrupts or preemption off last longer, and where it could ask whether somebody else is to run' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l limit-sections -d 'As if no section with interrupts or preemption off lasted longer' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l every -d 'How long what the ranking proposes to break up keeps the CPU at most' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l every -d 'The longest that a function keeps the CPU once it is broken up, for the ranking' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -s o -l output -d 'Write to a file instead of standard output; the record to .json' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l qemu -d 'The emulator that the cell was run by (default: the fetched one, else the installed one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand predict" -l timeout -d 'Host time after which the guest is stopped' -r

@@ -54,8 +54,7 @@ pub(super) struct Asking {
     #[arg(long, value_parser = stimuli_of_guests(), value_name = "STIMULUS")]
     stimulus: Option<Stimulus>,
 
-    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
-    /// process
+    /// Waker of the probe, for stimuli with one: another thread of the probe's process, or another process
     #[arg(long, value_parser = offering(["threads", "processes"], between), hide_possible_values = true, value_name = "threads|processes")]
     between: Option<Between>,
 

@@ -22,7 +22,7 @@ use crate::{Failure, Outcome, output};
 /// Runs a cell of the lab once more, as `wakescope scope` does, with a plugin in the emulator that sees
 /// every change of what the CPU is at, and replays that under the rules of each model: how late would a
 /// wakeup be that is due at any moment? Nothing is shown unless the guest's result is the stored one, to
-/// the bit. What a replay cannot know is said. For x86-64 guests with one CPU.
+/// the bit. The output lists what a replay cannot know. For x86-64 guests with one CPU.
 /// From several cells that differ in their seeds only, it makes one prediction: its ranges have what any of
 /// their courses had.
 /// Exit codes: 0 done; 2 an error.
@@ -50,7 +50,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_positive)]
     limit_sections: Option<SpanNs>,
 
-    /// How long what the ranking proposes to break up keeps the CPU at most
+    /// The longest that a function keeps the CPU once it is broken up, for the ranking
     #[arg(long, value_name = "TIME", default_value = "10us", value_parser = parse_positive)]
     every: SpanNs,
 

@@ -23,10 +23,10 @@ const KINDS: [(Kind, &str); 7] = [
 /// Shrink the cache: remove the least recently used cells
 ///
 /// Also removes guest images, root images, saved machines and symbols of kernels that no remaining cell uses, modules and
-/// plugins of other versions of wakescope, and what modules were built with. What of these is younger than an hour stays,
-/// since a lab that has just begun may need it; --keep 0 removes such saved machines all the same. Kernels and the
-/// emulator stay. Nothing else removes anything from the cache, except saved machines that exceed 2 GiB. What is removed
-/// is run, built or downloaded again when it is needed.
+/// plugins of other versions of wakescope, and what modules were built with. Those younger than an hour stay,
+/// since a lab that has just begun may need them; --keep 0 also removes young saved machines. Kernels and the emulator
+/// stay. Nothing else removes anything from the cache, except saved machines that exceed 2 GiB. A removed entry is run,
+/// built or downloaded again when it is needed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

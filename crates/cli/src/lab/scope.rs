@@ -65,7 +65,7 @@ pub(crate) struct ScopeArgs {
     #[arg(long)]
     locks: bool,
 
-    /// Explain so many of the latest wakeups, each nanosecond from what the emulator saw; 0: none
+    /// Number of the latest wakeups to explain from what the emulator saw; 0: none
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: u32,
 

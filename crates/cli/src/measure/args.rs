@@ -23,6 +23,9 @@ use crate::offering::{load_names, offering};
 use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
+///
+/// Exit codes: 0 done, and every limit was kept; 1 a limit was exceeded; 2 the measurement could not be made
+/// as requested; 3 the run does not decide a limit. Without --fail-above there is no limit.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope measure\n  wakescope measure --duration 10min --load find,launch,file-move\n  wakescope measure --cpus 2-3 --interval 100us --fail-above 50us --fail-above p99.9=20us"
@@ -37,8 +40,8 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     line: LineArgs,
 
-    /// What wakes a probe through a stimulus with a waker: another thread of its process, another
-    /// process, or first one and then the other [default: threads]
+    /// Waker of the probe, for stimuli with one: another thread of the probe's process, another process,
+    /// or first one and then the other [default: threads]
     #[arg(long, value_name = "threads|processes|both", value_parser = between(), hide_possible_values = true)]
     pub(super) between: Option<BetweenArg>,
 
@@ -117,8 +120,8 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(super) save_samples: bool,
 
-    /// Leave out of the record what tells whose machine it is and what runs there, to publish it; see
-    /// docs/privacy.md
+    /// Leave names of tasks, programs, files and cgroups out of the record, so that it can be published;
+    /// see docs/privacy.md
     #[arg(long)]
     pub(crate) redact: bool,
 

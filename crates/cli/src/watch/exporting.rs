@@ -41,15 +41,15 @@ pub(super) struct ExportArgs {
     #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "once"], group = "exporters")]
     otlp: Option<Url>,
 
-    /// How often to send them
+    /// How often to send the figures
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::interval, requires = "otlp")]
     otlp_every: SpanNs,
 
-    /// What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup
+    /// Export a histogram for each cgroup, or for the tasks of one name in one cgroup
     #[arg(long, value_name = "WHAT", value_enum, default_value = "cgroup", requires = "exporters")]
     export_by: SplitArg,
 
-    /// The most histograms there; others are one
+    /// The most histograms to export; all further waits share one
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=4096), requires = "exporters")]
     export_series: u16,
 }

@@ -225,7 +225,8 @@ fn findings_that_leave_a_limit_open_say_so() {
     for (code, _) in CODES {
         let (_, section) = page.split_once(&format!("\n## `{code}`\n")).unwrap();
         let section = section.split("\n## ").next().unwrap();
-        let says_so = section.contains("limit (`--fail-above`) that is not exceeded is inconclusive");
+        let says_so =
+            section.contains("limit (`--fail-above`) that is not exceeded is inconclusive");
         let finding = Finding::new(code, Severity::Warning, String::new(), "");
         let validity = Validity::of(vec![finding]);
         assert_eq!(says_so, doubt(&validity, false, true).is_some(), "{code}");
@@ -294,6 +295,19 @@ fn man_pages_and_completions_are_up_to_date() {
         "not what the arguments are now: {stale:?}\n\
          to make them anew: UPDATE_REFERENCE=1 cargo test -p wakescope-cli --test reference"
     );
+}
+
+/// A script that sets a limit must know how the command answers it.
+#[test]
+fn verbs_with_limits_list_their_exit_codes() {
+    let command = wakescope_cli::command();
+    let has_limits = |verb: &&Command| verb.get_arguments().any(|arg| arg.get_id() == "fail_above");
+    let verbs: Vec<&Command> = with_verbs(&command).into_iter().filter(has_limits).collect();
+    assert!(verbs.len() >= 5, "{verbs:?}");
+    for verb in verbs {
+        let about = verb.get_long_about().map(ToString::to_string).unwrap_or_default();
+        assert!(about.contains("Exit codes: 0 "), "{}: {about}", verb.get_name());
+    }
 }
 
 #[test]
