@@ -298,7 +298,7 @@ fn forgotten_events(late: &[&Attributed]) -> Option<Finding> {
         "forgotten-events",
         if count > all / 100 { Severity::Warning } else { Severity::Note },
         format!(
-            "more happened during {} of the latest {} than is kept of a CPU: what came first is unknown, up to {}",
+            "more events came during {} of the latest {} than are kept for a CPU: the first ones are unknown, up to {}",
             grouped(count),
             counted(all, "wakeup"),
             SpanNs(longest_ns),

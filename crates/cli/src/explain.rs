@@ -212,7 +212,7 @@ fn refuse_card(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new("--stimulus audio --pcm cannot be explained")
-        .because("when a card will have played a fragment is not known before, so a wakeup has no expiry")
+        .because("a card does not say beforehand when it will have played a fragment, so a wakeup has no expiry")
         .try_this("omit --pcm: wakeups by a virtual sound card can be explained")
         .try_this(
             "explain the probe as another program's thread, while `wakescope measure` plays: wakescope \

@@ -108,7 +108,7 @@ pub(crate) fn explain(error: &LineError) -> Failure {
         LineError::GpioBusy(..) => failure
             .try_this("see what has it (gpioinfo), and end that, or use another line"),
         LineError::Gpio(..) => failure
-            .because("not every line can be both set and watched: its interrupt is the chip's to give")
+            .because("not every line can be both set and watched: the chip must give it an interrupt")
             .try_this("see `dmesg` for messages of its driver; use another line"),
         LineError::OwnTerminal(_) => failure
             .because("it would be unusable while bytes go over it")

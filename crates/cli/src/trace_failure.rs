@@ -68,8 +68,7 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
             .try_this("boot a kernel that is built with this option, or follow the threads of one \
                  process: wakescope explain --pid PID"),
         TraceError::NotCounting => failure
-            .because("a kernel that could count them is told not to by the parameter nodelayacct, or \
-                 /proc is not mounted")
+            .because("the kernel parameter nodelayacct turns the counts off, or /proc is not mounted")
             .try_this("boot without nodelayacct, and mount /proc if it is not mounted (mount -t proc \
                  proc /proc)"),
         TraceError::Shifted => failure

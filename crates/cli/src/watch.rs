@@ -261,7 +261,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let mut watcher = Watcher::start(limits, is_guest).map_err(|e| cannot_watch(&e))?;
     if args.explain.is_some() && !watcher.is_measuring_cost() {
         return Err(Failure::new("cannot keep to the budget of --explain")
-            .because("the kernel does not measure here what BPF programs take (BPF_ENABLE_STATS)")
+            .because(
+                "the kernel does not measure here how long BPF programs run (BPF_ENABLE_STATS)",
+            )
             .try_this("run as root, or omit --explain"));
     }
     if args.audit {

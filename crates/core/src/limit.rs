@@ -105,7 +105,7 @@ const DOUBTS: [(&str, &str); 10] = [
     ("not-asleep", "too many wakeup calls found the probe awake, and woke nobody"),
     ("line-left-out", "too many points of the grid passed without a byte"),
     ("line-unanswered", "bytes or edges that were sent over the line got no answer"),
-    ("line-stray", "what came over the line may not be the answer to what was sent"),
+    ("line-stray", "bytes or edges came over the line that answer nothing"),
     ("line-lost", CUT_SHORT),
     ("cpu-lost", CUT_SHORT),
     ("waker-lost", CUT_SHORT),

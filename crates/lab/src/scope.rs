@@ -108,7 +108,7 @@ pub enum ScopeFailure {
         similar: Vec<String>,
     },
     /// What the plugin wrote is of no use.
-    #[error("what the emulator's plugin wrote cannot be used: {0}")]
+    #[error("the output of the emulator's plugin cannot be used: {0}")]
     Seen(ScopeError),
     /// The guest's result is not the stored one.
     #[error("the guest's result is not the stored one: {0}")]

@@ -181,7 +181,7 @@ fn not_repeated(prediction: &Prediction, cell: &Cell) -> Option<String> {
         format!(
             "The replay does not repeat what was measured: under {}, which ran{}, {}. Not all code that lets go \
              early is seen, and the wakeups of a cell may all meet the tick, or never. Figures of other models, and \
-             of what is broken up, can be off by as much.",
+             of broken-up functions, can be off by as much.",
             prediction.recorded,
             which(prediction, cell),
             parts.join("; ")
@@ -316,8 +316,8 @@ fn basis(prediction: &Prediction) -> String {
     let courses: Vec<String> = cells.iter().map(course).collect();
     let ways: Vec<String> = cells.iter().map(way).collect();
     format!(
-        "{}; one each {} in {} phases: their median, and in parentheses what nine of ten cells are meant to measure. \
-         Nothing held up, a wakeup takes {}.",
+        "{}; one every {} in {} phases: their median, and in parentheses what nine of ten cells are meant to measure. \
+         A wakeup that nothing holds up takes {}.",
         courses.join("; "),
         SpanNs(prediction.interval_ns),
         grouped(prediction.phases.into()),
@@ -410,7 +410,7 @@ mod tests {
                 " none ≤: some of the places where",
                 " RT not predicted: RT makes spin locks sleep",
                 " 1  free\u{fffd}[1m and softirqs: latest 269 µs → 61.0 µs",
-                "a wakeup takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
+                "A wakeup that nothing holds up takes 3.50 µs (3.00 µs to 9.00 µs, 990 wakeups of the probe's)",
                 "batches have other sizes",
                 "Of ten cells nine are meant to lie in a range.",
                 "another boot, seed or model has",

@@ -364,7 +364,7 @@ fn of_bounds(name: &str, runs: usize, changed: bool) -> Option<String> {
     };
     Some(match changed {
         true => format!(
-            "{name}: {runs_have} only bounds of it that are further apart than 6.25 %. A change is told only if it \
+            "{name}: {runs_have} only bounds of it that are further apart than 6.25 %. A change is reported only if it \
              is larger than 6.25 % for every value within them, so there may be others."
         ),
         false => format!(

@@ -370,7 +370,7 @@ fn what_is_no_longer_known_of_long_waits_is_told() {
     assert_eq!((&*one.code, one.severity), ("forgotten-events", Severity::Warning));
     assert_eq!(
         one.message,
-        "more happened during 1 of the latest 1 wakeup than is kept of a CPU: what came first is unknown, up to 600 µs"
+        "more events came during 1 of the latest 1 wakeup than are kept for a CPU: the first ones are unknown, up to 600 µs"
     );
     for (forgotten, of, severity) in
         [(1, 100, Severity::Note), (2, 199, Severity::Warning), (2, 200, Severity::Note)]

@@ -134,7 +134,9 @@ fn subject(cells: &Cells, cell: &Path) -> Result<Subject, Failure> {
     let message =
         format!("cannot predict from {}: it is a cell of {}", subject.label(), subject.arch());
     Err(Failure::new(clean(&message, 400))
-        .because("where kernels look whether to give up the CPU is known for x86-64 only")
+        .because(
+            "the places where a kernel asks whether to give up the CPU are known for x86-64 only",
+        )
         .try_this("run the lab for x86-64: --arch amd64")
         .try_this("or look at its sections: wakescope scope CELL"))
 }
@@ -159,7 +161,7 @@ fn failure<'a>(e: &CannotPredict, functions: impl Iterator<Item = &'a str>) -> F
             with_similar(failure, &seen).try_this(FUNCTIONS)
         }
         Unpredictable::Wakeups { .. } => failure
-            .because("how long a wakeup takes that nothing holds up is taken from them")
+            .because("they give the length of a wakeup that nothing holds up")
             .try_this("look at its latest wakeups: wakescope scope CELL")
             .try_this("or predict from a cell of another kernel"),
         Unpredictable::Differs { .. } => failure

@@ -271,7 +271,9 @@ fn failure(e: &ScopeFailure, key: &str) -> Failure {
             .because("nothing is shown that is not certain")
             .try_this("look into a cell of another kernel; this one may be laid out in a new way"),
         ScopeFailure::Differs(_) => failure
-            .because("what was seen is of another run than the stored one, so it is not shown")
+            .because(
+                "the emulator ran another course than the stored one, so nothing of it is shown",
+            )
             .try_this(format!("see whether the cell repeats at all: wakescope lab verify {short}")),
         ScopeFailure::Host(_) => failure.try_this("run it again; make room if a disk is full"),
         ScopeFailure::Cache(e) => failure_of_cache(e),
@@ -292,7 +294,9 @@ fn of_missing(failure: Failure, missing: &Missing) -> Failure {
         Missing::Kernel => {
             failure.try_this("fetch it, if the archive still has it: wakescope lab fetch KERNEL")
         }
-        Missing::KernelFile(_) => failure.try_this("put the kernel back that it was run with"),
+        Missing::KernelFile(_) => {
+            failure.try_this("put back the kernel that the cell was run with")
+        }
         Missing::Emulator(_) => failure.try_this("name that emulator: --qemu PROGRAM"),
         Missing::Guest | Missing::Root | Missing::Architecture(_) => failure,
     };
@@ -318,7 +322,7 @@ mod tests {
             (
                 ScopeFailure::Missing(Missing::KernelFile("bzImage".into())),
                 "bzImage",
-                "put the kernel back",
+                "put back the kernel",
             ),
             (
                 ScopeFailure::Missing(Missing::Guest),

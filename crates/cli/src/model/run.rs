@@ -148,7 +148,7 @@ impl RunArgs {
             })?;
             if image.probes().next().is_none() {
                 return Err(Failure::new(format!("{} has no probe", clean(&self.scenario, 200)))
-                    .because("what is measured are the wakeups of tasks that have a period")
+                    .because("only wakeups of tasks with a period are measured")
                     .try_this("give a task a period, as in: period = \"1ms\""));
             }
             images.push(image);

@@ -238,7 +238,8 @@ fn findings_that_leave_a_limit_open_say_so() {
 fn each_format_is_described() {
     let changelog = read("CHANGELOG.md");
     let (_, listed) = changelog.split_once("\n### Schema\n").unwrap();
-    let folders = ["docs", "docs/reference"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let folders =
+        ["docs", "docs/reference"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
     let files = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let pages: String = files.filter_map(|path| fs::read_to_string(path).ok()).collect();
     for name in listed.split('`').filter(|name| name.starts_with("wakescope.")) {

@@ -124,7 +124,7 @@ impl Run {
         let bound = Bound::of(&self.expiries(), None, self.duration_ns);
         let Some(longest) = bound.and_then(|bound| bound.every_ns) else {
             return Some(format!(
-                "summary.not_excluded_every_ns is {said}, but its duration and its samples tell none"
+                "summary.not_excluded_every_ns is {said}, but its duration and its samples give none"
             ));
         };
         let shortest = self.duration_ns / self.summary.count.max(1);
@@ -132,7 +132,7 @@ impl Run {
         let range = shortest.saturating_sub(slack)..=longest.saturating_add(slack);
         (!range.contains(&said)).then(|| {
             format!(
-                "summary.not_excluded_every_ns is {said}, but its duration and its samples tell {shortest} to {longest}"
+                "summary.not_excluded_every_ns is {said}, but its duration and its samples give {shortest} to {longest}"
             )
         })
     }

@@ -45,7 +45,7 @@ fn finding(load: &LoadResult) -> Option<Finding> {
             "load-unfinished",
             Warning,
             format!("the load {name} worked, but completed no whole unit of work during the run"),
-            "measure longer; this run does not tell how much work the load did",
+            "measure longer: the work of the load in this run is not known",
         ));
     }
     let stall = load.stall.severity();

@@ -90,8 +90,8 @@ pub(super) fn wakers(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "late-waker",
             if skipped > points / 10 { Warning } else { Note },
             format!(
-                "{} of {} {} left out, because the waker was late itself: what delayed it may \
-                 have delayed wakeups too, and is not in the figures",
+                "{} of {} {} left out, because the waker was late itself: the same delay may \
+                 have hit wakeups, and is not in the figures",
                 grouped(skipped),
                 counted(points, "wakeup call"),
                 one_or_many(skipped, "was", "were"),

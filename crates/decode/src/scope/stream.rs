@@ -345,7 +345,7 @@ impl<'a> Stream<'a> {
         }
         for (what, count) in [
             (
-                "the interrupt flag or the preempt count was not what the plugin had followed",
+                "the guest's interrupt flag or preempt count differs from the plugin's",
                 disagreements,
             ),
             (

@@ -155,20 +155,20 @@ fn losses(left_out: &LeftOut) -> [Family; 5] {
         Family {
             name: "wakescope_irregular",
             kind: Kind::Counter,
-            help: "What the kernel did not tell as usual. caught_up and first are waits that are counted; \
+            help: "Irregular reports of the kernel. caught_up and first are waits that are counted; \
                    unstamped are tasks that the kernel did not mark as waiting.",
             samples: each(&[("caught_up", caught_up), ("first", first), ("unstamped", unstamped)]),
         },
         Family::of(
             "wakescope_missed_seconds",
             Kind::Counter,
-            "How long the waits lasted that the kernel has counted and wakescope missed.",
+            "Time of the waits that the kernel has counted and wakescope missed.",
             Value::Time(missed_ns),
         ),
         Family::of(
             "wakescope_asleep_seconds",
             Kind::Counter,
-            "How long the waits are by the kernel's count that are left out as it may have counted sleep.",
+            "Time, by the kernel's count, of waits that are left out because it may have counted sleep.",
             Value::Time(asleep_ns),
         ),
         Family::of(
@@ -193,7 +193,7 @@ fn progress(counters: &Counters) -> impl Iterator<Item = Family> {
     let watched = Family::of(
         "wakescope_watched_seconds",
         Kind::Counter,
-        "How long all intervals are that are in these figures.",
+        "Length of all intervals in these figures.",
         Value::Time(counters.watched_ns()),
     );
     let moved = Family::of(
@@ -246,8 +246,8 @@ fn places(counters: &Counters) -> [Family; 2] {
         Family {
             name: "wakescope_series",
             kind: Kind::Gauge,
-            help: "Series that are counted by name, in the kernel and here, and how many can be. What is beyond \
-                   is in the series (others).",
+            help: "Series that are counted by name, in the kernel and here, and how many can be. All others \
+                   are the series (others).",
             samples: rows.into_iter().chain(exported).collect(),
         },
         Family::of(

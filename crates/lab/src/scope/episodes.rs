@@ -127,7 +127,7 @@ fn explained(
         seen.ok_or_else(|| format!("{} was not seen from beginning to end", late()))?;
     let sums = [components.total_ns(), blame.iter().map(|share| share.ns).sum()];
     if sums != [episode.wakeup_latency_ns; 2] {
-        return Err(format!("what was seen of {} does not add up to its lateness", late()));
+        return Err(format!("the causes of {} do not add up to its lateness", late()));
     }
     let Episode { cpu, expiry_ns, wakeup_latency_ns, .. } = *episode;
     let its_blame = SeenBlame { blame: blame.clone(), irqs_off_when_ready, ends };

@@ -30,10 +30,10 @@ pub enum Violation {
     #[error("preemption, softirqs or interrupts were still disabled at the end")]
     Unbalanced,
     /// A CPU or task waits for what it holds itself.
-    #[error("deadlock: a lock was taken again by who holds it")]
+    #[error("deadlock: a task took a lock again that it holds")]
     SelfDeadlock(LockId),
-    /// A lock was given back by who does not hold it.
-    #[error("a lock was given back by who does not hold it")]
+    /// A task gave back a lock that it does not hold.
+    #[error("a task gave back a lock that it does not hold")]
     NotHolder(LockId),
     /// A variable of a CPU was seen half-changed.
     #[error("a variable of the CPU was seen half-changed")]

@@ -93,7 +93,7 @@ pub enum Unpredictable {
     #[error("it is given twice")]
     Twice,
     /// More would be replayed than there is memory for.
-    #[error("what is broken up would let go {0} times, and {MOST_CUTS} can be replayed")]
+    #[error("the functions would let go {0} times, and {MOST_CUTS} times can be replayed")]
     Cuts(u64),
     /// There is nothing to replay.
     #[error("the emulator saw nothing of the time in which the cell measured")]

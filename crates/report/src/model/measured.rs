@@ -135,7 +135,7 @@ fn footnote(models: &[(&str, Vec<&Compared>)]) -> String {
     let each = if all().nth(1).is_some() { " in each simulation" } else { "" };
     format!(
         "published: {published} samples in {} time; simulated: {simulated} wakeups{each}, in simulated time. \
-         ×: simulated divided by published; of shares, the samples that are not below. What is rare is \
+         ×: simulated divided by published; of shares, the samples that are not below. Rare wakeups are \
          missing where fewer were simulated",
         domains.join(" or ")
     )

@@ -297,7 +297,7 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
                        simulated         30  ×2.00                 –
 
          published: 5,000,000 samples in real time; simulated: 100 to 9,000 wakeups in each simulation, in
-         simulated time. ×: simulated divided by published; of shares, the samples that are not below. What
-         is rare is missing where fewer were simulated
+         simulated time. ×: simulated divided by published; of shares, the samples that are not below. Rare
+         wakeups are missing where fewer were simulated
     "#]].assert_eq(&below);
 }

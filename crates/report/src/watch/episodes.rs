@@ -49,7 +49,7 @@ impl Times {
 pub(super) fn list(window: &Window, most: usize, times: Times) -> Vec<String> {
     let Some(episodes) = &window.episodes else { return Vec::new() };
     let unseen = unseen_longest(window, episodes)
-        .map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
+        .map(|ns| format!(" the longest wait, {ns}: its cause was not seen"));
     if episodes.longest.is_empty() {
         return unseen.into_iter().collect();
     }
@@ -106,7 +106,7 @@ pub(super) fn of_row(window: &Window, key: &Key, times: Times) -> Vec<String> {
 pub(super) fn longest(window: &Window) -> Option<String> {
     let episodes = window.episodes.as_ref()?;
     if let Some(ns) = unseen_longest(window, episodes) {
-        return Some(format!(" longest: {ns}  who took it was not seen"));
+        return Some(format!(" longest: {ns}  its cause was not seen"));
     }
     let first = episodes.longest.first()?;
     let (ns, who) = (SpanNs(first.ns), name(&first.task));
@@ -219,7 +219,7 @@ fn not_measured(not_measured: NotMeasured) -> Option<String> {
     match lacking.as_slice() {
         [] => None,
         lacking => Some(format!(
-            "what {} took of these is not measured here: it is in the time of others",
+            "the time of {} is not measured here: it is in that of others",
             lacking.join(" and ")
         )),
     }

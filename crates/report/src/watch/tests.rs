@@ -290,7 +290,7 @@ fn long_waits_are_listed_with_who_took_them() {
         2.10 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
         2.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: interrupts took 1.90 ms
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
-        what interrupts and quotas took of these is not measured here: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
+        the time of interrupts and quotas is not measured here: it is in that of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
     // Of stored windows, which may be of several watches, by the date.
     let stored =
@@ -378,10 +378,10 @@ fn a_longest_wait_that_nobody_saw_is_told() {
         };
         let one = Series { waits: longest.clone(), ..series("find", 21, Some("/"), &[]) };
         let window = Window { series: vec![one], episodes: Some(episodes), ..window() };
-        let line = want.map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
+        let line = want.map(|ns| format!(" the longest wait, {ns}: its cause was not seen"));
         let all = super::episodes::list(&window, 8, Times::Elapsed);
         assert_eq!(all.iter().find(|line| line.contains("not seen")), line.as_ref(), "{longest:?}");
-        let told = want.map(|ns| format!(" longest: {ns}  who took it was not seen"));
+        let told = want.map(|ns| format!(" longest: {ns}  its cause was not seen"));
         let line = super::episodes::longest(&window).filter(|line| line.contains("not seen"));
         assert_eq!(line, told, "{longest:?}");
     };

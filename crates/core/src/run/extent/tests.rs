@@ -90,7 +90,7 @@ fn times_and_places_of_other_runs_are_refused() {
     for (change, want) in [
         (
             (|run| run.summary.not_excluded_every_ns = Some(124)) as Change,
-            "summary.not_excluded_every_ns is 124, but its duration and its samples tell 1000000 to",
+            "summary.not_excluded_every_ns is 124, but its duration and its samples give 1000000 to",
         ),
         (|run| run.summary.not_excluded_every_ns = Some(60 * MS), "not_excluded_every_ns is 60"),
         (
@@ -99,7 +99,7 @@ fn times_and_places_of_other_runs_are_refused() {
                     Some(Source { unknown: vec!["duration_ns".into()], ..Source::default() });
                 run.duration_ns = 0;
             },
-            "but its duration and its samples tell none",
+            "but its duration and its samples give none",
         ),
     ] {
         check(false, change, Some(want));

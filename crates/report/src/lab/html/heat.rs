@@ -51,8 +51,8 @@ pub(super) fn section(lab: &Lab, matrix: &Matrix, causes: &Causes) -> String {
     let figures: Vec<f64> = matrix.places().filter_map(|place| place.median(figure)).collect();
     let Some(scale) = Scale::of(figures.iter().copied()) else { return String::new() };
     let links = match causes.is_empty() {
-        false => "A figure leads to what held up the latest wakeup.",
-        true => "What held up the latest wakeups is not known: --explain and --scope find it out.",
+        false => "Each figure links to the cause of the latest wakeup.",
+        true => "The causes of the latest wakeups are not known: --explain and --scope find them.",
     };
     let lead = format!(
         "{}. Darker is later, with one scale for all loads. {links}",

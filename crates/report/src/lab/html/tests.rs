@@ -121,7 +121,7 @@ fn a_map_without_causes_says_how_to_get_them() {
     let mut lab = lab();
     lab.cells.iter_mut().for_each(|cell| (cell.culprit, cell.scope) = (None, None));
     let html = results(&lab, true);
-    assert!(html.contains("--explain and --scope find it out"), "{html}");
+    assert!(html.contains("--explain and --scope find them"), "{html}");
     assert!(!html.contains("href=\"#cause"), "a link to nothing");
     // One figure is no map.
     lab.cells.truncate(1);
