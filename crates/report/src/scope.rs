@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Episode, TimeDomain};
 use wakescope_core::scope::{Kind, Place, Row, Scope, Spent, TimeIn};
@@ -115,7 +116,7 @@ fn table(scope: &Scope, kind: Kind, most: usize, style: Style) -> String {
     }
     let head = ["longest", "p99", "count", "total"].map(String::from).to_vec();
     let figures: Vec<Vec<String>> =
-        [head].into_iter().chain(all.iter().take(most).map(|row| figures(row))).collect();
+        [head].into_iter().chain(all.iter().take(most).map(|row| figures(&row.lengths))).collect();
     let laid_out = columns(&figures, false);
     let mut lines = laid_out.lines();
     if let Some(head) = lines.next() {
@@ -156,8 +157,8 @@ fn figures_width(laid_out: &str) -> usize {
     laid_out.lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-fn figures(row: &Row) -> Vec<String> {
-    let lengths = &row.lengths;
+/// The longest, p99, count and sum of the lengths of a row.
+fn figures(lengths: &Distribution) -> Vec<String> {
     let span = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     vec![
         span(lengths.max_ns),
@@ -200,7 +201,7 @@ fn warnings(scope: &Scope) -> Vec<String> {
     }
     if let Some(why) = &scope.not_compared {
         all.push(format!(
-            "What explain said is not compared with the sections: {}.",
+            "The explanation is not compared with the sections: {}.",
             clean(why, 300)
         ));
     }

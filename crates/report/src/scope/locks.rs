@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use wakescope_core::percentile::Percentile;
 use wakescope_core::scope::locks::{
     Doubts, EpisodeLocks, LockInEpisode, LockKind, LockRow, Locks, NotSeen,
 };
 use wakescope_core::units::{SpanNs, counted, grouped};
 
-use super::{NAME, figures_width, name as name_of_section, place};
+use super::{NAME, figures, figures_width, name as name_of_section, place};
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -47,7 +46,7 @@ fn table(locks: &Locks, spins: bool, most: usize, style: Style) -> String {
     let head = ["longest", "p99", "count", "total"].map(String::from).to_vec();
     let shown = all.iter().take(most);
     let figures: Vec<Vec<String>> =
-        [head].into_iter().chain(shown.map(|row| figures(row))).collect();
+        [head].into_iter().chain(shown.map(|row| figures(&row.held))).collect();
     let laid_out = columns(&figures, false);
     let mut lines = laid_out.lines();
     if let Some(head) = lines.next() {
@@ -79,17 +78,6 @@ pub(super) fn title(all: &[&LockRow], spins: bool) -> String {
     let total = all.iter().fold(0_u64, |sum, row| sum.saturating_add(row.held.sum_ns));
     let what = if spins { "locks that spin" } else { "locks that sleep" };
     format!("{what}: held {}, {} in all", counted(count, "time"), SpanNs(total))
-}
-
-pub(super) fn figures(row: &LockRow) -> Vec<String> {
-    let held = &row.held;
-    let span = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-    vec![
-        span(held.max_ns),
-        span(held.percentile(Percentile::whole(99))),
-        grouped(held.count),
-        span(Some(held.sum_ns)),
-    ]
 }
 
 /// `mutex, cgroup_mutex`, `spin lock, one of 7`
@@ -194,7 +182,7 @@ pub(super) fn warnings(locks: &Locks) -> Vec<String> {
     if outside_section > 0 {
         let holds = counted(outside_section, "hold");
         all.push(format!(
-            "{holds} of locks that spin began although preemption was on: what is said of these locks is doubtful."
+            "{holds} of locks that spin began although preemption was on: the figures of these locks are doubtful."
         ));
     }
     if calls_lost > 0 {
@@ -351,7 +339,7 @@ mod tests {
             Not seen: rt_mutex. The kernel has no type information (CONFIG_DEBUG_INFO_BTF), so it is not known which task runs.
             Locks in no row: taken before the guest measured: 3, still held in the end: 1, taken anew without having been seen released: 2.
             1 hold of locks that sleep ended in another task than had taken them.
-            4 holds of locks that spin began although preemption was on: what is said of these locks is doubtful.
+            4 holds of locks that spin began although preemption was on: the figures of these locks are doubtful.
             1 call for a lock could not be followed up to the return: there were too many at once."#]].assert_eq(&warnings(&Locks { doubts, ..locks() }).join("\n"));
         assert!(warnings(&Locks::default()).is_empty());
     }

@@ -23,7 +23,7 @@ fn of_kind(scope: &Scope, kind: Kind, most: usize) -> String {
     let cells = |row: &&Row| {
         let ends = [place(&row.began), format!("… {}", place(&row.ended))];
         let cell = lines(&ends, row.spent.as_ref().map(in_functions));
-        cells(cell, &figures(row))
+        cells(cell, &figures(&row.lengths))
     };
     let shown: Vec<Vec<String>> = all.iter().take(most).map(cells).collect();
     titled(&title(scope, kind), "began in … ended in", &shown, all.len())
@@ -39,7 +39,7 @@ fn locks_of_kind(of: &Locks, spins: bool, most: usize) -> String {
     let cells = |row: &&LockRow| {
         let ends = [place(&row.taken), format!("… {}", place(&row.released))];
         let more = [Some(locks::identity(row)), locks::within(row), locks::waited(row)];
-        cells(lines(&ends, more.into_iter().flatten()), &locks::figures(row))
+        cells(lines(&ends, more.into_iter().flatten()), &figures(&row.held))
     };
     let shown: Vec<Vec<String>> = all.iter().take(most).map(cells).collect();
     titled(&locks::title(&all, spins), "taken in … released in", &shown, all.len())
