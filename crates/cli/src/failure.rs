@@ -56,7 +56,7 @@ impl Failure {
     /// Adds why no thread or process can be started here (see [`lacks_threads`]), and what to do; `fewer` is
     /// what takes fewer of them, if anything does.
     #[must_use]
-    pub fn lacking_threads(self, fewer: Option<&str>) -> Self {
+    pub(crate) fn lacking_threads(self, fewer: Option<&str>) -> Self {
         let schedule = schedule_of(this_thread()).ok();
         let is_deadline = matches!(schedule, Some(Schedule::Deadline { .. }));
         let (cause, remedy) = no_threads(schedule);

@@ -44,7 +44,7 @@ impl Entry {
     /// An event or a frame of a stack, with what is kept of the wakeup around it.
     pub const SEEN: Self = Self { name: "events and frames", bytes: 256 };
     /// A place in the table of a lab; it may hold cells or none.
-    pub const PLACE: Self = Self { name: "places of its table", bytes: 512 };
+    pub(crate) const PLACE: Self = Self { name: "places of its table", bytes: 512 };
 }
 
 /// What is left of memory and steps for one input.

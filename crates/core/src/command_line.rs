@@ -5,7 +5,7 @@ mod harmless;
 use harmless::{FAMILIES, KEYS};
 
 /// Stands for what is left out.
-pub const MASKED: &str = "[masked]";
+pub(crate) const MASKED: &str = "[masked]";
 
 /// The longest name of a parameter that is kept, in bytes. The kernel's own stay below 40.
 const LONGEST_KEY: usize = 48;

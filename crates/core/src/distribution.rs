@@ -105,7 +105,7 @@ impl Distribution {
     }
 
     /// What the histogram tells of the sample of this rank from below, counted from 1.
-    pub fn quantile_at(&self, rank: u64) -> Option<Quantile> {
+    pub(crate) fn quantile_at(&self, rank: u64) -> Option<Quantile> {
         let range = self.range_at(rank)?;
         Some(match self.is_narrow(range) {
             true => Quantile::Known(range.1.min(self.max_ns?)),
@@ -242,7 +242,7 @@ impl Distribution {
     /// taken while samples were written. Sums of other programs' files come from rounded means, and
     /// from means of the ends or the middles of buckets: these may be off by a step, and by the width of
     /// a narrow bucket.
-    pub fn fault_of_sum(&self) -> Option<String> {
+    pub(crate) fn fault_of_sum(&self) -> Option<String> {
         let (mut least, mut most) = (0_u128, 0_u128);
         let (min, max) = (self.min_ns.unwrap_or(0), self.max_ns.unwrap_or(u64::MAX));
         for bucket in self.histogram.buckets() {

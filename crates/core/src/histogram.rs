@@ -8,7 +8,7 @@ use crate::percentile::Percentile;
 const KEPT_BITS: u32 = 9;
 
 /// Buckets that cover every `u64`.
-pub const SCALE_BUCKETS: usize = ((64 - KEPT_BITS as usize) + 1) << KEPT_BITS;
+pub(crate) const SCALE_BUCKETS: usize = ((64 - KEPT_BITS as usize) + 1) << KEPT_BITS;
 
 /// Where `value` lies on the scale.
 ///

@@ -142,7 +142,7 @@ impl std::fmt::Display for Figure {
 impl NotRepeated {
     /// How far two figures may be apart, in percent of the smaller one. By chance one in ten lies outside of the range
     /// at all, for nine in ten are meant to lie in it.
-    pub const NEAR_PERCENT: u64 = 10;
+    pub(crate) const NEAR_PERCENT: u64 = 10;
 
     /// All figures of which that is so. `replayed`: of the cell's own wakeups. Their recording has how code let go for
     /// them, so only `phases` show where the replay does not know that it would.

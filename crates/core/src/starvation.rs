@@ -29,7 +29,7 @@ pub struct Stall {
 
 impl Stall {
     /// For how long of the measured time no work was seen, at least.
-    pub fn still_ns(&self) -> u64 {
+    pub(crate) fn still_ns(&self) -> u64 {
         self.longest_ns.max(self.held_up_ns)
     }
 
@@ -52,7 +52,7 @@ impl Stall {
 impl LoadResult {
     /// Whether it is known to have been starved: it did nothing in a time in which it does many pieces of
     /// work otherwise. One whose speed nobody knows must have had some seconds.
-    pub fn was_starved(&self) -> bool {
+    pub(crate) fn was_starved(&self) -> bool {
         match self.before_per_second {
             Some(rate) => is_many(rate, self.window_ns),
             None => self.window_ns >= LONG_NS,
@@ -60,7 +60,7 @@ impl LoadResult {
     }
 
     /// The speed from before the run, per second, if that was steady and the load fell far below it.
-    pub fn slowed_from(&self) -> Option<f64> {
+    pub(crate) fn slowed_from(&self) -> Option<f64> {
         let before = self.before_per_second.filter(|_| self.before_steady == Some(true))?;
         let is_slow = self.per_second < before / MUCH as f64;
         (is_slow && is_many(self.stall.pieces_per_second, self.window_ns)).then_some(before)

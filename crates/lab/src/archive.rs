@@ -187,7 +187,7 @@ impl Archive {
     }
 
     /// `names` and all packages that they depend on.
-    pub fn closure(
+    pub(crate) fn closure(
         &self,
         names: &[&str],
         watch: &mut dyn Watch,

@@ -28,7 +28,7 @@ pub struct Machine {
 }
 
 /// The spare ports, as the guest's kernel names them.
-pub const SPARE_PORTS: [&str; 2] = ["ttyS2", "ttyS3"];
+pub(crate) const SPARE_PORTS: [&str; 2] = ["ttyS2", "ttyS3"];
 
 /// A load that copies files in memory takes an eighth of it, and wants 144 MiB.
 pub const MEMORY_MIB: u32 = 1280;
@@ -117,7 +117,7 @@ impl Machine {
     }
 
     /// Whether the guest reads its order from the machine; otherwise the order is on the kernel's command line.
-    pub fn takes_orders(&self) -> bool {
+    pub(crate) fn takes_orders(&self) -> bool {
         self.arch == Arch::Amd64
     }
 

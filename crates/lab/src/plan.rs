@@ -243,7 +243,7 @@ impl Plan {
     }
 
     /// How many cells there are.
-    pub fn cell_count(&self) -> usize {
+    pub(crate) fn cell_count(&self) -> usize {
         let models: usize = self.kernel_names().iter().map(|k| self.preempt_of(k).len()).sum();
         models.saturating_mul(self.loads.len()).saturating_mul(self.seeds.len())
     }

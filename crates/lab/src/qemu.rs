@@ -19,11 +19,12 @@ pub use set_up::{SetUp, SetUpError, set_up};
 pub use version::Version;
 
 /// The oldest emulator that runs every kernel: 7.2 lets those from 6.12 on die of a double fault.
-pub const OLDEST: Version = Version(8, 0, 0);
+pub(crate) const OLDEST: Version = Version(8, 0, 0);
 
 /// What QEMU forbids itself by seccomp, where it can: other programs, other privileges, and changes
 /// of its scheduling.
-pub const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+pub(crate) const SANDBOX: &str =
+    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// Firmware that a guest's machine may run; part of what its results depend on.
 const FIRMWARE: [&str; 10] = [

@@ -23,11 +23,11 @@ pub use frame::{Frame, FrameKind, Stage};
 pub use violation::Violation;
 
 /// The preempt count's unit for softirqs, as in include/linux/preempt.h.
-pub const SOFTIRQ_UNIT: u32 = 1 << 8;
+pub(crate) const SOFTIRQ_UNIT: u32 = 1 << 8;
 /// That for hard interrupts.
 pub const HARDIRQ_UNIT: u32 = 1 << 16;
 /// That for NMIs.
-pub const NMI_UNIT: u32 = 1 << 20;
+pub(crate) const NMI_UNIT: u32 = 1 << 20;
 
 /// What the kernel asks whoever drives it: everything that time or chance decides.
 pub trait Environment {
@@ -293,7 +293,7 @@ impl Kernel {
     }
 
     /// Whether an event was announced, and nobody has taken that.
-    pub fn is_announced(&self, event: EventId) -> bool {
+    pub(crate) fn is_announced(&self, event: EventId) -> bool {
         self.announced[event.index()]
     }
 

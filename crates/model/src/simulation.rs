@@ -129,7 +129,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
 
     /// The first expiry that a probe has not responded to, nanoseconds from the start; `None` before it
     /// first slept. One that is over is a wakeup that is late already, and of which there is no sample.
-    pub fn unanswered_ns(&self, task: TaskId) -> Option<u64> {
+    pub(crate) fn unanswered_ns(&self, task: TaskId) -> Option<u64> {
         self.clock.unanswered(task)
     }
 

@@ -119,7 +119,12 @@ impl Timeline {
     }
 
     /// The columns of `count` that a span touches, and perhaps one more at each end.
-    pub fn columns_of(&self, from_ns: u64, to_ns: u64, count: usize) -> std::ops::Range<usize> {
+    pub(crate) fn columns_of(
+        &self,
+        from_ns: u64,
+        to_ns: u64,
+        count: usize,
+    ) -> std::ops::Range<usize> {
         let span = u128::from((self.to_ns - self.from_ns).max(1));
         let of = |ns: u64| {
             let since = u128::from(ns.clamp(self.from_ns, self.to_ns) - self.from_ns);

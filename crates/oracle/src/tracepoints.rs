@@ -115,7 +115,7 @@ impl<'i> Tracepoints<'i> {
     }
 
     /// Calls `use_it` with what understands these wakeups.
-    pub fn with_decoder<T>(&self, use_it: impl FnOnce(&Decoder) -> T) -> T {
+    pub(crate) fn with_decoder<T>(&self, use_it: impl FnOnce(&Decoder) -> T) -> T {
         let idle_states: Vec<String> =
             self.image.idle_states.iter().map(|state| state.name.clone()).collect();
         use_it(&Decoder {

@@ -85,7 +85,7 @@ impl EdgeLine {
     }
 
     /// Finds out what answers at the other end. It takes some two seconds at most.
-    pub fn greet(&mut self) -> Result<(), LineError> {
+    pub(crate) fn greet(&mut self) -> Result<(), LineError> {
         let failed = |path: &Path, e| LineError::Failed(path.to_owned(), e);
         let deadline = clock::now().after(PATIENCE);
         // Edges from when the lines were set up, on this side and the other.

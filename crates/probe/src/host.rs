@@ -31,7 +31,7 @@ pub fn boot(host: &Host) -> Boot {
 
 /// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of
 /// the process are this machine's: they are in no file.
-pub fn read_from(files: &Files, cpus: &[u32]) -> Host {
+pub(crate) fn read_from(files: &Files, cpus: &[u32]) -> Host {
     let mut sources = sources::read(files);
     let mut preemption = preemption::judge(&sources);
     // The type information is 5 MB and the weakest evidence: look only where nothing else decided.

@@ -97,7 +97,11 @@ impl Port {
 
     /// Takes the line that goes out on `path`, and on which answers come in on the device `answers_on`. Both
     /// receive what they send: see [`Attachment::Loopback`].
-    pub fn open_loopback(path: &Path, answers_on: &Path, baud: u32) -> Result<Self, LineError> {
+    pub(crate) fn open_loopback(
+        path: &Path,
+        answers_on: &Path,
+        baud: u32,
+    ) -> Result<Self, LineError> {
         let mut port = Self::open(path, baud)?;
         let answers = Self::open(answers_on, baud)?;
         port.line = Line {
@@ -183,7 +187,7 @@ impl Port {
     }
 
     /// Finds out what answers at the other end. It takes two seconds at most.
-    pub fn greet(&mut self) -> Result<(), LineError> {
+    pub(crate) fn greet(&mut self) -> Result<(), LineError> {
         let deadline = clock::now().after(PATIENCE);
         let mut known = None;
         let mut others = 0_u32;

@@ -223,7 +223,7 @@ impl Prober {
     }
 
     /// The same of its waker; `None` also where there is none.
-    pub fn waker_schedule(&self) -> Option<Schedule> {
+    pub(crate) fn waker_schedule(&self) -> Option<Schedule> {
         self.schedule_of(self.shared.ready.get()?.waker?)
     }
 

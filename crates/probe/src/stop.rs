@@ -50,7 +50,7 @@ impl Stop {
 
     /// How many of `missed` points are part of the run, which come every `period` after `due`.
     #[inline]
-    pub fn cut_missed(&self, missed: u64, due: MonoNs, period: SpanNs) -> u64 {
+    pub(crate) fn cut_missed(&self, missed: u64, due: MonoNs, period: SpanNs) -> u64 {
         match self.time() {
             Some(time) => missed.min(time.since(due).0 / period.0.max(1)),
             None => missed,

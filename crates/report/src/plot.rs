@@ -19,13 +19,13 @@ const AROUND_BAR: usize = 23;
 ///
 /// A line states its lower edge, which is the upper edge of the line before it. A bucket of another
 /// program's file that is wider than that has a line of its own, which states both edges.
-pub fn log_log(all: &Distribution) -> String {
+pub(crate) fn log_log(all: &Distribution) -> String {
     drawn(&all.ranges().collect::<Vec<_>>(), LINES, COLUMNS)
 }
 
 /// The same of any buckets, in no more than `lines` lines of `columns` characters, if these are not
 /// fewer than a handful.
-pub fn log_log_within(buckets: &[Bucket], lines: usize, columns: usize) -> String {
+pub(crate) fn log_log_within(buckets: &[Bucket], lines: usize, columns: usize) -> String {
     drawn(buckets, lines, columns)
 }
 

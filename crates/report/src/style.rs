@@ -4,7 +4,7 @@ pub use wakescope_core::harmless::{clean, is_hostile};
 
 /// The same as [`clean`] of a path: what is beyond `limit` characters is cut at the begin, because the end says
 /// most.
-pub fn clean_end(path: &str, limit: usize) -> String {
+pub(crate) fn clean_end(path: &str, limit: usize) -> String {
     let path = clean(path, usize::MAX);
     let length = path.chars().count();
     if length <= limit {
@@ -23,7 +23,7 @@ pub struct Style {
 
 impl Style {
     /// The sentence that matters.
-    pub fn strong(self, text: &str) -> String {
+    pub(crate) fn strong(self, text: &str) -> String {
         self.dress("1", text)
     }
 
@@ -33,7 +33,7 @@ impl Style {
     }
 
     /// What needs attention.
-    pub fn warn(self, text: &str) -> String {
+    pub(crate) fn warn(self, text: &str) -> String {
         self.dress("33", text)
     }
 
@@ -43,7 +43,7 @@ impl Style {
     }
 
     /// What stands back.
-    pub fn faint(self, text: &str) -> String {
+    pub(crate) fn faint(self, text: &str) -> String {
         self.dress("2", text)
     }
 

@@ -171,7 +171,7 @@ pub struct Ranks {
 /// The ranks that hold the quantile which a share `tail` of all samples lies beyond, by `count`
 /// independent samples. Either is wrong with probability `alpha` / 2 at most: how many samples lie
 /// beyond a quantile is binomial, whatever the distribution.
-pub fn ranks_around(tail: f64, count: u64, alpha: f64) -> Ranks {
+pub(crate) fn ranks_around(tail: f64, count: u64, alpha: f64) -> Ranks {
     let half = alpha / 2.0;
     let beyond = |k: u64| at_most(k, count, tail);
     // 40 standard deviations from the mean nothing is left.

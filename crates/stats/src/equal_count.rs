@@ -15,7 +15,7 @@ pub const LEAST: u64 = 100;
 /// A run that was stopped early would make the maxima of all others those of a few samples, in which what is
 /// rare does not show. So it has no maximum of this count. Of the others, more than half of the draws have their
 /// maximum.
-pub fn equal_count(sides: [&[u64]; 2]) -> u64 {
+pub(crate) fn equal_count(sides: [&[u64]; 2]) -> u64 {
     let median = |side: &[u64]| {
         let mut sorted = side.to_vec();
         sorted.sort_unstable();
@@ -36,7 +36,7 @@ const FACTORS: u64 = 4_096;
 /// one of `count` samples. Its median would not do: of two thirds of its samples it is the maximum of all.
 /// How many of the largest samples such a draw leaves out is hypergeometric; nothing is drawn.
 /// `None` if there are not so many samples, `count` is 0, or only a bound is known.
-pub fn mean_maximum(d: &Distribution, count: u64) -> Option<u64> {
+pub(crate) fn mean_maximum(d: &Distribution, count: u64) -> Option<u64> {
     let (least, most) = mean_maximum_range(d, count)?;
     if !d.is_narrow((least, most)) {
         return None;
@@ -46,7 +46,7 @@ pub fn mean_maximum(d: &Distribution, count: u64) -> Option<u64> {
 
 /// The least and the largest value in ns that [`mean_maximum`] can have. `None` if there are not so many
 /// samples, or `count` is 0.
-pub fn mean_maximum_range(d: &Distribution, count: u64) -> Option<(u64, u64)> {
+pub(crate) fn mean_maximum_range(d: &Distribution, count: u64) -> Option<(u64, u64)> {
     let max_range = d.max_range()?;
     if count == d.count || !(1..=d.count).contains(&count) {
         return (count == d.count).then_some(max_range);
@@ -105,7 +105,7 @@ impl Draws {
 }
 
 /// The largest value that the sample of this rank from the top (1 is the maximum) can have had.
-pub fn from_the_top(d: &Distribution, rank: u64) -> Option<u64> {
+pub(crate) fn from_the_top(d: &Distribution, rank: u64) -> Option<u64> {
     let mut seen = 0_u64;
     let bucket = d.histogram.buckets().iter().rev().find(|bucket| {
         seen = seen.saturating_add(bucket.count);

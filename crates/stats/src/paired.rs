@@ -111,7 +111,7 @@ fn trimmed(count: u32) -> Option<usize> {
 /// Corrects p-values that were looked at together (Holm): the result is at least the raw value and
 /// at most 1, and the order is kept. With it, the chance of even one false alarm among them all is
 /// what one would have allowed for a single one.
-pub fn holm(p_values: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut adjusted = vec![1.0; p_values.len()];

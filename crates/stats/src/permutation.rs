@@ -7,14 +7,14 @@
 use wakescope_core::random::Random;
 
 /// Up to this many ways to split, all are counted: 10 against 10 has 184,756.
-pub const ALL_SPLITS: u64 = 200_000;
+pub(crate) const ALL_SPLITS: u64 = 200_000;
 
 /// Where there are more, as many are counted as a decision takes, but no fewer than this: the split that
 /// was seen, and the rest drawn at random. With them, p-values are whole multiples of 1 / 10,000.
 const LEAST_COUNTED: u64 = 10_000;
 
 /// No more than this are counted.
-pub const MOST_COUNTED: u64 = 1_000_000;
+pub(crate) const MOST_COUNTED: u64 = 1_000_000;
 
 /// What is asked of two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +66,7 @@ pub fn apart(first: &[f64], second: &[f64], asked: &Asked) -> Option<Apart> {
 
 /// The same of several figures, each of two groups. Groups of the same sizes are split in the same
 /// ways, which are then drawn only once.
-pub fn each_apart<const N: usize>(
+pub(crate) fn each_apart<const N: usize>(
     figures: &[[Vec<f64>; 2]; N],
     asked: &Asked,
 ) -> [Option<Apart>; N] {
@@ -159,7 +159,7 @@ fn counted(first: usize, second: usize, figures: usize, alpha: f64) -> u64 {
 
 /// The smallest p-value that [`apart`] finds for groups of these sizes where `figures` are looked at
 /// together at the level `alpha`.
-pub fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f64 {
+pub(crate) fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f64 {
     (2.0 / counted(first, second, figures, alpha) as f64).min(1.0)
 }
 

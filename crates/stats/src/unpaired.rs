@@ -19,7 +19,7 @@ pub fn apart(first: &[f64], second: &[f64], asked: &Asked) -> Option<Apart> {
 }
 
 /// The same of several figures, each of two groups, as [`permutation::each_apart`].
-pub fn each_apart<const N: usize>(
+pub(crate) fn each_apart<const N: usize>(
     figures: &[[Vec<f64>; 2]; N],
     asked: &Asked,
 ) -> [Option<Apart>; N] {
@@ -48,7 +48,7 @@ pub(crate) fn allow_for(welch: Option<Welch>, apart: Apart, asked: &Asked) -> Ap
 
 /// The smallest p-value that [`apart`] finds for groups of these sizes where `figures` are looked at
 /// together at the level `alpha`.
-pub fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f64 {
+pub(crate) fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f64 {
     match first.min(second) {
         0 | 1 => 1.0,
         _ => permutation::smallest_p(first, second, figures, alpha),
@@ -57,7 +57,7 @@ pub fn smallest_p(first: usize, second: usize, figures: usize, alpha: f64) -> f6
 
 /// Whether groups of these sizes can decide one of `figures` looked at together at the level `alpha`:
 /// whether even the smallest p-value passes Holm's first step.
-pub fn can_decide(first: usize, second: usize, figures: usize, alpha: f64) -> bool {
+pub(crate) fn can_decide(first: usize, second: usize, figures: usize, alpha: f64) -> bool {
     let figures = figures.max(1);
     smallest_p(first, second, figures, alpha) * figures as f64 <= alpha + 1e-9 * alpha
 }
@@ -65,7 +65,7 @@ pub fn can_decide(first: usize, second: usize, figures: usize, alpha: f64) -> bo
 /// The fewest figures that each of two groups needs, where they `have` so many, to decide one of `figures`
 /// looked at together at the level `alpha`. `None` if no number of them can, because no more than
 /// [`permutation::MOST_COUNTED`] splits are counted.
-pub fn figures_needed(have: [usize; 2], figures: usize, alpha: f64) -> Option<usize> {
+pub(crate) fn figures_needed(have: [usize; 2], figures: usize, alpha: f64) -> Option<usize> {
     (2..64).find(|&n| can_decide(have[0].max(n), have[1].max(n), figures, alpha))
 }
 

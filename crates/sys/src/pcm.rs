@@ -19,7 +19,7 @@ pub use configuration::{Configuration, Field, Format, PLAIN_FORMATS};
 /// A stream that stopped because its buffer ran empty: `EPIPE`.
 pub const OVERRUN: i32 = libc::EPIPE;
 /// A stream that stopped because the machine was suspended: `ESTRPIPE`.
-pub const SUSPENDED: i32 = libc::ESTRPIPE;
+pub(crate) const SUSPENDED: i32 = libc::ESTRPIPE;
 
 /// An open playback device, which nobody else can open where its card plays one stream. It is stopped
 /// when it is dropped; the kernel stops it when it is closed, however that happens.

@@ -171,7 +171,7 @@ const MASK_WORDS: usize = 128;
 /// The CPU that the calling thread runs on. No system call where the C library knows it from
 /// the thread's rseq area (glibc 2.35 and later) or the vDSO.
 #[inline]
-pub fn this_cpu() -> Option<u32> {
+pub(crate) fn this_cpu() -> Option<u32> {
     // SAFETY: takes nothing.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }

@@ -138,7 +138,7 @@ impl<'a> Image<'a> {
     }
 
     /// The module that `bytes` are.
-    pub fn parse_module(bytes: &'a [u8]) -> Result<Self, NoImage> {
+    pub(crate) fn parse_module(bytes: &'a [u8]) -> Result<Self, NoImage> {
         let (image, kind) = Self::of_any_kind(bytes)?;
         if kind != elf::ET_REL {
             return Err(NoImage::Linked);

@@ -155,7 +155,7 @@ impl Task {
 
     /// The same without a priority that it was lent.
     #[must_use]
-    pub fn as_ordinary(&self) -> Self {
+    pub(crate) fn as_ordinary(&self) -> Self {
         Self { prio: self.prio.max(ORDINARY_PRIO), ..self.clone() }
     }
 

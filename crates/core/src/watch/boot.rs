@@ -6,7 +6,7 @@ use crate::host::{Clock, Host};
 use crate::preemption::{Model, Preemption};
 
 /// The most boots of a sum of windows. If there are more, one that is not known stands for the others.
-pub const MOST_BOOTS: usize = 64;
+pub(crate) const MOST_BOOTS: usize = 64;
 
 /// A boot of a machine, with what distinguishes it from others. The default stands for one of which nothing
 /// is known.

@@ -11,7 +11,7 @@ use crate::watch::turns::MOST_OCCUPANTS;
 pub const MOST_EPISODES: usize = 8;
 
 /// The most earlier queues of an episode.
-pub const MOST_EARLIER_QUEUES: usize = 2;
+pub(crate) const MOST_EARLIER_QUEUES: usize = 2;
 
 /// The longest waits of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl Episodes {
     }
 
     /// Puts the longest first, and leaves out what is too much.
-    pub fn keep_longest(&mut self) {
+    pub(crate) fn keep_longest(&mut self) {
         self.longest.sort_by_key(|episode| (Reverse(episode.ns), episode.end_ns));
         self.longest.truncate(MOST_EPISODES);
     }

@@ -8,7 +8,7 @@ use crate::explain::{Cause, CauseRow, Share, WaitRow};
 use crate::run;
 
 /// The most explanations of a window, and of several together.
-pub const MOST_EXPLAINED: usize = 8;
+pub(crate) const MOST_EXPLAINED: usize = 8;
 
 /// The most causes of each with a row of their own; shares of the latest wakeup, and functions of a stack.
 const MOST_CAUSES: usize = 16;

@@ -16,7 +16,7 @@ use crate::watch::cgroup::Cgroup;
 use crate::watch::{LeftOut, Series, Waits, Window};
 
 /// The program, as comparisons name it.
-pub const TOOL: &str = "wakescope watch";
+pub(crate) const TOOL: &str = "wakescope watch";
 
 /// The name and the unit of what stands for the load of a machine: a watch counts nothing else of it.
 pub const SWITCHES: &str = "switches";

@@ -6,7 +6,7 @@ use crate::explain::{Cause, Culprit, NamedTask, Task};
 use crate::watch::episode::{EarlierQueue, Episode, Occupant};
 
 /// The most occupants of an episode.
-pub const MOST_OCCUPANTS: usize = 3;
+pub(crate) const MOST_OCCUPANTS: usize = 3;
 
 /// The clock of a CPU's run queue, and what was taken of it so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

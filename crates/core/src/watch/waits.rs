@@ -68,7 +68,7 @@ impl Waits {
     /// Why the sum cannot be that of the waits in the histogram, if it cannot. At either end of a window so many
     /// waits can be `in_flight`: a program adds a wait to the sum first, and a reader may come before it is in
     /// its bucket. Then the sum of one window has it, and the histogram of the next.
-    pub fn sum_fault(&self, in_flight: u64) -> Option<String> {
+    pub(crate) fn sum_fault(&self, in_flight: u64) -> Option<String> {
         // One that is longer than any bucket, and ends at this very moment, is not allowed for.
         let (longest_in_flight, _) = edges_of(BUCKETS - 1);
         let buckets = self.histogram.buckets();

@@ -311,7 +311,7 @@ impl Kernel {
     }
 
     /// Whether it can be said which task runs.
-    pub fn has_tasks(&self) -> bool {
+    pub(crate) fn has_tasks(&self) -> bool {
         self.tasks.is_some()
     }
 

@@ -56,7 +56,7 @@ struct Attempt<'a> {
 
 impl Emulation {
     /// Guests resume from these states where they can, and boot otherwise.
-    pub fn with_states(states: States) -> Self {
+    pub(crate) fn with_states(states: States) -> Self {
         Self { states: Some(states), ..Self::default() }
     }
 

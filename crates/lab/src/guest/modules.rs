@@ -106,7 +106,7 @@ impl ModulesError {
 /// left out.
 ///
 /// In names `-` and `_` are the same, as for the kernel.
-pub fn resolve(folder: &Path, names: &[String]) -> Result<Vec<Module>, ModulesError> {
+pub(crate) fn resolve(folder: &Path, names: &[String]) -> Result<Vec<Module>, ModulesError> {
     let mut plan = Plan { tree: Tree::read(folder)?, loaded: Vec::new(), places: BTreeMap::new() };
     for name in names {
         plan.add(&kernel_name(name), &mut Vec::new())?;

@@ -87,7 +87,7 @@ pub fn identify(path: &Path) -> Result<Image, ImageError> {
 }
 
 /// Looks at the bytes of a file.
-pub fn recognize(bytes: &[u8]) -> Result<Image, ImageError> {
+pub(crate) fn recognize(bytes: &[u8]) -> Result<Image, ImageError> {
     match bytes {
         [0x1f, 0x8b, ..] => {
             let unpacked = unpack(bytes)?;

@@ -58,7 +58,7 @@ pub struct Name {
 
 impl Name {
     /// Reads a release, as `uname -r` prints it: `6.1.0-56-cloud-amd64`.
-    pub fn of_release(release: &str) -> Option<Self> {
+    pub(crate) fn of_release(release: &str) -> Option<Self> {
         let arch = Arch::ALL.into_iter().find(|a| release.ends_with(&format!("-{a}")))?;
         let rest = &release[..release.len() - arch.to_string().len() - 1];
         let (version, flavour) = divide(rest);
@@ -88,7 +88,7 @@ impl Name {
 
     /// Whether `text`, as a user writes it, means this kernel: by its short name, its exact name,
     /// that without what Debian adds to the version, or its release.
-    pub fn answers_to(&self, text: &str) -> bool {
+    pub(crate) fn answers_to(&self, text: &str) -> bool {
         let plain = self.version.split('+').next().unwrap_or_default();
         text == self.short()
             || text == self.exact()
@@ -147,7 +147,7 @@ impl Part {
 
     /// Reads the name of a package. `None` for those that hold no part of a kernel of the lab:
     /// debugging symbols, images before they are signed, templates, other page sizes.
-    pub fn of_package(package: &str) -> Option<(Self, Name)> {
+    pub(crate) fn of_package(package: &str) -> Option<(Self, Name)> {
         let (prefix, part) = Self::PREFIXES.into_iter().find(|(p, _)| package.starts_with(p))?;
         Name::of_release(&package[prefix.len()..]).map(|name| (part, name))
     }

@@ -107,7 +107,7 @@ impl Kernel {
 
     /// The image, as an absolute path, of a kernel that came from no package. `None` also for a path that no JSON
     /// can hold.
-    pub fn own_image(&self) -> Option<PathBuf> {
+    pub(crate) fn own_image(&self) -> Option<PathBuf> {
         let own = Some(&self.image).filter(|_| self.package.is_none())?;
         let path = std::path::absolute(own).ok()?;
         path.to_str().is_some().then_some(path)

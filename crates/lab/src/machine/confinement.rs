@@ -106,7 +106,7 @@ impl Confinement {
     }
 
     /// What keeps `qemu` from doing harm, in words for the cell's notes. Once it was started.
-    pub fn in_force(&self, qemu: &Qemu) -> Vec<String> {
+    pub(crate) fn in_force(&self, qemu: &Qemu) -> Vec<String> {
         let always = ["no-new-privileges", "no-capabilities"];
         let measures = self.measures();
         let names = measures.iter().map(|measure| measure.name());

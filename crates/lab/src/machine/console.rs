@@ -55,7 +55,7 @@ pub fn trouble(log: &[u8]) -> Option<Verdict> {
 }
 
 /// The last lines of a log that says nothing in particular.
-pub fn last_lines(log: &[u8]) -> Vec<String> {
+pub(crate) fn last_lines(log: &[u8]) -> Vec<String> {
     const LAST: usize = 5;
     let text = String::from_utf8_lossy(log);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

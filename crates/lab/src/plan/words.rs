@@ -195,7 +195,7 @@ impl CpuSpeed {
     }
 
     /// A CPU of so many millions of instructions per virtual second, if there is one.
-    pub fn of_mips(mips: u64) -> Option<Self> {
+    pub(crate) fn of_mips(mips: u64) -> Option<Self> {
         let shift = Self::MIPS.iter().position(|&known| u64::from(known) == mips)?;
         u8::try_from(shift).ok().map(|shift| Self { shift })
     }

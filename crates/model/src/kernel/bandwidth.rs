@@ -10,7 +10,7 @@ use crate::trace::Transition;
 
 impl Kernel {
     /// Whether a task that is ready on a CPU, or runs there, may be chosen: its budget is not used up.
-    pub fn may_run(&self, image: &Image, cpu: CpuId, task: TaskId) -> bool {
+    pub(crate) fn may_run(&self, image: &Image, cpu: CpuId, task: TaskId) -> bool {
         let throttled = self.cpus[cpu.index()].throttled;
         if throttled == 0 {
             return true;

@@ -188,7 +188,7 @@ impl Load {
 
     /// Divides the time before the window, which says how fast it is alone: to be called when that begins,
     /// and in its middle. Does not wait.
-    pub fn mark_alone(&mut self) {
+    pub(crate) fn mark_alone(&mut self) {
         let mark = self.request_mark();
         self.seen.alone_marks.extend(mark);
     }

@@ -40,7 +40,7 @@ impl<A> Timer<A> {
     }
 
     /// The same, for the grid of a real-time clock's rate: 2048 Hz is a period of 488,281.25 ns.
-    pub fn of_rate(alarm: A) -> Self {
+    pub(crate) fn of_rate(alarm: A) -> Self {
         Self { keeps_rate: true, ..Self::new(alarm) }
     }
 

@@ -114,12 +114,12 @@ impl Disturbance {
     }
 
     /// Whether the project's kernel module makes it.
-    pub fn is_injected(&self) -> bool {
+    pub(crate) fn is_injected(&self) -> bool {
         matches!(self.kind, Kind::Injected(_) | Kind::Pair(..))
     }
 
     /// Whether it, or a part of it, is an NMI that a CPU sends itself.
-    pub fn has_nmi(&self) -> bool {
+    pub(crate) fn has_nmi(&self) -> bool {
         match self.kind {
             Kind::Injected(section) => section == Nmi,
             Kind::Pair(first, _, second) => [first, second].contains(&Nmi),

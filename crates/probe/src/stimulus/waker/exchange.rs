@@ -14,7 +14,7 @@ use wakescope_sys::wake_signal::interrupt;
 use crate::stimulus::{Loss, Waited};
 
 /// The probe waits, or is about to.
-pub const WAITING: u32 = 0;
+pub(crate) const WAITING: u32 = 0;
 /// The waker has woken the probe, which has not yet returned to wait again.
 pub const WOKEN: u32 = 1;
 
@@ -109,7 +109,7 @@ impl Exchange {
 
     /// Two words for a channel's own use.
     #[inline]
-    pub fn of_channel(&self) -> [&AtomicU32; 2] {
+    pub(crate) fn of_channel(&self) -> [&AtomicU32; 2] {
         let words = self.page.words();
         [&words[8], &words[9]]
     }
@@ -161,7 +161,7 @@ impl Exchange {
 
     /// The probe is woken, for a wakeup that is due at `due`.
     #[inline]
-    pub fn set_woken(&self, due: MonoNs) {
+    pub(crate) fn set_woken(&self, due: MonoNs) {
         self.due_number().store(due.0, Ordering::Release);
         self.word().store(WOKEN, Ordering::Release);
     }
@@ -179,13 +179,13 @@ impl Exchange {
 
     /// Points of the grid at which the waker found the probe not back from the wakeup before.
     #[inline]
-    pub fn found_awake(&self) -> u64 {
+    pub(crate) fn found_awake(&self) -> u64 {
         self.awake_number().load(Ordering::Relaxed)
     }
 
     /// Counts such a point.
     #[inline]
-    pub fn find_awake(&self) {
+    pub(crate) fn find_awake(&self) {
         self.awake_number().fetch_add(1, Ordering::Relaxed);
     }
 
@@ -195,7 +195,7 @@ impl Exchange {
     }
 
     /// Counts such a time.
-    pub fn count_move(&self) {
+    pub(crate) fn count_move(&self) {
         self.moved_number().fetch_add(1, Ordering::Relaxed);
     }
 
@@ -217,7 +217,7 @@ impl Exchange {
     }
 
     /// The calling thread is the waker.
-    pub fn become_waker(&self) {
+    pub(crate) fn become_waker(&self) {
         self.waker_word().store(this_thread().number(), Ordering::Relaxed);
     }
 
@@ -245,7 +245,7 @@ impl Exchange {
 
     /// For the probe, whose sleep was interrupted: why no further wakeup comes, if that is so. One that was
     /// sent would have ended the sleep.
-    pub fn ended_in_sleep(&self) -> Option<Waited> {
+    pub(crate) fn ended_in_sleep(&self) -> Option<Waited> {
         match self.ended()? {
             Waited::Done if self.state() == State::Woken => Some(Waited::Lost(Loss::NeverArrived)),
             ended => Some(ended),
@@ -272,7 +272,7 @@ impl Exchange {
     }
 
     /// Tells the probe that no more wakeups can come, because the waker's process has ended.
-    pub fn lose_waker(&self) {
+    pub(crate) fn lose_waker(&self) {
         self.end_word().store(WAKER_ENDED, Ordering::Release);
         self.interrupt_until_stopped();
     }
@@ -285,7 +285,7 @@ impl Exchange {
     }
 
     /// Tells the probe that no more wakeups can come, because the waker's CPU is gone.
-    pub fn lose_cpu(&self, cpu: u32) {
+    pub(crate) fn lose_cpu(&self, cpu: u32) {
         self.cause().store(cpu, Ordering::Relaxed);
         self.end_word().store(CPU_LOST, Ordering::Release);
         self.interrupt_until_stopped();
