@@ -40,7 +40,7 @@ pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
 pub use words::{factor, percent, probability, ratio_within, times};
 
-pub(crate) use bounded::Ranges;
+pub(crate) use bounded::{Ranges, longer};
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths, of_shares, share_of};
 pub(crate) use steps::steps_note;
@@ -433,6 +433,8 @@ impl Results {
     }
 }
 
+type Range<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
+
 fn of_quantity(
     quantity: Quantity,
     new: &[&Measured],
@@ -454,7 +456,8 @@ fn of_quantity(
     let [p50, p99, p999, max] = effect::figures(
         new,
         old,
-        [&p50, &p99, &p999, &max],
+        [(&p50 as Range, false), (&p99, true), (&p999, true), (&max, true)]
+            .map(|(range, is_of_tail)| effect::Of { range, is_of_tail }),
         resolution,
         &effect::asked(figures, resolution, options),
     );

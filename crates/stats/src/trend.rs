@@ -10,8 +10,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, of_lengths, of_shares, probability, ratio_within,
-    refuse_repetitions, repetition, share_of, steps_note, times,
+    count_of_maxima, differences, labelled, longer, of_lengths, of_shares, probability,
+    ratio_within, refuse_repetitions, repetition, share_of, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
@@ -234,10 +234,11 @@ fn of_quantity(
         let followed: Vec<&Measured> = places.iter().map(|&place| runs[place]).collect();
         let ranges = Ranges::of(&followed, range, resolution);
         let have_all = ranges.least.len() == places.len();
-        let changes = (have_all && can_show(places.len(), alpha))
+        let (changes, is_open) = (have_all && can_show(places.len(), alpha))
             .then(|| steps(&figures, places, &ranges, alpha, seed))?;
         // Bounds hide what they hold, so without a change nothing is known.
-        (ranges.bounded == 0 || !changes.is_empty()).then_some(changes)
+        let is_open = is_open || ranges.bounded > 0;
+        (!is_open || !changes.is_empty()).then_some(changes)
     };
     let all: Vec<usize> = (0..runs.len()).collect();
     let share = share_of(P999, [runs, &[]]);
@@ -257,32 +258,42 @@ fn alpha_per_figure(alpha: f64, quantities: usize) -> f64 {
     alpha / (FIGURES * quantities.max(1)) as f64
 }
 
-/// The changes of a figure of the runs at these places that every value within its ranges shows.
+/// The changes of a figure of the runs at these places that every value within its ranges shows, and whether there
+/// are others that runs of one length might not show.
 fn steps(
     runs: &[RunFigures],
     places: &[usize],
     ranges: &Ranges,
     alpha: f64,
     seed: u64,
-) -> Vec<Step> {
+) -> (Vec<Step>, bool) {
     let changes = changes_within(&ranges.least, &ranges.most, alpha, seed);
     let is_bounded = ranges.bounded > 0;
     let least_ratio = if is_bounded { LEAST_OF_BOUNDED } else { 1.0 };
     let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([places.len()]).collect();
     let mut begin = 0;
     let mut steps = Vec::new();
+    let mut is_open = false;
     for (change, end) in changes.iter().zip(&ends[1..]) {
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let means = |from: usize, to: usize| {
-            [&ranges.least, &ranges.most].map(|logs| mean(&logs[from..to]))
+        let sides = [begin..change.at, change.at..*end];
+        let [before, after] = sides.each_ref().map(|side| &ranges.lengths[side.clone()]);
+        let by = [longer(before, after), longer(after, before)];
+        let means = |at: usize| {
+            let side = || sides[at].clone();
+            [mean(&ranges.least[side()]) / by[at].exp(), mean(&ranges.most[side()])]
         };
-        let (before, after) = (means(begin, change.at), means(change.at, *end));
+        let (before, after) = (means(0), means(1));
+        let lengths_differ = by != [0.0; 2];
         begin = change.at;
         let (before_ns, after_ns) = match (before, after) {
             ([_, most], [least, _]) if least >= most * least_ratio => (most, least),
             ([least, _], [_, most]) if most * least_ratio <= least => (least, most),
-            // The steps of the files may be all that differs.
-            _ => continue,
+            // The steps of the files, or the lengths of the runs, may be all that differs.
+            _ => {
+                is_open |= lengths_differ;
+                continue;
+            }
         };
         if change.p_value > alpha + 1e-9 {
             continue;
@@ -294,11 +305,12 @@ fn steps(
             before_ns,
             after_ns,
             ratio: after_ns / before_ns,
-            ratio_within: is_bounded.then(|| [after[0] / before[1], after[1] / before[0]]),
+            ratio_within: (is_bounded || lengths_differ)
+                .then(|| [after[0] / before[1], after[1] / before[0]]),
             p_value: change.p_value,
         });
     }
-    steps
+    (steps, is_open)
 }
 
 /// Where the load of watches changed by more than what makes a difference in a comparison.
@@ -350,6 +362,20 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
     let bounds = || series.runs.iter().filter_map(|run| run.only_bounded);
     let of_p999 = bounds().filter(|of| of.p999_ns.is_some()).count();
     let of_max = bounds().filter(|of| of.max_of_count_ns.is_some()).count();
+    let is_of_lengths = |steps: &Option<Vec<Step>>, runs: usize, bounded: usize| {
+        steps.is_none() && can_show(runs, alpha) && bounded == 0
+    };
+    let carried = series.runs.iter().all(|run| run.p999_range_ns().is_some());
+    let by_length = [
+        ("p99.9", carried && is_of_lengths(&series.p999, all, of_p999)),
+        ("The maximum", series.count > 0 && is_of_lengths(&series.max, long, of_max)),
+    ];
+    notes.extend(by_length.into_iter().filter(|(_, is)| *is).map(|(name, _)| {
+        format!(
+            "{name} is not followed: runs became longer or shorter where it changed, which may be all of the \
+             change. Measure runs of one length."
+        )
+    }));
     notes.extend(of_bounds("p99.9", of_p999, series.p999.is_some()));
     notes.extend(of_bounds("The maximum", of_max, series.max.is_some()));
     notes

@@ -11,15 +11,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::effect::geometric_mean;
+use super::effect::{geometric_mean, mean};
 use super::measured::Measured;
 use super::ratio_within;
 use crate::unpaired::{Apart, Asked, Welch, allow_for};
+use wakescope_core::distribution::Distribution;
 
 /// What the bounds of some runs leave open in a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bounded {
-    /// New and old runs of which only bounds are known.
+    /// New and old runs of which their files tell only bounds.
     pub runs: [usize; 2],
     /// The least and the largest ratio of the geometric means that they allow.
     pub ratio: [f64; 2],
@@ -45,6 +46,25 @@ pub(crate) struct Ranges {
     pub(crate) bounded: usize,
     /// Whether the least, and the largest values, are all 0 ns, which has no logarithm.
     are_zero: [bool; 2],
+    /// The logarithms of the runs' numbers of samples.
+    pub(crate) lengths: Vec<f64>,
+    /// Whether the least values are lower only because the runs are longer.
+    is_lowered: bool,
+}
+
+/// Sides whose lengths differ by no more than a tenth count as equally long: bursts then make less of a difference
+/// than the usual margin.
+const LEAST_LONGER: f64 = 1.1;
+
+/// By how much the tails of runs with these logarithms of lengths may be above those of the others, because they are
+/// longer: the logarithm of how many times as long they are, 0 if they are not.
+///
+/// Late wakeups come in bursts, and a share of a long run's samples holds more of them than a short run has. In a
+/// tail where latencies ten times as large are a tenth as frequent, the largest of twice as many bursts is twice as
+/// large.
+pub(crate) fn longer(of: &[f64], others: &[f64]) -> f64 {
+    let longer = mean(of) - mean(others);
+    if longer > LEAST_LONGER.ln() { longer } else { 0.0 }
 }
 
 impl Ranges {
@@ -55,21 +75,51 @@ impl Ranges {
         range: &dyn Fn(&Measured) -> Option<(u64, u64)>,
         resolution: f64,
     ) -> Self {
+        Self::of_distributions(
+            side.iter().filter_map(|m| Some((m.expiries, range(m)?))),
+            resolution,
+        )
+    }
+
+    /// The same of distributions, each with the range of its figure in ns.
+    pub(super) fn of_distributions<'a>(
+        values: impl Iterator<Item = (&'a Distribution, (u64, u64))>,
+        resolution: f64,
+    ) -> Self {
         // A wakeup is never on time to the nanosecond; where a record says so, what it means is that it
         // was not later than the clock can tell.
         let log = |ns: u64| (ns.max(1) as f64).ln();
         let mut ranges = Self { are_zero: [true; 2], ..Self::default() };
-        for m in side {
-            let Some((least, most)) = range(m) else { continue };
+        for (d, (least, most)) in values {
             let is_covered = most as f64 <= least as f64 * (1.0 + resolution);
             let least = if is_covered { most } else { least };
             ranges.least.push(log(least));
             ranges.most.push(log(most));
-            ranges.bounded += usize::from(!m.expiries.is_narrow((least, most)));
+            ranges.bounded += usize::from(!d.is_narrow((least, most)));
+            ranges.lengths.push((d.count.max(1) as f64).ln());
             ranges.are_zero[0] &= least == 0;
             ranges.are_zero[1] &= most == 0;
         }
         ranges
+    }
+
+    /// The same of figures of the tails of both sides: of the side with longer runs, the least values are as much
+    /// lower as its runs may look worse for their length alone.
+    pub(super) fn at_equal_length([mut new, mut old]: [Self; 2]) -> [Self; 2] {
+        let [by_new, by_old] =
+            [longer(&new.lengths, &old.lengths), longer(&old.lengths, &new.lengths)];
+        for (side, by) in [(&mut new, by_new), (&mut old, by_old)] {
+            if by > 0.0 {
+                side.least.iter_mut().for_each(|log| *log -= by);
+                side.is_lowered = true;
+            }
+        }
+        [new, old]
+    }
+
+    /// Whether the figures are too uncertain to be shown as one value.
+    pub(super) fn are_wide(&self) -> bool {
+        self.bounded > 0 || self.is_lowered
     }
 
     /// Whether each value is known exactly.

@@ -45,7 +45,8 @@ pub struct Effect {
     /// side that has as many needs no more. `null` if it is decided, if they cannot tell, or if it would take
     /// more than 1,000.
     pub runs_needed: Option<usize>,
-    /// What bounds leave open; `None` if the figure of each run is known, at least to 6.25 %.
+    /// What bounds, and runs of one side that are longer, leave open; `None` if the figure of each run is known, at
+    /// least to 6.25 %, and if it is one of the tail, the sides are equally long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_bounded: Option<Bounded>,
     /// How likely so large a ratio is, or a larger one, if the true one is what is allowed, or below
@@ -97,8 +98,13 @@ pub struct IdleLoad {
     pub runs: [usize; 2],
 }
 
-/// The least and the largest value that a figure of a run can have; `None` if the run does not have it.
-type Of<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
+/// A figure of a run.
+pub(super) struct Of<'a> {
+    /// The least and the largest value in ns that it can have; `None` if the run does not have it.
+    pub(super) range: &'a dyn Fn(&Measured) -> Option<(u64, u64)>,
+    /// Whether bursts of late wakeups make it larger in longer runs.
+    pub(super) is_of_tail: bool,
+}
 
 /// How several figures of the new runs stand to those of the old ones, over the runs that have them;
 /// `None` for a figure that a side does not have. Each may be above its true value by the share
@@ -110,7 +116,19 @@ pub(super) fn figures<const N: usize>(
     resolution: f64,
     asked: &Asked,
 ) -> [Option<Figure>; N] {
-    let ranges = of.map(|of| [new, old].map(|side| Ranges::of(side, of, resolution)));
+    let ranges = of.map(|figure| {
+        let sides = [new, old].map(|side| Ranges::of(side, figure.range, resolution));
+        if figure.is_of_tail { Ranges::at_equal_length(sides) } else { sides }
+    });
+    figures_within(&ranges, resolution, asked)
+}
+
+/// The same of ranges of the figures of both sides.
+pub(super) fn figures_within<const N: usize>(
+    ranges: &[[Ranges; 2]; N],
+    resolution: f64,
+    asked: &Asked,
+) -> [Option<Figure>; N] {
     let lowest = ranges.each_ref().map(|[new, old]| [in_order(&new.least), in_order(&old.most)]);
     let mut aparts = each_apart(&lowest, asked).into_iter();
     ranges.each_ref().map(|[new, old]| {
@@ -122,7 +140,7 @@ pub(super) fn figures<const N: usize>(
         let Between { values: [new_logs, old_logs], means_ns, apart, bounded } =
             between([new, old], lowest, highest, asked);
         let mut effect = effect(&new_logs, &old_logs, apart).known_to(resolution);
-        if new.bounded + old.bounded > 0 {
+        if new.are_wide() || old.are_wide() {
             // How runs vary is not known, and more of them leave their bounds as they are.
             effect.variances = None;
             effect.only_bounded = Some(bounded);
@@ -311,7 +329,7 @@ pub(super) fn geometric_mean(logs: &[f64]) -> f64 {
     mean(logs).exp()
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 

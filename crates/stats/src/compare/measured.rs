@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::words::{count_of, listed, percent};
+use super::bounded::longer;
+use super::words::{count_of, listed, percent, times};
 use super::{Labelled, OfQuantity};
 use crate::equal_count::{equal_count, mean_maximum, mean_maximum_range};
 use crate::equal_share::Share;
@@ -215,11 +216,26 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
             SpanNs(largest)
         );
     }
-    if most > count.saturating_add(count / 10) {
-        text += " Where late wakeups come in bursts, shorter runs look better nevertheless: measure runs of one \
-                 length.";
-    }
     Some(text)
+}
+
+/// That of the runs with `count` samples those of one side are longer, and what that may make of their tails;
+/// `None` if they are not.
+fn of_longer([new, old]: [&[&Measured]; 2], count: u64) -> Option<String> {
+    let logs = |side: &[&Measured]| -> Vec<f64> {
+        let counts = side.iter().map(|m| m.expiries.count).filter(|&of_run| of_run >= count.max(1));
+        counts.map(|count| (count as f64).ln()).collect()
+    };
+    let (new, old) = (logs(new), logs(old));
+    let by = |of: &[f64], others: &[f64]| Some(longer(of, others)).filter(|&by| by > 0.0);
+    let (side, others, by) = by(&new, &old)
+        .map(|by| ("New", "old", by))
+        .or_else(|| Some(("Old", "new", by(&old, &new)?)))?;
+    Some(format!(
+        "{side} runs have {} as many samples as {others} ones. Bursts of late wakeups may make their tails as many \
+         times as large, so only a larger difference counts. Runs of one length show more.",
+        times(by.exp())
+    ))
 }
 
 /// That these percentiles are not compared as runs have them, and by how much they differ; `None` if they differ
@@ -253,13 +269,14 @@ pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> 
             .each_ref()
             .map(|side| side.iter().filter(|m| m.quantity == q.quantity).collect::<Vec<_>>());
         let of_lengths = of_lengths(&[&new[..], &old].concat(), q.count);
+        let of_longer = of_longer([&new, &old], q.count);
         let of_shares = of_shares([&new, &old], &[P50, P99, P999]);
-        notes.extend([of_lengths, of_shares].into_iter().flatten().map(
-            |note| match quantities.len() {
+        notes.extend([of_lengths, of_longer, of_shares].into_iter().flatten().map(|note| {
+            match quantities.len() {
                 1 => note,
                 _ => format!("{}: {note}", q.quantity),
-            },
-        ));
+            }
+        }));
     }
     notes
 }

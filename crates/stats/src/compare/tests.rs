@@ -11,6 +11,7 @@ use wakescope_core::random::Random;
 use wakescope_core::run::{LoadResult, Run, Thread};
 use wakescope_core::source::{Omission, Source};
 
+mod lengths;
 mod repeated;
 
 /// A run of 4,000 samples: most up to `us` µs late, 20 of them ten times that, one a hundred times.

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::effect::{figure, geometric_mean};
+use super::bounded::Ranges;
+use super::effect::{figure, figures_within, geometric_mean};
 use super::measured::{Measured, P50, P99, P999};
 use super::words::word;
 use super::{Compare, judged, of_quantity, times};
@@ -206,12 +207,15 @@ impl<'a> Watches<'a> {
             let [new, old] = counts(&sides);
             let share = Share::of(P999, [&new, &old]);
             let tails = sides.each_ref().map(|side| {
-                side.iter().filter_map(|(_, waits)| share?.value(waits)).collect::<Vec<u64>>()
+                let of = side.iter().filter_map(|(_, waits)| Some((*waits, share?.value(waits)?)));
+                Ranges::of_distributions(of.map(|(waits, ns)| (waits, (ns, ns))), RESOLUTION)
             });
-            if places > 0 && can_decide(tails[0].len(), tails[1].len(), most, options.alpha) {
+            let [new, old] = tails.each_ref().map(|tails| tails.least.len());
+            if places > 0 && can_decide(new, old, most, options.alpha) {
                 places -= 1;
-                let [new, old] = tails.map(|tails| logs(tails.into_iter().map(|ns| ns as f64)));
-                found.tested = figure(&new, &old, RESOLUTION, &asked(RESOLUTION)).map(|f| f.effect);
+                let tails = Ranges::at_equal_length(tails);
+                let [tested] = figures_within(&[tails], RESOLUTION, &asked(RESOLUTION));
+                found.tested = tested.map(|figure| figure.effect);
             }
             found
         });

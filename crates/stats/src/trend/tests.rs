@@ -253,3 +253,24 @@ fn quantities_are_followed_one_by_one() {
         got.series.iter().map(|s| (s.quantity, s.max.as_ref().unwrap().len())).collect();
     assert_eq!(found, [(Quantity::IrqLatency, 0), (Quantity::ThreadLatency, 1)]);
 }
+
+#[test]
+fn a_change_is_told_only_beyond_that_of_the_lengths() {
+    // From the tenth run on, runs are five times as long.
+    for (later, want) in [(3, None), (8, Some("at least 1.60 ×"))] {
+        let of = |i: u64| -> Vec<u64> {
+            let (us, times) = if i < 9 { (1, 1) } else { (later, 5) };
+            let ns = us * (100_000 + i);
+            let each = (0..2_980).map(|i| ns / 2 + i % 3).chain([ns * 10; 20]);
+            each.collect::<Vec<u64>>().repeat(times)
+        };
+        let runs: Vec<Run> = (0..16).map(|i| run_of(&of(i))).collect();
+        let got = followed(&runs, &Options::default()).unwrap();
+        for steps in [&got.series[0].p999, &got.series[0].max] {
+            let told = steps.as_ref().map(|steps| steps[0].ratio_in_words());
+            assert_eq!(told.as_deref(), want, "{steps:?}");
+        }
+        let is_told = got.notes.iter().any(|note| note.contains("runs became longer or shorter"));
+        assert_eq!(is_told, want.is_none(), "{:?}", got.notes);
+    }
+}

@@ -1,0 +1,60 @@
+use super::*;
+
+/// Runs whose largest 20 of each 4,000 samples are ten times this late.
+fn of_length(us: [u64; 5], times: usize) -> Vec<Run> {
+    let run = |us: u64| {
+        let ns = us * 1_000;
+        let ordinary = (0..3_980).map(|i| ns / 2 + i % 3);
+        let each = ordinary.chain([ns * 10; 20]).collect::<Vec<u64>>();
+        of_samples(each.repeat(times).into_iter())
+    };
+    us.map(run).into()
+}
+
+#[test]
+fn longer_runs_are_worse_only_beyond_their_length() {
+    let differs = [100, 101, 102, 103, 104];
+    for (times_new, times_old, worse_by, want, words) in [
+        (1, 1, 3, Verdict::Worse, "3.00 ×"),
+        (5, 1, 3, Verdict::Inconclusive, "0.60 to 3.00 ×"),
+        (5, 1, 8, Verdict::Worse, "at least 1.60 ×"),
+        (1, 5, 3, Verdict::Worse, "at least 3.00 ×"),
+    ] {
+        let old = of_length(differs, times_old);
+        let new = of_length(differs.map(|us| us * worse_by), times_new);
+        let got = held(&new, &old, &Options::default()).unwrap();
+        let of = &got.quantities[0];
+        for (name, figure) in of.deciding() {
+            let effect = &figure.unwrap().effect;
+            assert_eq!(
+                (effect.verdict, &*effect.ratio_in_words()),
+                (want, words),
+                "{name} of {times_new} against {times_old}: {effect:?}"
+            );
+        }
+        assert_eq!(got.verdict, want);
+        let p50 = &of.p50.as_ref().unwrap().effect;
+        assert_eq!(p50.only_bounded, None, "bursts do not move the median");
+        let note = "ew runs have 5.00 × as many samples as old ones. Bursts of late wakeups";
+        assert_eq!(got.notes.iter().any(|n| n.contains(note)), times_new == 5, "{:?}", got.notes);
+        // The other way round, new runs are better as far as they were worse.
+        let back = held(&old, &new, &Options::default()).unwrap();
+        let mirrored = match want {
+            Verdict::Worse => Verdict::Better,
+            other => other,
+        };
+        assert_eq!(back.verdict, mirrored);
+    }
+}
+
+#[test]
+fn a_tenth_more_samples_make_no_difference() {
+    let with = |us: u64, count: u64| of_samples((0..count).map(|i| us * 1_000 + i % 3_000));
+    let side = |us: u64, count: u64| (0..5).map(|i| with(us + i, count)).collect::<Vec<Run>>();
+    for (count, is_open) in [(4_399, false), (4_401, true)] {
+        let got = held(&side(300, count), &side(100, 4_000), &Options::default()).unwrap();
+        let p999 = &got.quantities[0].p999.as_ref().unwrap().effect;
+        assert_eq!(p999.only_bounded.is_some(), is_open, "{count}: {p999:?}");
+        assert_eq!(got.verdict, Verdict::Worse);
+    }
+}
