@@ -1,9 +1,10 @@
 """Looks at pages of `wakescope report` in a headless Chromium, as somebody would who reads them.
 
-    browse.py BROWSER ONE.html TWO.html RUN.json
+    browse.py BROWSER ONE.html TWO.html RUN.json IMPORTED.html
 
-ONE shows the run of the record RUN, TWO shows it and a shorter one, with limits. Needs nothing but
-Python: the browser is spoken to in its DevTools protocol, through a pipe.
+ONE shows the run of the record RUN, TWO shows it and a shorter one, with limits. IMPORTED shows a
+histogram of another program. Needs nothing but Python: the browser is spoken to in its DevTools
+protocol, through a pipe.
 """
 
 import base64
@@ -18,6 +19,9 @@ import tempfile
 
 # Long enough for any machine; nothing waits for all of it unless the test fails.
 PATIENCE_S = 60
+
+# The pictures that a page has of a run of ours. An imported histogram does not say when its samples were taken.
+KINDS = ("exceedance", "histogram", "course")
 
 
 class Browser:
@@ -192,6 +196,25 @@ def check_values(browser, record):
     check(f"{count:,}" in text, f"the count is told: {text}")
 
 
+# The edges and the count of each row of the table of bands, as it writes them.
+BANDS = """[...document.querySelectorAll('details')].filter(d => d.querySelector('summary').textContent === 'The bands as a table')
+  .flatMap(d => [...d.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.textContent)))"""
+
+NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def check_bands(browser, page):
+    """The script's bands are those of the page's own table, which writes three digits of an edge."""
+    bands, rows = browser.run(RUNS)[0]["histogram"], browser.run(BANDS)
+    check(len(bands) == len(rows) > 1, f"{page} has {len(rows)} rows of bands: {bands}")
+    for band, (edges, count) in zip(bands, rows):
+        check(f"{band['count']:,}" == count, f"{edges} has {count}: {band}")
+        for edge, text in zip((band["lower"], band["upper"]), edges.split(" to ")):
+            number, unit = text.split(" ")
+            written = float(number) * NS[unit]
+            check(abs(written - edge) <= edge / 150, f"{edges} is {band}")
+
+
 PATHS = "[...document.querySelectorAll('figure[data-picture=exceedance] path.l')].map(p => p.getAttribute('d')).join()"
 
 # Where the field of a picture lies on the screen, and in the picture.
@@ -345,11 +368,11 @@ def drag(browser, field, start, end):
     browser.point("mouseReleased", at[1], y, button="left", clickCount=1)
 
 
-def check_windows(browser, seed):
+def check_windows(browser, seed, kinds=KINDS):
     """Whatever part is looked at, each curve goes on to its edges."""
     draw = random.Random(seed)
     runs = browser.run(RUNS)
-    for kind in ("exceedance", "histogram", "course"):
+    for kind in kinds:
         # The one that was found wrong, then any, and some within these.
         shares = [[(0.3, 0.6)]] + [
             [sorted((draw.random(), draw.random())) for _ in range(draw.choice((1, 1, 2)))] for _ in range(6)]
@@ -381,7 +404,7 @@ TOLD = """(kind => {
 def check_readout(browser, width):
     """Values are shown where somebody points, also with a finger, and in every zoom."""
     runs = browser.run(RUNS)
-    for kind in ("exceedance", "histogram", "course"):
+    for kind in KINDS:
         for is_zoomed in (False, True):
             field = browser.run(FIELD % kind)
             if is_zoomed:
@@ -498,7 +521,7 @@ def check_legend(browser):
 
 
 def main():
-    program, one, two, run = sys.argv[1:5]
+    program, one, two, run, imported = sys.argv[1:6]
     with open(run, encoding="utf-8") as file:
         record = json.load(file)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -511,6 +534,7 @@ def main():
                     check_key_tables(browser, page, width)
                     if page == one:
                         check_values(browser, record)
+                        check_bands(browser, page)
                     else:
                         check_legend(browser)
                     check_zoom(browser)
@@ -520,6 +544,10 @@ def main():
                     check_layout(browser, page + ", unfolded,", width)
                     check(not browser.complaints(), f"no complaint: {browser.complaints()}")
                 check_print(browser, page)
+            browser.open(imported, 1280)
+            check_bands(browser, imported)
+            check_windows(browser, 1, KINDS[:2])
+            check(not browser.complaints(), f"no complaint: {browser.complaints()}")
         finally:
             browser.close()
     print("pages work")

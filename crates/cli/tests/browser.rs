@@ -50,16 +50,25 @@ fn pages_work_in_a_browser() {
     run.host.release = format!("{hostile}{}", "long".repeat(60));
     fs::create_dir(test.dir.join("two")).unwrap();
     fs::write(test.dir.join("two").join(RECORD), run.to_json()).unwrap();
-    for (args, page) in
-        [(&["two"][..], "one.html"), (&["two", "one", "--title", hostile], "two.html")]
-    {
+    // Rows of a microsecond are wider than a band below 16 µs, and as wide as some above.
+    let rows: String = (5..61).map(|us| format!("{us:06} 000020\n")).collect();
+    let rows = format!(
+        "# Histogram\n{rows}# Total: 000001120\n# Min Latencies: 00005\n# Avg Latencies: 00032\n\
+         # Max Latencies: 00060\n# Histogram Overflows: 00000\n"
+    );
+    fs::write(test.dir.join("rows.txt"), rows).unwrap();
+    for (args, page) in [
+        (&["two"][..], "one.html"),
+        (&["two", "one", "--title", hostile], "two.html"),
+        (&["rows.txt"], "rows.html"),
+    ] {
         let args = [&["report"], args, &["-o", page]].concat();
         let ended = test.start_command(&args).output();
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
     let mut script = test.program("python3".as_ref());
     script.arg("-B").arg(root().join("scripts/browse.py")).args([browser, "one.html", "two.html"]);
-    let ended = script.arg("two/run.json").output().unwrap();
+    let ended = script.args(["two/run.json", "rows.html"]).output().unwrap();
     let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{text}");
 }

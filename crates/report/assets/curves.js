@@ -28,22 +28,29 @@ const numbers = text => {
   }
   return found;
 };
-const unpacked = run => {
-  const buckets = [], packed = numbers(run.scale ?? run.edges);
+// Ranges that ascend, as triples: from the end of the last one to the lower edge, the width, and the count.
+const ranges = text => {
+  const found = [], packed = numbers(text);
   let at = 0;
-  if (run.scale !== undefined) {
-    for (let i = 0; i < packed.length; i += 2) {
-      at += packed[i];
-      const [lower, upper] = edges(at);
-      buckets.push({ lower, upper, count: packed[i + 1] });
-    }
-  } else {
-    for (let i = 0; i < packed.length; i += 3) {
-      const lower = at + packed[i];
-      at = lower + packed[i + 1];
-      buckets.push({ lower, upper: at, count: packed[i + 2] });
-    }
+  for (let i = 0; i < packed.length; i += 3) {
+    const lower = at + packed[i];
+    at = lower + packed[i + 1];
+    found.push({ lower, upper: at, count: packed[i + 2] });
   }
+  return found;
+};
+const onScale = text => {
+  const found = [], packed = numbers(text);
+  let at = 0;
+  for (let i = 0; i < packed.length; i += 2) {
+    at += packed[i];
+    const [lower, upper] = edges(at);
+    found.push({ lower, upper, count: packed[i + 1] });
+  }
+  return found;
+};
+const unpacked = run => {
+  const buckets = run.scale === undefined ? ranges(run.edges) : onScale(run.scale);
   let later = run.count;
   for (const bucket of buckets) {
     later -= bucket.count;
@@ -52,22 +59,8 @@ const unpacked = run => {
   return buckets;
 };
 
-// Eight bands to the octave, as in the picture.
-const bandsOf = run => run.bands ??= run.buckets.reduce((bands, bucket) => {
-  const octave = Math.floor(Math.log2(Math.max(bucket.lower, 1)));
-  const width = octave < 3 ? 1 : 2 ** (octave - 3);
-  const lower = Math.floor(bucket.lower / width) * width;
-  const fits = bucket.upper <= lower + width && bucket.lower > 0;
-  const own = fits ? { lower, upper: lower + width } : { lower: bucket.lower, upper: bucket.upper };
-  const last = bands[bands.length - 1];
-  if (last && own.lower < last.upper) {
-    last.upper = Math.max(last.upper, own.upper);
-    last.count += bucket.count;
-  } else {
-    bands.push({ ...own, count: bucket.count });
-  }
-  return bands;
-}, []);
+// The bands of the picture: only the program that drew it has the rule that makes them.
+const bandsOf = run => run.drawn ??= ranges(run.bands);
 const slotsOf = run => run.slots ??= numbers(run.maxima).map((max, i) => (
   { lower: i * run.slot, upper: (i + 1) * run.slot, max: max === 0 ? null : max - 1 }));
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 
-use crate::picture::maxima;
+use crate::picture::{self, maxima};
 use crate::quantity;
 use crate::run_set::{Entry, Line, RunSet};
 use crate::style::clean;
@@ -41,6 +41,9 @@ fn of_run(entry: &Entry) -> String {
         let _ = write!(out, ",\"max\":{max}");
     }
     out.push_str(&buckets(&all));
+    let bands = picture::bands(&all);
+    let bands = ranges(bands.iter().map(|band| (band.lower, band.upper, band.count)));
+    let _ = write!(out, ",\"bands\":\"{bands}\"");
     if let Some(maxima) = maxima(&entry.run) {
         // 0 stands for a slot in which nothing was due.
         let values = maxima.max_ns.iter().map(|max| max.map_or(0, |ns| ns.saturating_add(1)));
@@ -52,28 +55,32 @@ fn of_run(entry: &Entry) -> String {
 }
 
 /// Buckets of our own scale as pairs: how many buckets after the last one, and the count. Others as
-/// triples: from the last one's end to the lower edge, the width, and the count.
+/// [`ranges`].
 fn buckets(d: &Distribution) -> String {
     let buckets = d.histogram.buckets();
     let is_ours = |b: &Bucket| edges_of(bucket_of(b.lower)) == (b.lower, b.upper);
-    let mut numbers: Vec<u64> = Vec::with_capacity(buckets.len() * 3);
-    let key = if buckets.iter().all(is_ours) {
-        let mut last = 0;
-        for bucket in buckets {
-            let index = bucket_of(bucket.lower);
-            numbers.extend([(index - last) as u64, bucket.count]);
-            last = index;
-        }
-        "scale"
-    } else {
-        let mut last = 0;
-        for bucket in buckets {
-            numbers.extend([bucket.lower - last, bucket.upper - bucket.lower, bucket.count]);
-            last = bucket.upper;
-        }
-        "edges"
+    if !buckets.iter().all(is_ours) {
+        let edges = ranges(buckets.iter().map(|b| (b.lower, b.upper, b.count)));
+        return format!(",\"edges\":\"{edges}\"");
+    }
+    let mut last = 0;
+    let pair = |bucket: &Bucket| {
+        let index = bucket_of(bucket.lower);
+        let after = index - std::mem::replace(&mut last, index);
+        [after as u64, bucket.count]
     };
-    format!(",\"{key}\":\"{}\"", packed(&numbers))
+    let numbers: Vec<u64> = buckets.iter().flat_map(pair).collect();
+    format!(",\"scale\":\"{}\"", packed(&numbers))
+}
+
+/// Lower edges, upper edges and counts, which ascend, as triples: from the last one's end to the lower
+/// edge, the width, and the count.
+fn ranges(all: impl Iterator<Item = (u64, u64, u64)>) -> String {
+    let mut end = 0;
+    let triple = |(lower, upper, count): (u64, u64, u64)| {
+        [lower - std::mem::replace(&mut end, upper), upper - lower, count]
+    };
+    packed(&all.flat_map(triple).collect::<Vec<_>>())
 }
 
 /// Numbers without anything between them: five bits to a character, the lowest first; the sixth says
@@ -115,11 +122,27 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::histogram::Histogram;
 
     #[test]
     fn small_numbers_are_short() {
         assert_eq!(packed(&[0, 1, 31, 32, 1_000]), "ABfgBof");
         assert_eq!(packed(&[u64::MAX]).len(), 13);
+    }
+
+    #[test]
+    fn bands_are_those_of_the_picture() {
+        // One that is wider than a band, two of one band, and one that is wider again.
+        let rows =
+            [(5_000, 6_000, 7), (33_000, 34_000, 1), (34_000, 35_000, 2), (40_000, 60_000, 3)];
+        let rows = rows.map(|(lower, upper, count)| Bucket { lower, upper, count });
+        let mut run = crate::text::tests::run_of(&[&[]]);
+        let own = &mut run.threads[0].expiries;
+        own.histogram = Histogram::from_buckets(rows.into()).unwrap();
+        (own.count, own.min_ns, own.max_ns) = (13, Some(5_000), Some(59_999));
+        let json = json(&RunSet::of(vec![Entry::of("a", &run)]));
+        let want = packed(&[5_000, 1_000, 7, 26_768, 4_096, 3, 3_136, 20_000, 3]);
+        assert!(json.contains(&format!(",\"bands\":\"{want}\"")), "{want} in {json}");
     }
 
     #[test]
