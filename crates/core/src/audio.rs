@@ -101,6 +101,24 @@ pub struct Audio {
 }
 
 impl Audio {
+    /// Both together.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        let sum = |of: fn(&Self) -> u64| of(self).saturating_add(of(other));
+        Self {
+            overruns: sum(|it| it.overruns),
+            silent: sum(|it| it.silent),
+            cycles: self.cycles.merged(&other.cycles),
+            cycles_within_1ms: sum(|it| it.cycles_within_1ms),
+            cycles_within_2ms: sum(|it| it.cycles_within_2ms),
+            compute: self.compute.merged(&other.compute),
+            compute_within_100us: sum(|it| it.compute_within_100us),
+            compute_within_200us: sum(|it| it.compute_within_200us),
+            cycle_maxima: self.cycle_maxima.merged(&other.cycle_maxima),
+            compute_maxima: self.compute_maxima.merged(&other.compute_maxima),
+        }
+    }
+
     /// Its histograms.
     pub(crate) fn distributions_mut(&mut self) -> [&mut Distribution; 2] {
         [&mut self.cycles, &mut self.compute]

@@ -26,3 +26,30 @@ pub struct StampedPart {
     /// The longest.
     pub max_ns: u64,
 }
+
+impl KernelStamps {
+    /// Both together.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        match (self.wakeups, other.wakeups) {
+            (_, 0) => *self,
+            (0, _) => *other,
+            (own, others) => Self {
+                wakeups: own.saturating_add(others),
+                to_function: self.to_function.merged(other.to_function),
+                to_reader: self.to_reader.merged(other.to_reader),
+                to_probe: self.to_probe.merged(other.to_probe),
+            },
+        }
+    }
+}
+
+impl StampedPart {
+    fn merged(self, other: Self) -> Self {
+        Self {
+            sum_ns: self.sum_ns.saturating_add(other.sum_ns),
+            min_ns: self.min_ns.min(other.min_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
+}

@@ -74,18 +74,8 @@ fn card(run: &Run) -> Vec<String> {
 
 /// All threads' cards together; `None` if there was none.
 pub(crate) fn of(run: &Run) -> Option<Audio> {
-    run.threads.iter().filter_map(|thread| thread.audio.clone()).reduce(|all, one| Audio {
-        overruns: all.overruns.saturating_add(one.overruns),
-        silent: all.silent.saturating_add(one.silent),
-        cycles: all.cycles.merged(&one.cycles),
-        cycles_within_1ms: all.cycles_within_1ms.saturating_add(one.cycles_within_1ms),
-        cycles_within_2ms: all.cycles_within_2ms.saturating_add(one.cycles_within_2ms),
-        compute: all.compute.merged(&one.compute),
-        compute_within_100us: all.compute_within_100us.saturating_add(one.compute_within_100us),
-        compute_within_200us: all.compute_within_200us.saturating_add(one.compute_within_200us),
-        cycle_maxima: all.cycle_maxima.merged(&one.cycle_maxima),
-        compute_maxima: all.compute_maxima.merged(&one.compute_maxima),
-    })
+    let cards = run.threads.iter().filter_map(|thread| thread.audio.clone());
+    cards.reduce(|all, one| all.merged(&one))
 }
 
 /// `99.95 %`, and never a whole 100 % where one is missing.

@@ -1,40 +1,31 @@
 //! The kernel's own time stamps of a run's wakeups, in a sentence.
 
-use wakescope_core::run::{KernelStamps, Run, StampedPart};
+use wakescope_core::run::{Run, StampedPart};
 
 use crate::domain;
 
 /// `By the kernel's own time stamps, mean (longest): timer to its function 1.20 µs (5.00 µs), …`; `None`
 /// where the kernel gave none.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
-    let all: Vec<&KernelStamps> =
-        run.threads.iter().filter_map(|t| t.kernel_stamps.as_ref()).collect();
-    // A record may be anybody's.
-    let sum = |of: &dyn Fn(&KernelStamps) -> u64| {
-        all.iter().fold(0, |sum: u64, stamps| sum.saturating_add(of(stamps)))
-    };
-    let wakeups = sum(&|stamps| stamps.wakeups);
-    let part = |of: fn(&KernelStamps) -> StampedPart| {
-        let sum_ns = sum(&|stamps| of(stamps).sum_ns);
-        let longest = all.iter().map(|stamps| of(stamps).max_ns).max().unwrap_or(0);
+    let stamps = run.threads.iter().filter_map(|thread| thread.kernel_stamps);
+    let all = stamps.reduce(|all, one| all.merged(&one)).filter(|all| all.wakeups > 0)?;
+    let part = |StampedPart { sum_ns, max_ns, .. }| {
         let span = |ns| domain::span(ns, run.time_domain);
-        format!("{} ({})", span(sum_ns / wakeups), span(longest))
+        format!("{} ({})", span(sum_ns / all.wakeups), span(max_ns))
     };
-    (wakeups > 0).then(|| {
-        format!(
-            "By the kernel's own time stamps, mean (longest): due to timer function {},\n\
-             timer function to reader in the kernel {}, from there to the probe {}.",
-            part(|stamps| stamps.to_function),
-            part(|stamps| stamps.to_reader),
-            part(|stamps| stamps.to_probe),
-        )
-    })
+    Some(format!(
+        "By the kernel's own time stamps, mean (longest): due to timer function {},\n\
+         timer function to reader in the kernel {}, from there to the probe {}.",
+        part(all.to_function),
+        part(all.to_reader),
+        part(all.to_probe),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::run::Thread;
+    use wakescope_core::run::{KernelStamps, Thread};
 
     #[test]
     fn the_parts_of_all_probes_are_told_with_mean_and_maximum() {

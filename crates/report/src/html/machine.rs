@@ -21,14 +21,15 @@ pub(super) fn section(run_set: &RunSet) -> String {
 
 fn facts(entry: &Entry) -> String {
     let run = &entry.run;
-    let facts = asked(run).into_iter().chain(host(run)).filter(|(_, html)| !html.is_empty());
+    let facts = asked(entry).into_iter().chain(host(run)).filter(|(_, html)| !html.is_empty());
     let rows: String =
         facts.map(|(what, html)| format!("<dt>{what}</dt><dd>{html}</dd>\n")).collect();
     format!("<dl>\n{rows}</dl>\n")
 }
 
 /// A fact that is not known is empty.
-fn asked(run: &Run) -> Vec<(&'static str, String)> {
+fn asked(entry: &Entry) -> Vec<(&'static str, String)> {
+    let run = &entry.run;
     let if_known = |key: &str, value: String| if run.knows(key) { value } else { String::new() };
     vec![
         ("plan", text(&known_plan(run))),
@@ -43,8 +44,12 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
                 word => text(word.trim()),
             },
         ),
-        ("seed", if_known("seed", run.seed.to_string())),
-        ("run", name(&run.id, 120)),
+        // Of several runs, each has its own.
+        (
+            "seed",
+            if entry.runs > 1 { String::new() } else { if_known("seed", run.seed.to_string()) },
+        ),
+        ("run", plain(&run.id, 120)),
     ]
 }
 

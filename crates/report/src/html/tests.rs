@@ -90,6 +90,18 @@ fn figures_that_the_source_lacks_are_not_shown() {
 }
 
 #[test]
+fn of_several_runs_no_seed_is_that_of_all() {
+    let run = run_of(&[&[9_000; 3_000]]);
+    for (runs, has_seed) in [(1, true), (2, false)] {
+        let merged = crate::run_set::merged(&vec![&run; runs]).unwrap();
+        let entry = Entry { runs, ..Entry::of("run", &merged) };
+        let page = page(&RunSet::of(vec![entry]));
+        assert_eq!(page.contains("<dt>seed</dt>"), has_seed);
+        assert_eq!(page.contains("<dt>run</dt>"), has_seed);
+    }
+}
+
+#[test]
 fn waits_of_threads_have_a_table() {
     let mut run = crowded();
     let title = "Waits of the followed threads";
