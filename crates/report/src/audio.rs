@@ -6,6 +6,7 @@ use wakescope_core::sound_card::SoundCard;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
+use crate::share;
 use crate::style::clean;
 
 /// The set-up in a few words: `audio 3 × 2.90 ms at 80 %`, `audio hw:0,0 3 × 2.90 ms at 80 %`.
@@ -37,18 +38,18 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
             "Longest cycle {} (buffer: {}); {} within 1 ms of {}, {} within 2 ms.",
             span(max_ns),
             span(plan.buffer_ns()),
-            share(all.cycles_within_1ms, all.cycles.count),
+            part_of(all.cycles_within_1ms, all.cycles.count),
             span(plan.fragment_ns),
-            share(all.cycles_within_2ms, all.cycles.count)
+            part_of(all.cycles_within_2ms, all.cycles.count)
         ));
     }
     if let Some(max_ns) = all.compute.max_ns {
         said.push(format!(
             "Longest computing {}; {} within 0.1 ms of {}, {} within 0.2 ms.",
             span(max_ns),
-            share(all.compute_within_100us, all.compute.count),
+            part_of(all.compute_within_100us, all.compute.count),
             span(plan.compute_ns()),
-            share(all.compute_within_200us, all.compute.count)
+            part_of(all.compute_within_200us, all.compute.count)
         ));
     }
     said
@@ -79,10 +80,10 @@ pub(crate) fn of(run: &Run) -> Option<Audio> {
 }
 
 /// `99.95 %`, and never a whole 100 % where one is missing.
-fn share(some: u64, all: u64) -> String {
+fn part_of(some: u64, all: u64) -> String {
     match all {
         _ if some >= all => format!("all {}", grouped(all)),
-        _ => format!("{:.2} %", (some as f64 / all as f64 * 10_000.0).floor() / 100.0),
+        _ => format!("{} %", share::percent(some, all, 2)),
     }
 }
 

@@ -31,6 +31,7 @@ pub mod realfeel;
 pub mod run_set;
 pub mod scope;
 pub mod series;
+mod share;
 mod stamps;
 pub mod style;
 pub mod table;

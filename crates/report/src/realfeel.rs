@@ -17,6 +17,7 @@ use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, counted};
 
 use crate::quantity;
+use crate::share;
 use crate::style::clean;
 
 /// His thresholds.
@@ -135,9 +136,9 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         let is_inside =
             |&(low, high, _): &(u64, u64, u64)| low < threshold.0 && threshold.0 <= high;
         line(format_args!(
-            "{}{:>9.5} % below {} ms ({})",
+            "{}{:>9} % below {} ms ({})",
             at_least(all.only_bounded().any(|bounds| is_inside(&bounds))),
-            percent(below, all.count),
+            share::percent(below, all.count, 5),
             plain_ms(threshold.0),
             plainly(below)
         ));
@@ -182,8 +183,8 @@ fn intervals(all: &IntervalDeviation, thresholds: &[SpanNs], domain: &str) -> St
         let below = |d: &Distribution| d.histogram.count_below(threshold.0);
         let below = below(&all.longer) + below(&all.shorter);
         line(format_args!(
-            "{:>9.5} % below {} ms either way ({})",
-            percent(below, figures.count),
+            "{:>9} % below {} ms either way ({})",
+            share::percent(below, figures.count, 5),
             plain_ms(threshold.0),
             plainly(below)
         ));
@@ -249,11 +250,6 @@ fn variance_ms(all: &Distribution, mean_ns: u64) -> f64 {
         ((middle - mean_ns as f64) / 1e6).powi(2) * b.count as f64
     };
     all.histogram.buckets().iter().map(square).sum::<f64>() / all.count.max(1) as f64
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    // Rounded down: 99.99999 % must not become 100.
-    ((part as f64 / whole.max(1) as f64) * 1e7).floor() / 1e5
 }
 
 /// Exact, to the nanosecond.
@@ -413,6 +409,13 @@ mod tests {
         ] {
             assert!(text.contains(want), "{want}{text}");
         }
+    }
+
+    #[test]
+    fn an_exact_share_is_not_rounded() {
+        let samples = [[5_000; 41].as_slice(), &[150_000; 59]].concat();
+        let text = block(&run_of(&[&samples]), &thresholds());
+        assert!(text.contains("\n 41.00000 % below 0.1 ms (41 samples)\n"), "{text}");
     }
 
     #[test]

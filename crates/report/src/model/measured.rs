@@ -9,6 +9,7 @@ use super::WIDTH;
 use crate::findings::wrapped;
 use crate::realfeel::Statistics;
 use crate::run_set::domain_name;
+use crate::share;
 use crate::style::clean;
 use crate::table::columns;
 
@@ -75,7 +76,7 @@ impl Compared {
         for &(threshold, share) in below {
             let name = format!("below {} ms", ms(threshold));
             let count = all.histogram.count_below(threshold);
-            add(&name, "%", Some(share), count as f64 / all.count as f64 * 100.0);
+            add(&name, "%", Some(share), count as f64 * 100.0 / all.count as f64);
         }
         add("buckets", "", buckets.map(|count| count as f64), own.buckets as f64);
         Some(Self {
@@ -167,8 +168,7 @@ fn cells(seeds: &[Option<&Figure>]) -> [String; 2] {
         super::middle(seeds.iter().map(|seed| seed.and_then(figure)))
     };
     let text = |value: f64| match (any.unit, any.name.as_str()) {
-        // Rounded down: 99.999999 % must not become 100.
-        ("%", _) => format!("{:.5}", (value * 1e5).floor() / 1e5),
+        ("%", _) => share::cut(value, 5),
         ("ms", "max") if value >= 1.0 => format!("{value:.1}"),
         ("ms", "max") => format!("{value:.3}"),
         ("ms", _) => format!("{value:.4}"),
