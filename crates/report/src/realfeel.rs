@@ -217,11 +217,11 @@ fn five_nines(all: &Distribution) -> String {
     }
 }
 
-/// Samples per bucket of 0.1 ms. A bucket of ours that lies across an edge of his counts for the
-/// lower one: ours are 0.2 % wide, his 100 µs.
+/// Samples per bucket of 0.1 ms. Samples that can lie across an edge of his count for the lower one: a
+/// bucket of ours is 0.2 % wide, his 100 µs.
 fn tenths_of_ms(all: &Distribution) -> BTreeMap<u64, u64> {
     let mut tenths = BTreeMap::new();
-    for bucket in all.histogram.buckets() {
+    for bucket in all.ranges() {
         *tenths.entry(bucket.lower / BUCKET_NS).or_insert(0) += bucket.count;
     }
     tenths
@@ -409,6 +409,25 @@ mod tests {
         ] {
             assert!(text.contains(want), "{want}{text}");
         }
+    }
+
+    /// Rows of 1 ms, as rtla writes them: 1,000 samples from 350 µs on, two from 1 ms to 1.35 ms.
+    #[test]
+    fn no_bucket_holds_samples_below_the_minimum() {
+        let mut run = run_of(&[&[]]);
+        let rows = [(0, 1_000_000, 1_000), (1_000_000, 2_000_000, 2)];
+        let rows = rows.map(|(lower, upper, count)| Bucket { lower, upper, count });
+        run.threads[0].expiries = Distribution {
+            count: 1_002,
+            min_ns: Some(350_000),
+            max_ns: Some(1_350_000),
+            histogram: Histogram::from_buckets(rows.into()).unwrap(),
+            stated: Some(Stated { resolution_ns: 1_000, ..Stated::default() }),
+            ..Distribution::default()
+        };
+        let text = block(&run, &thresholds());
+        assert!(text.contains("\nbuckets at least 2 of 0.1 ms\n"), "{text}");
+        assert!(text.contains("\nmode - (1002 samples lie anywhere"), "{text}");
     }
 
     #[test]
