@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use boot::Boot;
 use episode::Episodes;
 use explained::Explanations;
-pub use waits::Waits;
+pub use waits::{Known, Waits};
 
 /// The schema of a window.
 pub const SCHEMA: &str = "wakescope.watch/1";

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_core::watch::episode::MOST_EPISODES;
 use wakescope_core::watch::extent::Extent;
-use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
+use wakescope_core::watch::{Audit, CostSource, Known, LeftOut, OwnCost, Waits, Window};
 
 pub use rows::{By, History, Past, Sort};
 
@@ -386,14 +386,26 @@ fn all_waits(window: &Window) -> Waits {
     all
 }
 
+/// The end of its bucket, where that has one: each percentile of a table is that, so it has no sign.
 fn percentile_of(waits: &Waits, percentile: &str) -> String {
-    span_or_dash(percentile.parse().ok().and_then(|p| waits.percentile(p)))
+    match percentile.parse().ok().and_then(|p| waits.percentile(p)) {
+        Some(Known::AtMost(ns)) => SpanNs(ns).to_string(),
+        known => known.map_or_else(|| span_or_dash(None), known_in_words),
+    }
 }
 
-/// The longest, with a sign where only its bucket is known.
 fn max(waits: &Waits) -> String {
-    let span = span_or_dash(waits.max_ns);
-    if waits.max_is_exact || waits.max_ns.is_none() { span } else { format!("≤{span}") }
+    waits.longest().map_or_else(|| span_or_dash(None), known_in_words)
+}
+
+/// A length, with a sign where only a bound is known.
+fn known_in_words(known: Known) -> String {
+    let sign = match known {
+        Known::Exactly(_) => "",
+        Known::AtMost(_) => "≤",
+        Known::AtLeast(_) => "≥",
+    };
+    format!("{sign}{}", SpanNs(known.ns()))
 }
 
 #[cfg(test)]

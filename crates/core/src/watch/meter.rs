@@ -47,7 +47,7 @@ impl Meter {
     ///
     /// Maximum and minimum must be read before the buckets: the program counts a wait in its bucket first.
     /// Where it was between the two, the bucket is in this window and the maximum in the next. Then this one
-    /// has the end of the bucket in its place, and says so. The sum must be read after the buckets, as the
+    /// has an edge of the bucket in its place, and says so. The sum must be read after the buckets, as the
     /// program adds to it first: one that grows without any bucket is part of the next window.
     pub fn read(&mut self, now: Reading) -> Waits {
         // Both ascend.
@@ -88,7 +88,8 @@ impl Meter {
 fn waits_in(buckets: Vec<Bucket>, sum_ns: u64, (min, max): (u64, u64)) -> Option<Waits> {
     let (&first, &last) = (buckets.first()?, buckets.last()?);
     let (max_ns, max_is_exact) = max_in(last, max);
-    let min_is_exact = lies_in(first, min);
+    // That none was read lies in the bucket without an end, too.
+    let min_is_exact = min != u64::MAX && lies_in(first, min);
     let min_ns = if min_is_exact { min } else { first.lower };
     let histogram = Histogram::from_unordered(buckets);
     Some(Waits {
@@ -118,6 +119,7 @@ fn max_in(last: Bucket, read: u64) -> (u64, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Known;
     use crate::watch::scale::BUCKETS;
     use proptest::prelude::*;
 
@@ -162,7 +164,10 @@ mod tests {
         let mut meter = Meter::default();
         let long = 60_000_000_000;
         let waits = meter.read(reading(&[long], &[long]));
-        assert_eq!((waits.max_ns, waits.max_is_exact, waits.fault()), (Some(long), true, None));
+        assert_eq!((waits.longest(), waits.fault()), (Some(Known::Exactly(long)), None));
+        // The next one is in its bucket, and not yet the maximum.
+        let waits = meter.read(reading(&[long, 2 * long], &[]));
+        assert_eq!((waits.longest(), waits.fault()), (Some(Known::AtLeast(1 << 34)), None));
     }
 
     proptest! {

@@ -161,7 +161,11 @@ fn distribution_of(waits: &Waits) -> Distribution {
         max_ns: waits.max_ns,
         sum_ns: waits.sum_ns,
         histogram,
-        stated: Some(Stated { resolution_ns: 1, ..Stated::default() }),
+        stated: Some(Stated {
+            resolution_ns: 1,
+            extremes_are_edges: !waits.max_is_exact,
+            ..Stated::default()
+        }),
         ..Distribution::default()
     }
 }
@@ -223,6 +227,14 @@ mod tests {
         assert_eq!((covered_ns, cpus, run.threads.len()), (2_000_000_000, 2, 2));
         assert_eq!((run.load[0].work, run.load[0].per_second), (40, 20.0));
         assert_eq!(observed(Grouping::None).lost_share(), 0.5);
+    }
+
+    #[test]
+    fn a_maximum_that_is_not_exact_lies_anywhere_in_its_bucket() {
+        let waits = Waits { histogram: scaled(&Waits::exactly(&[900])), ..Waits::exactly(&[900]) };
+        assert_eq!(distribution_of(&waits).max_range(), Some((900, 900)));
+        let waits = Waits { max_ns: Some(927), max_is_exact: false, ..waits };
+        assert_eq!(distribution_of(&waits).max_range(), Some((896, 927)));
     }
 
     /// The first bucket ends at 128 ns: that a median lies in it is no number.

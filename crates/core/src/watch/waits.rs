@@ -16,10 +16,11 @@ pub struct Waits {
     pub count: u64,
     /// Their exact sum.
     pub sum_ns: u64,
-    /// The longest; `None` if there are none.
+    /// The longest, as far as [`Waits::longest`] knows it; `None` if there are none.
     pub max_ns: Option<u64>,
-    /// Whether that is exact. Otherwise it is the end of its bucket: the longest wait ended just when the
-    /// window did. The total of a watch has it exactly; a sum of windows does not.
+    /// Whether that is exact. Otherwise the longest wait ended just when the window did, and this is the end
+    /// of its bucket, or the begin of the last one, which has no end. The total of a watch has it exactly; a
+    /// sum of windows does not.
     pub max_is_exact: bool,
     /// The shortest; `None` if there are none.
     pub min_ns: Option<u64>,
@@ -30,7 +31,38 @@ pub struct Waits {
     pub histogram: Histogram,
 }
 
+/// What is known of the length of a wait, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It took exactly this.
+    Exactly(u64),
+    /// It took no more: this is the end of its bucket.
+    AtMost(u64),
+    /// It took no less: its bucket has no end.
+    AtLeast(u64),
+}
+
+impl Known {
+    /// The length that is shown, in ns.
+    pub fn ns(self) -> u64 {
+        match self {
+            Self::Exactly(ns) | Self::AtMost(ns) | Self::AtLeast(ns) => ns,
+        }
+    }
+}
+
 impl Waits {
+    /// What is known of the longest wait; `None` if there are none.
+    pub fn longest(&self) -> Option<Known> {
+        let max_ns = self.max_ns?;
+        let is_open = self.histogram.buckets().last().is_some_and(|last| last.upper == u64::MAX);
+        Some(match (self.max_is_exact, is_open) {
+            (true, _) => Known::Exactly(max_ns),
+            (false, false) => Known::AtMost(max_ns),
+            (false, true) => Known::AtLeast(max_ns),
+        })
+    }
+
     /// Both together.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
@@ -41,11 +73,15 @@ impl Waits {
 
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
+        // One that is only known to be so long may be the longest of all, whatever the others are.
+        let is_unbounded = |waits: &Self| matches!(waits.longest(), Some(Known::AtLeast(_)));
+        let is_unbounded = is_unbounded(self) || is_unbounded(other);
         (self.max_ns, self.max_is_exact) = further(
             (self.max_ns, self.max_is_exact),
             (other.max_ns, other.max_is_exact),
             self.max_ns.cmp(&other.max_ns),
         );
+        self.max_is_exact &= !is_unbounded;
         let nearer = match (self.min_ns, other.min_ns) {
             (Some(own), Some(others)) => others.cmp(&own),
             (own, others) => own.cmp(&others),
@@ -57,12 +93,17 @@ impl Waits {
         self.histogram.add(&other.histogram);
     }
 
-    /// The largest value that the wait at `percentile` can have had, ns: never below its true value, and at
-    /// most 1/16 above it where the scale has buckets of that width (`scale`, from 128 ns to 17 s). `None` if
-    /// there are too few waits to say.
-    pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
+    /// The largest value that the wait at `percentile` can have had: never below its true value, and at most
+    /// 1/16 above it where the scale has buckets of that width (`scale`, from 128 ns to 17 s). In the bucket
+    /// without an end, if it is not known how long the longest one there was, the least value. `None` if there
+    /// are too few waits to say.
+    pub fn percentile(&self, percentile: Percentile) -> Option<Known> {
         let upper = self.histogram.percentile(percentile)?;
-        Some(self.max_ns.map_or(upper, |max| upper.min(max)))
+        let last = self.histogram.buckets().last()?;
+        Some(match self.longest()? {
+            Known::AtLeast(_) if upper >= last.lower => Known::AtLeast(last.lower),
+            longest => Known::AtMost(upper.min(longest.ns())),
+        })
     }
 
     /// Why the sum cannot be that of the waits in the histogram, if it cannot. At either end of a window so many
@@ -79,9 +120,10 @@ impl Waits {
             u128::from(bucket.lower) * u128::from(beyond)
         });
         let least: u128 = least.sum();
-        // No wait is longer than the maximum, which is the end of its bucket where it is not exact.
-        let is_known = self.max_is_exact || buckets.last().is_some_and(|it| it.upper != u64::MAX);
-        let max = self.max_ns.filter(|_| is_known).unwrap_or(u64::MAX);
+        let max = match self.longest() {
+            Some(Known::Exactly(ns) | Known::AtMost(ns)) => ns,
+            Some(Known::AtLeast(_)) | None => u64::MAX,
+        };
         let most = buckets
             .iter()
             .map(|bucket| u128::from((bucket.upper - 1).min(max)) * u128::from(bucket.count));
@@ -180,6 +222,31 @@ mod tests {
         assert!(roughly(&[1]).merged(&Waits::exactly(&[1])).min_is_exact);
         let none = Waits::default();
         assert_eq!(none.merged(&all), all);
+    }
+
+    #[test]
+    fn one_beyond_the_scale_may_be_the_longest_of_all() {
+        let beyond = |ns, max_is_exact| {
+            let bucket = Bucket { lower: 17_179_869_184, upper: u64::MAX, count: 1 };
+            let histogram = Histogram::from_buckets(vec![bucket]).unwrap();
+            Waits { histogram, max_is_exact, ..Waits::exactly(&[ns]) }
+        };
+        let unread = beyond(17_179_869_184, false);
+        let read = beyond(18_000_000_000, true);
+        let short = Waits::exactly(&[900]);
+        for (one, other, want) in [
+            (&unread, &unread, Known::AtLeast(17_179_869_184)),
+            (&unread, &short, Known::AtLeast(17_179_869_184)),
+            (&unread, &read, Known::AtLeast(18_000_000_000)),
+            (&read, &short, Known::Exactly(18_000_000_000)),
+            (&read, &roughly(&[900]), Known::Exactly(18_000_000_000)),
+            (&roughly(&[900]), &short, Known::Exactly(900)),
+            (&roughly(&[901]), &short, Known::AtMost(901)),
+        ] {
+            assert_eq!(one.merged(other).longest(), Some(want), "{one:?} {other:?}");
+            assert_eq!(other.merged(one).longest(), Some(want), "{other:?} {one:?}");
+        }
+        assert_eq!(Waits::default().longest(), None);
     }
 
     #[test]

@@ -66,7 +66,8 @@ fn waits(counters: &Counters) -> [Family; 5] {
             name: "wakescope_wait_longest_seconds",
             kind: Kind::Gauge,
             help: "The longest wait of the last minute or two. Exact, but for waits that ended at the very \
-                   moment at which an interval did: these are up to 6.25 % too long.",
+                   moment at which an interval did: these are up to 6.25 % too long, and 17.2 s for any longer \
+                   one.",
             samples: peaks(&series),
         },
         Family {

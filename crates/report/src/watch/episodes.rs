@@ -3,12 +3,12 @@
 use wakescope_core::date::Date;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::units::{SpanNs, counted, grouped};
-use wakescope_core::watch::Window;
 use wakescope_core::watch::cgroup::Cgroup;
 use wakescope_core::watch::episode::{Episode, Episodes, NotMeasured, Occupant};
+use wakescope_core::watch::{Known, Window};
 
-use super::all_waits;
 use super::rows::{Key, cgroup_name};
+use super::{all_waits, known_in_words};
 use crate::progress::clock;
 use crate::style::clean;
 
@@ -49,7 +49,7 @@ impl Times {
 pub(super) fn list(window: &Window, most: usize, times: Times) -> Vec<String> {
     let Some(episodes) = &window.episodes else { return Vec::new() };
     let unseen = unseen_longest(window, episodes)
-        .map(|ns| format!(" the longest wait, {ns}: its cause was not seen"));
+        .map(|longest| format!(" the longest wait, {longest}: its cause was not seen"));
     if episodes.longest.is_empty() {
         return unseen.into_iter().collect();
     }
@@ -76,13 +76,15 @@ pub(super) fn list(window: &Window, most: usize, times: Times) -> Vec<String> {
 
 /// The longest wait of all, where it is longer than these: the kernel did not report the switch that ended it,
 /// or it ended as an interval did.
-fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
-    let all = all_waits(window);
-    let longest = all.max_ns?;
-    // One that is not exact is the end of its bucket, which is at most a sixteenth above its begin.
-    let at_least = if all.max_is_exact { longest } else { longest / 17 * 16 };
+fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<String> {
+    let longest = all_waits(window).longest()?;
+    let at_least = match longest {
+        Known::Exactly(ns) | Known::AtLeast(ns) => ns,
+        // The end of a bucket is at most a sixteenth above its begin.
+        Known::AtMost(ns) => ns / 17 * 16,
+    };
     let seen = episodes.longest.first().map_or(episodes.least_ns, |first| first.ns);
-    (at_least > seen).then_some(SpanNs(longest))
+    (at_least > seen).then(|| known_in_words(longest))
 }
 
 /// The longest waits of the tasks of a row, or of a CPU.
@@ -105,8 +107,8 @@ pub(super) fn of_row(window: &Window, key: &Key, times: Times) -> Vec<String> {
 /// The longest wait of a window, in a line.
 pub(super) fn longest(window: &Window) -> Option<String> {
     let episodes = window.episodes.as_ref()?;
-    if let Some(ns) = unseen_longest(window, episodes) {
-        return Some(format!(" longest: {ns}  its cause was not seen"));
+    if let Some(longest) = unseen_longest(window, episodes) {
+        return Some(format!(" longest: {longest}  its cause was not seen"));
     }
     let first = episodes.longest.first()?;
     let (ns, who) = (SpanNs(first.ns), name(&first.task));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wakescope_core::percentile::Percentile;
 use wakescope_core::watch::cgroup::Cgroup;
-use wakescope_core::watch::{Series, Waits, Window};
+use wakescope_core::watch::{Known, Series, Waits, Window};
 
 use crate::style::{clean, clean_end};
 
@@ -60,7 +60,7 @@ impl Sort {
             Self::Max => (waits.max_ns, waits.sum_ns),
             Self::Percentile => {
                 let nines: Option<Percentile> = "p99.9".parse().ok();
-                (nines.and_then(|p| waits.percentile(p)), waits.sum_ns)
+                (nines.and_then(|p| waits.percentile(p)).map(Known::ns), waits.sum_ns)
             }
             Self::Time => (Some(waits.sum_ns), waits.count),
         }

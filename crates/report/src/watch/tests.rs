@@ -1,7 +1,7 @@
 use super::*;
 use expect_test::expect;
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
-use wakescope_core::histogram::Histogram;
+use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::preemption::Model;
 use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::episode::{EarlierQueue, Episode, Episodes, NotMeasured, Occupant};
@@ -364,6 +364,31 @@ fn a_wait_for_several_cpus_is_told_with_each() {
     .assert_eq(&unindented(lines[lines.len() - 2..].iter().map(String::as_str)));
 }
 
+/// Waits of 17.2 s or more, which ended just as the window did: nobody has read how long the longest was.
+fn beyond_the_scale(count: u64) -> Waits {
+    let bucket = Bucket { lower: 1 << 34, upper: u64::MAX, count };
+    let histogram = Histogram::from_buckets(vec![bucket]).unwrap();
+    Waits { count, histogram, max_is_exact: false, ..waits(&[1 << 34]) }
+}
+
+#[test]
+fn beyond_the_scale_figures_are_the_least_that_they_can_be() {
+    let long = Some(60_000_000_000);
+    let read = Waits { max_ns: long, min_ns: long, max_is_exact: true, ..beyond_the_scale(1) };
+    let of_bucket = |ns| Waits { max_is_exact: false, ..waits(&[ns]) };
+    for (waits, p50, longest) in [
+        (beyond_the_scale(100), "≥17.2 s", "≥17.2 s"),
+        (beyond_the_scale(1).merged(&waits(&[1_000; 99])), "1.00 µs", "≥17.2 s"),
+        (of_bucket(5_400_000).merged(&waits(&[5_400_000; 99])), "5.40 ms", "5.40 ms"),
+        (of_bucket(5_400_000).merged(&waits(&[1_000; 99])), "1.00 µs", "≤5.40 ms"),
+        // The longest is longer than one that was read; another in its bucket may be shorter than that.
+        (beyond_the_scale(99).merged(&read), "≥17.2 s", "≥1.00 min"),
+        (Waits::default(), "–", "–"),
+    ] {
+        assert_eq!((&*percentile_of(&waits, "p50"), &*max(&waits)), (p50, longest), "{waits:?}");
+    }
+}
+
 /// What the table says is the longest wait is on the list, or the list says why not.
 #[test]
 fn a_longest_wait_that_nobody_saw_is_told() {
@@ -392,7 +417,8 @@ fn a_longest_wait_that_nobody_saw_is_told() {
     check(waits(&[900_000]), &[], None);
     // The wait itself is somewhere in its bucket.
     check(of_bucket(5_300_000), &[5_000_000], None);
-    check(of_bucket(5_400_000), &[5_000_000], Some("5.40 ms"));
+    check(of_bucket(5_400_000), &[5_000_000], Some("≤5.40 ms"));
+    check(beyond_the_scale(1), &[17_100_000_000], Some("≥17.2 s"));
 }
 
 #[test]
