@@ -10,8 +10,8 @@ use wakescope_core::run::SCHEMA;
 use wakescope_core::watch::SCHEMA as WATCH;
 use wakescope_report::style::clean;
 
-use crate::Failure;
 use crate::input::read_whole;
+use crate::{Failure, output};
 
 /// The most that is read to find out.
 const LARGEST: u64 = 256 << 20;
@@ -67,7 +67,7 @@ pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
 pub(crate) fn watch_is_no_run(path: &Path, folder: &Path) -> Failure {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     Failure::new(format!("{} belongs to a watch, and is not a run", path.display()))
-        .try_this(format!("show the watch by its folder: wakescope report {}", folder.display()))
+        .try_this(format!("show the watch by its folder: {}", output::command("report", folder)))
 }
 
 fn keys_of(keys: &BTreeMap<String, IgnoredAny>) -> String {

@@ -149,7 +149,7 @@ fn no_result(file: &mut File, path: &Path) -> Failure {
         let text = read_whole(file, LARGEST_RECORD).map_err(|e| e.to_string());
         match text.and_then(|text| Run::from_json(&text).map_err(|e| e.to_string())) {
             Ok(_) => Failure::new(format!("{} is already a run", path.display()))
-                .try_this(format!("show it: wakescope report {}", path.display())),
+                .try_this(format!("show it: {}", output::command("report", path))),
             Err(e) => Failure::new(format!(
                 "cannot import {}: it is JSON, but not the output of a supported program",
                 path.display()

@@ -261,9 +261,8 @@ pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result
 
 /// Where a run lies, how to see it again, and what there is to ask next.
 fn footer(run: &Run, path: &Path, can_be_explained: bool) -> String {
-    let path = path.display();
     let verb = if run.explanation.is_some() { "explain" } else { "report" };
-    let line = format!(" run: {path}   show: wakescope {verb} {path}");
+    let line = format!(" run: {}   show: {}", path.display(), output::command(verb, path));
     if run.explanation.is_some() || !can_be_explained {
         return line + "\n";
     }

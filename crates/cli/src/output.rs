@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use wakescope_lab::plan::shell_quoted;
 use wakescope_report::style::Style;
 use wakescope_report::watch::live::Look;
 use wakescope_store::{check_output, create_output, is_full};
@@ -20,6 +21,14 @@ use crate::screen::fit;
 /// knows no colours.
 pub(crate) fn style() -> Style {
     Style { colour: io::stdout().is_terminal() && may_dress() }
+}
+
+/// A command to copy into a shell: `wakescope report 'my runs/a'`.
+pub(crate) fn command(verb: &str, path: &Path) -> String {
+    let path = path.to_string_lossy();
+    // Before a dash, it would be an option.
+    let here = if path.starts_with('-') { "./" } else { "" };
+    format!("wakescope {verb} {}", shell_quoted(&format!("{here}{path}")))
 }
 
 /// Whether the user and the terminal have nothing against colours and lines that are redrawn.
@@ -208,6 +217,18 @@ pub(crate) fn redraw(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_to_copy_names_one_path() {
+        for (path, want) in [
+            ("runs/2026-11-21", "wakescope report runs/2026-11-21"),
+            ("my runs/a", "wakescope report 'my runs/a'"),
+            ("$(x)/it's", r"wakescope report '$(x)/it'\''s'"),
+            ("-r", "wakescope report ./-r"),
+        ] {
+            assert_eq!(command("report", Path::new(path)), want);
+        }
+    }
 
     #[test]
     fn files_that_cannot_be_written_are_named_with_a_remedy() {

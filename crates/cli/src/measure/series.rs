@@ -222,7 +222,7 @@ fn show(
         text += &format!(" ended early: {not_begun} more were not begun\n");
     }
     text += &limits(rows, style);
-    let folder = folder.display();
-    text += &format!("\n runs: {folder}   show: wakescope report {folder}\n");
+    let show = output::command("report", folder);
+    text += &format!("\n runs: {}   show: {show}\n", folder.display());
     output::print(&text)
 }

@@ -268,8 +268,8 @@ fn show(args: &RunArgs, simulated: &Simulated, folder: Option<&Path>) -> Result<
     let mut text = simulated.table(output::style());
     let is_any_kept = simulated.runs.iter().any(|run| matches!(run.ending, Ending::Ok(_)));
     if let Some(folder) = folder.filter(|_| is_any_kept) {
-        let folder = clean(&folder.display().to_string(), 400);
-        text += &format!("\n runs: {folder}   show: wakescope report {folder}/*/*\n");
+        let show = output::command("report", folder);
+        text += &format!("\n runs: {}   show: {show}/*/*\n", folder.display());
     }
     output::print(&text)
 }
