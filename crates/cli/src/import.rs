@@ -1,5 +1,6 @@
 //! `wakescope import`: results of other programs, made into runs.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -82,11 +83,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
         }
     }
     let several = runs.len() > 1;
-    for (number, (name, run)) in runs.iter().enumerate() {
-        let out = args.out.as_ref().map(|dir| match several {
-            true => dir.join(folder_name(&runs, number, name)),
-            false => dir.clone(),
-        });
+    let folders = folder_names(runs.iter().map(|(name, _)| name.as_str()));
+    for ((_, run), folder) in runs.iter().zip(folders) {
+        let out = args.out.as_ref().map(|dir| if several { dir.join(folder) } else { dir.clone() });
         let record = run.to_json();
         let folder = RunFolder::create(out.as_deref(), &time_now(), None, record.as_bytes())?;
         let path = folder.finish(record.as_bytes())?;
@@ -110,18 +109,23 @@ fn file_of(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// A name for a folder that no other of the runs has.
-fn folder_name(runs: &[(String, Run)], number: usize, name: &str) -> String {
+/// For each of these names one for a folder, each different from all others: of those that are alike, all but
+/// the first have a number.
+fn folder_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let keep = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let safe = |text: &str| -> String {
-        let keep = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         text.chars().take(100).map(keep).collect::<String>().trim_start_matches('.').to_owned()
     };
-    let own = safe(name);
-    let same = runs[..number].iter().filter(|(other, _)| safe(other) == own).count();
-    match same {
-        0 if !own.is_empty() => own,
-        _ => format!("{own}-{}", number + 1),
-    }
+    let mut given = BTreeSet::new();
+    let name = |(number, name): (usize, &str)| {
+        let own = safe(name);
+        let numbered = (number..).map(|number| format!("{own}-{number}"));
+        let candidates =
+            Some(own.clone()).filter(|own| !own.is_empty()).into_iter().chain(numbered);
+        let mut free = candidates.filter(|name| given.insert(name.clone()));
+        free.next().unwrap_or_default()
+    };
+    (1..).zip(names).map(name).collect()
 }
 
 fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
@@ -260,4 +264,24 @@ fn imported_text(run: &Run, path: &Path) -> String {
         out.push_str(&format!("  approximate: {}\n", clean(what, 200)));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_have_names_of_their_own() {
+        for (names, want) in [
+            (&["a", "b"][..], &["a", "b"][..]),
+            (&["a", "a", "a"], &["a", "a-2", "a-3"]),
+            // What the second is called without its own name is the name of the third.
+            (&["a", "a", "a-2"], &["a", "a-2", "a-2-3"]),
+            (&["a-2", "a", "a"], &["a-2", "a", "a-3"]),
+            (&["a-3", "a", "a"], &["a-3", "a", "a-4"]),
+            (&["a/b", "a b", "..", ""], &["a_b", "a_b-2", "-3", "-4"]),
+        ] {
+            assert_eq!(folder_names(names.iter().copied()), want, "{names:?}");
+        }
+    }
 }
