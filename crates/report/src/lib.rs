@@ -17,6 +17,7 @@ mod intervals;
 pub mod lab;
 pub mod lab_progress;
 mod line;
+mod list;
 pub mod load;
 pub mod markdown;
 mod matrix;

@@ -11,6 +11,7 @@ use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
 use crate::explain::ranking::{Line, heading, lines};
+use crate::list;
 use crate::observed;
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
@@ -79,7 +80,8 @@ fn table(run_set: &RunSet) -> String {
 fn limits(run_set: &RunSet) -> String {
     let mut out = String::new();
     for entry in &run_set.entries {
-        for judgement in entry.run.limits.iter().take(MOST) {
+        let (judgements, more) = observed::failed_first(&entry.run, MOST);
+        for judgement in judgements {
             let (limit, observed) = observed::of(judgement);
             let limit = escaped(&limit) + text::judged(&entry.run);
             let message = match judgement.outcome {
@@ -94,6 +96,7 @@ fn limits(run_set: &RunSet) -> String {
             };
             out.push_str(&format!("- {}{message}\n", of_run(run_set, entry)));
         }
+        out.extend(more.map(|more| format!("- {}{more}\n", of_run(run_set, entry))));
     }
     out
 }
@@ -193,7 +196,8 @@ fn findings(run_set: &RunSet) -> String {
         }
     }
     found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
-    let text = found.iter().take(MOST).map(|(finding, entries)| {
+    let (found, more) = list::first(&found, MOST);
+    let text = found.iter().map(|(finding, entries)| {
         let mark = if finding.severity == Severity::Error { "✗" } else { "!" };
         let of = match entries.as_slice() {
             [entry] => of_run(run_set, entry),
@@ -206,7 +210,7 @@ fn findings(run_set: &RunSet) -> String {
             escaped(&clean(&finding.message, 400))
         )
     });
-    text.collect()
+    text.chain(more.map(|more| format!("- {more}\n"))).collect()
 }
 
 fn basis(run_set: &RunSet) -> String {

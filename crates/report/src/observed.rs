@@ -1,8 +1,10 @@
 //! A limit and what was observed.
 
-use wakescope_core::limit::Judgement;
+use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 
+use crate::list;
 use crate::style::clean;
 
 /// The limit in words, and the observed value or a dash: `max ≤ 100 µs`, `74.6 µs`. With all digits if
@@ -28,6 +30,17 @@ pub(crate) fn of(judgement: &Judgement) -> (String, String) {
     limit_and_observed(&judgement.limit, judgement.limit_ns, judgement.observed_ns)
 }
 
+/// How a run stands to its limits, those that it fails first, and how many are not among them: as many as fit
+/// into `most`, and all that it fails.
+pub(crate) fn failed_first(run: &Run, most: usize) -> (Vec<&Judgement>, Option<String>) {
+    let fails = |judgement: &Judgement| judgement.outcome == Outcome::Fail;
+    let mut all: Vec<&Judgement> = run.limits.iter().collect();
+    all.sort_by_key(|judgement| !fails(judgement));
+    let failed = all.iter().filter(|judgement| fails(judgement)).count();
+    let (shown, more) = list::first(&all, most.max(failed));
+    (shown.to_vec(), more)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +64,32 @@ mod tests {
             crate::html::page(&run_set).replace("<bdi>", "").replace("</bdi>", ""),
         ] {
             assert!(text.contains(&line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_lacks_no_limit_that_fails() {
+        for (passing, failing, left_out) in
+            [(3, 1, None), (100, 1, Some(1)), (0, 100, None), (5, 100, Some(5))]
+        {
+            let mut run = run_of(&[&[50_000]]);
+            let limits = vec!["99us"; passing].into_iter().chain(vec!["9us"; failing]);
+            let limits = limits.map(|limit| limit.parse::<Limit>().unwrap());
+            let judged = limits.map(|limit| limit.judge(&run.expiries(), &run.validity, true));
+            run.limits = judged.collect();
+            let (shown, more) = failed_first(&run, 100);
+            let failed = shown.iter().filter(|it| it.outcome == Outcome::Fail).count();
+            assert_eq!((failed, shown[0].outcome), (failing, Outcome::Fail));
+            assert_eq!(more, left_out.map(|count| format!("and {count} more")));
+            let run_set = RunSet::of(vec![Entry::of("run", &run)]);
+            for (text, most) in
+                [(crate::markdown::report(&run_set), 40), (crate::html::page(&run_set), 60)]
+            {
+                let all = passing + failing;
+                let left_out = all.saturating_sub(failing.max(most));
+                assert_eq!(text.contains(&format!("and {left_out} more")), left_out > 0, "{text}");
+                assert_eq!(text.matches(": 50.0 µs").count(), all - left_out, "{text}");
+            }
         }
     }
 

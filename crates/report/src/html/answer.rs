@@ -12,9 +12,9 @@ use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
-use crate::{explain, observed, quantity, text as run_text};
+use crate::{explain, list, observed, quantity, text as run_text};
 
-/// The most findings that are listed.
+/// The most entries of a list.
 const MOST: usize = 60;
 
 /// The name of the page.
@@ -202,8 +202,9 @@ fn verdict(run: &Run) -> String {
 }
 
 fn limits(run: &Run) -> String {
+    let (judgements, more) = observed::failed_first(run, MOST);
     let mut out = String::new();
-    for judgement in run.limits.iter().take(MOST) {
+    for judgement in judgements {
         let (limit, observed) = observed::of(judgement);
         let limit = name(&limit, 60) + run_text::judged(run);
         let (class, word, rest) = match judgement.outcome {
@@ -215,7 +216,13 @@ fn limits(run: &Run) -> String {
             "<li><span class=\"badge {class}\">{word}</span> the limit {limit}: {rest}</li>\n"
         ));
     }
+    out.push_str(&last_item(more));
     if out.is_empty() { out } else { format!("<ul class=\"limits\">\n{out}</ul>\n") }
+}
+
+/// That a list goes on; empty if it does not.
+fn last_item(more: Option<String>) -> String {
+    more.map(|more| format!("<li>{}</li>\n", text(&more))).unwrap_or_default()
 }
 
 /// Where the figures come from, if another program measured them.
@@ -234,8 +241,10 @@ fn source(entry: &Entry) -> Option<String> {
     let listed = |title: &str, items: &[String]| match items {
         [] => String::new(),
         items => {
-            let items: Vec<String> = items.iter().take(MOST).map(|i| name(i, 200)).collect();
-            format!(" {title}: {}.", items.join(", "))
+            let (items, more) = list::first(items, MOST);
+            let items: Vec<String> = items.iter().map(|i| name(i, 200)).collect();
+            let more = more.map(|more| format!(" {more}")).unwrap_or_default();
+            format!(" {title}: {}{more}.", items.join(", "))
         }
     };
     out.push_str(&listed("Unknown", &source.unknown));
@@ -285,16 +294,19 @@ fn findings(run_set: &RunSet) -> String {
         )
     };
     let (notes, grave): (Vec<_>, Vec<_>) =
-        found.iter().take(MOST).partition(|(f, _)| f.severity == Severity::Note);
-    let list = |of: &[&(&Finding, Vec<String>)]| of.iter().map(|f| item(f)).collect::<String>();
+        found.iter().partition(|(f, _)| f.severity == Severity::Note);
+    let listed = |of: &[&(&Finding, Vec<String>)]| {
+        let (shown, more) = list::first(of, MOST);
+        let items: String = shown.iter().map(|f| item(f)).collect();
+        format!("<ul class=\"findings\">\n{items}{}</ul>\n", last_item(more))
+    };
     let mut out = String::new();
     if !grave.is_empty() {
-        out.push_str(&format!("<ul class=\"findings\">\n{}</ul>\n", list(&grave)));
+        out.push_str(&listed(&grave));
     }
     if !notes.is_empty() {
-        let list = format!("<ul class=\"findings\">\n{}</ul>\n", list(&notes));
         let summary = counted(notes.len() as u64, "note");
-        out.push_str(&super::element::folded(&summary, &list));
+        out.push_str(&super::element::folded(&summary, &listed(&notes)));
     }
     out
 }

@@ -90,6 +90,30 @@ fn figures_that_the_source_lacks_are_not_shown() {
 }
 
 #[test]
+fn lists_say_how_much_they_leave_out() {
+    let mut run = run_of(&[&[9_000; 3_000]]);
+    let finding = |severity, i| Finding::new("lost-samples", severity, format!("message {i}"), "");
+    let warnings = (0..70).map(|i| finding(Severity::Warning, i));
+    let notes = (70..145).map(|i| finding(Severity::Note, i));
+    run.validity = Validity::of(warnings.chain(notes).collect());
+    let unknown = (0..63).map(|i| format!("key{i}")).collect();
+    run.source = Some(Source { unknown, ..Source::default() });
+    let run_set = RunSet::of(vec![Entry::of("run", &run)]);
+    let page = page(&run_set);
+    check_page(&page);
+    for part in [
+        "message 59</bdi></li>\n<li>and 10 more</li>",
+        "<summary>75 notes</summary>",
+        "<li>and 15 more</li>",
+        "key59</bdi> and 3 more.",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let markdown = crate::markdown::report(&run_set);
+    assert!(markdown.contains("message 39\n- and 30 more\n"), "{markdown}");
+}
+
+#[test]
 fn of_several_runs_no_seed_is_that_of_all() {
     let run = run_of(&[&[9_000; 3_000]]);
     for (runs, has_seed) in [(1, true), (2, false)] {
