@@ -34,7 +34,7 @@ mod waits;
 
 pub(crate) use bound::unsound;
 pub(crate) use causes::shown as shown_causes;
-pub(crate) use episode::{ORDER, blocks, not_explained, shares, stack};
+pub(crate) use episode::{ORDER, Stack, Words, blocks, not_explained, shares, stack, stacks};
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
 pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};

@@ -18,7 +18,7 @@ use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
 use crate::text::{self, plan};
 
-/// The most findings that are listed, and causes of a run.
+/// The most limits of a run and findings that are listed, and causes of a run.
 const MOST: usize = 40;
 const MOST_CAUSES: usize = 5;
 

@@ -223,14 +223,47 @@ fn share_text(share: &Share) -> String {
 
 /// The stacks of a share: the kernel's with lines of source, and that of the program.
 pub(crate) fn stack(share: &Share, indent: usize) -> String {
-    let Share { frames, given_up_at, user_stack, .. } = share;
+    stacks(share, MOST_FRAMES).into_iter().map(|stack| chain(stack, indent)).collect()
+}
+
+/// A stack, as far as there is room for it.
+pub(crate) struct Stack {
+    /// The first entries, innermost first. What stack it is stands before the first.
+    pub(crate) entries: Vec<Words>,
+    /// How many entries are not among them.
+    pub(crate) more: usize,
+}
+
+/// The stacks of a share that has any, with at most so many entries each: that of the kernel with lines of
+/// source, where the culprit gave up the CPU in the end, and that of its program.
+pub(crate) fn stacks(share: &Share, most: usize) -> Vec<Stack> {
+    let Share {
+        cause: _,
+        ns: _,
+        culprit: _,
+        phase: _,
+        from_cpu: _,
+        within: _,
+        waiting_for_lock: _,
+        evidence: _,
+        gap: _,
+        frames,
+        given_up_at,
+        user_stack,
+    } = share;
+    let own = |title: &str, shown: &[Frame], all: &[Frame], text: fn(&Frame) -> Words| {
+        let mut entries: Vec<Words> = shown.iter().take(most).map(text).collect();
+        entries.first_mut()?[0].insert_str(0, title);
+        let more = all.len() - entries.len();
+        Some(Stack { entries, more })
+    };
     let given_up = until_common(given_up_at, frames);
-    let kernel = stack_text("", frames, entry_text);
-    let given_up = stack_text("gives up the CPU in ", given_up, entry_text);
-    let user = stack_text("user stack: ", user_stack, |frame| vec![user_frame(frame)]);
-    chain(kernel, frames.len(), indent)
-        + &chain(given_up, given_up_at.len(), indent)
-        + &chain(user, user_stack.len(), indent)
+    let all = [
+        own("", frames, frames, entry_text),
+        own("gives up the CPU in ", given_up, given_up_at, entry_text),
+        own("user stack: ", user_stack, user_stack, |frame| vec![user_frame(frame)]),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// `stack` up to the innermost entry that `other` has, too: what called that, called both. Empty if
@@ -242,17 +275,8 @@ fn until_common<'s>(stack: &'s [Frame], other: &[Frame]) -> &'s [Frame] {
     if own == 0 { &[] } else { &stack[..(own + 1).min(stack.len())] }
 }
 
-/// The entries that there is room for, `before` the first of them.
-fn stack_text(before: &str, stack: &[Frame], text: fn(&Frame) -> Words) -> Vec<Words> {
-    let mut text: Vec<Words> = stack.iter().take(MOST_FRAMES).map(text).collect();
-    if let Some(first) = text.first_mut() {
-        first[0].insert_str(0, before);
-    }
-    text
-}
-
 /// An entry of a stack, in the pieces between which a line may end.
-type Words = Vec<String>;
+pub(crate) type Words = Vec<String>;
 
 /// `shmem_undo_range+0x1b2 (mm/shmem.c:912)`; where functions were put into one another, with the
 /// innermost and the outermost of them:
@@ -285,24 +309,20 @@ fn file_name(file: &str) -> String {
     format!("{cut}{}", clean(&file[begin..], LONGEST_FILE))
 }
 
-/// Functions, each called by the next, on as few lines as they take. `count` is how many there are
-/// with those that are not shown.
-fn chain(frames: Vec<Words>, count: usize, indent: usize) -> String {
+/// Functions, each called by the next, on as few lines as they take.
+fn chain(Stack { entries, more }: Stack, indent: usize) -> String {
     // With what stands before a function, and at its end, on one line.
     let longest = WIDTH.saturating_sub(indent + "… ←".chars().count());
-    let shown = frames.len();
-    if shown == 0 {
-        return String::new();
-    }
+    let count = entries.len() + more;
     let mut pieces: Words = Vec::new();
-    for (at, frame) in frames.into_iter().enumerate() {
-        pieces.extend(frame.iter().map(|piece| clean(piece, longest)));
+    for (at, entry) in entries.into_iter().enumerate() {
+        pieces.extend(entry.iter().map(|piece| clean(piece, longest)));
         if let Some(end) = pieces.last_mut().filter(|_| at + 1 < count) {
             end.push_str(" ←");
         }
     }
-    if count > shown {
-        pieces.push(format!("… {} more", grouped((count - shown) as u64)));
+    if more > 0 {
+        pieces.push(format!("… {} more", grouped(more as u64)));
     }
     let blank = " ".repeat(indent);
     let mut out = String::new();

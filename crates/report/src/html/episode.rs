@@ -7,8 +7,10 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use super::element::{Column, folded, name, table, text};
 use super::values;
 use crate::explain::{
-    because, beside, cause, kernel_frame, known, percents, place, shares, step as step_words,
+    Stack, Words, because, beside, cause, known, percents, place, shares, stacks,
+    step as step_words,
 };
+use crate::list;
 
 /// The most steps of a timeline, functions of a stack, and shares of what a wakeup truly was.
 const MOST_STEPS: usize = 60;
@@ -30,19 +32,12 @@ pub(crate) fn tell(of_run: &str, domain: TimeDomain, rank: usize, episode: &Epis
     let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
         let who = [name(&beside(share.blamed()), 96), name(&place(share), 160)];
         let who: Vec<String> = who.into_iter().filter(|w| w != "<bdi></bdi>").collect();
-        let frames = share
-            .frames
-            .iter()
-            .take(MOST_FRAMES)
-            .map(|f| format!("<li>{}</li>", name(&kernel_frame(f), 160)));
-        let stack: String = frames.collect();
-        let stack =
-            if stack.is_empty() { stack } else { format!("<ol class=\"stack\">{stack}</ol>") };
+        let stacks: String = stacks(share, MOST_FRAMES).iter().map(stack).collect();
         vec![
             text(cause(share.cause)),
             values::time(Some(share.ns)),
             text(&percent),
-            format!("{}{stack}", who.join(" in ")),
+            format!("{}{stacks}", who.join(" in ")),
             text(known(share)),
         ]
     };
@@ -58,6 +53,15 @@ pub(crate) fn tell(of_run: &str, domain: TimeDomain, rank: usize, episode: &Epis
     folded(&summary, &(blame + &truth(domain, episode) + &timeline(domain, episode)))
 }
 
+fn stack(stack: &Stack) -> String {
+    let entry = |words: &Words| format!("<li>{}</li>", name(&words.join(" "), 240));
+    let mut entries: String = stack.entries.iter().map(entry).collect();
+    if stack.more > 0 {
+        entries.push_str(&format!("<li>… {} more</li>", grouped(stack.more as u64)));
+    }
+    format!("<ol class=\"stack\">{entries}</ol>")
+}
+
 /// What a simulation knows of it; empty of other runs.
 fn truth(domain: TimeDomain, episode: &Episode) -> String {
     if episode.truth.is_empty() {
@@ -68,8 +72,9 @@ fn truth(domain: TimeDomain, episode: &Episode) -> String {
         let who = name(&beside(share.blamed()), 96);
         vec![text(cause(share.cause)), values::time(Some(share.ns)), text(&percent), who]
     };
-    let shown = episode.truth.iter().zip(percents).take(MOST_TRUE);
-    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    let (shown, more) = list::first(&episode.truth, MOST_TRUE);
+    let mut rows: Vec<Vec<String>> = shown.iter().zip(percents).map(row).collect();
+    rows.extend(more.map(|more| vec![more, String::new(), String::new(), String::new()]));
     let head = [
         ("true cause", Column::Words),
         ("time", Column::Number),

@@ -90,6 +90,28 @@ fn figures_that_the_source_lacks_are_not_shown() {
 }
 
 #[test]
+fn a_culprit_has_all_its_stacks_as_in_the_text() {
+    let mut run = crowded();
+    let frame = |function: &str| Frame { function: Some(function.into()), ..Frame::default() };
+    let share = &mut run.worst[0].blame[0];
+    share.given_up_at = ["schedule", "tty_wait"].map(frame).to_vec();
+    share.user_stack = (0..30).map(|i| frame(&format!("of_program_{i}"))).collect();
+    let page = page(&RunSet::of(vec![Entry::of("run", &run)]));
+    check_page(&page);
+    let text = crate::explain::text(&run, Default::default(), crate::explain::Extent::Worst(1));
+    for (part, of_text) in [
+        (
+            "<li><bdi>gives up the CPU in schedule+0x0</bdi></li>",
+            "gives up the CPU in schedule+0x0",
+        ),
+        ("<li><bdi>user stack: of_program_0+0x0</bdi></li>", "user stack: of_program_0+0x0"),
+        ("<li><bdi>of_program_23+0x0</bdi></li><li>… 6 more</li>", "… 18 more"),
+    ] {
+        assert!(page.contains(part) && text.contains(of_text), "{part}: {text}");
+    }
+}
+
+#[test]
 fn lists_say_how_much_they_leave_out() {
     let mut run = run_of(&[&[9_000; 3_000]]);
     let finding = |severity, i| Finding::new("lost-samples", severity, format!("message {i}"), "");
