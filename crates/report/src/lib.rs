@@ -33,6 +33,7 @@ pub mod run_set;
 pub mod scope;
 pub mod series;
 mod share;
+mod sound;
 mod stamps;
 pub mod style;
 pub mod table;

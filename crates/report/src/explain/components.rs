@@ -4,11 +4,12 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Components, Explanation};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
-use wakescope_core::units::SpanNs;
 
 use super::percent;
 use crate::domain;
 use crate::plot::blocks;
+use crate::progress::span_or_dash;
+use crate::sound::Sound;
 use crate::table::columns;
 
 /// How long the bar of a component is that has all of the late time, in characters.
@@ -60,19 +61,10 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
 }
 
 fn row(name: &str, values: &Distribution) -> Vec<String> {
-    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
-    let is_sound = values.fault().is_none();
-    let dash = |ns: Option<u64>| {
-        ns.filter(|_| is_sound).map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
-    };
-    let percentile = |p: Percentile| if is_sound { dash(values.percentile(p)) } else { dash(None) };
-    vec![
-        name.into(),
-        dash(values.min_ns),
-        percentile(Percentile::SHOWN[0]),
-        percentile(Percentile::SHOWN[1]),
-        dash(values.max_ns),
-    ]
+    let values = Sound::of(values);
+    let [p50, p99, ..] = Percentile::SHOWN.map(|p| values.percentile(p));
+    let cells = [values.min_ns(), p50, p99, values.max_ns()].map(span_or_dash);
+    std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
 /// Each component's share of late time, in percent and as a bar.

@@ -11,6 +11,8 @@ use wakescope_core::units::{SpanNs, grouped};
 use super::{WIDTH, episode, frames, phrases};
 use crate::domain::span;
 use crate::findings::wrapped;
+use crate::progress::span_or_dash;
+use crate::sound::Sound;
 use crate::style::clean;
 use crate::table::columns;
 
@@ -86,21 +88,10 @@ fn table(measured: &Measured) -> String {
 }
 
 fn row(name: &str, kind: &SectionKind) -> Vec<String> {
-    let lengths = &kind.lengths;
-    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
-    let is_sound = lengths.fault().is_none();
-    let dash = |ns: Option<u64>| {
-        ns.filter(|_| is_sound).map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
-    };
-    let percentile =
-        |p: Percentile| if is_sound { dash(lengths.percentile(p)) } else { dash(None) };
-    vec![
-        name.into(),
-        grouped(lengths.count),
-        percentile(Percentile::SHOWN[0]),
-        percentile(Percentile::SHOWN[1]),
-        dash(lengths.max_ns),
-    ]
+    let lengths = Sound::of(&kind.lengths);
+    let [p50, p99, ..] = Percentile::SHOWN.map(|p| lengths.percentile(p));
+    let cells = [p50, p99, lengths.max_ns()].map(span_or_dash);
+    [name.to_owned(), grouped(kind.lengths.count)].into_iter().chain(cells).collect()
 }
 
 /// What is not in the table.

@@ -14,6 +14,7 @@ use crate::explain::{
 };
 use crate::picture::Picture;
 use crate::run_set::{Entry, RunSet};
+use crate::sound::Sound;
 
 /// The most causes of a run in the table, and of one of several runs.
 const MOST_CAUSES: usize = 24;
@@ -101,13 +102,10 @@ fn components(run_set: &RunSet) -> String {
 }
 
 fn figures(d: &Distribution) -> Vec<String> {
-    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
-    let is_sound = d.fault().is_none();
-    let at = |p: Percentile| if is_sound { values::time(d.percentile(p)) } else { "–".into() };
-    let mut cells = vec![values::count(d.count), values::time(d.min_ns)];
-    cells.extend(Percentile::SHOWN[..3].iter().map(|&p| at(p)));
-    cells.push(values::time(d.max_ns));
-    cells
+    let sound = Sound::of(d);
+    let [p50, p99, p999, ..] = Percentile::SHOWN.map(|p| sound.percentile(p));
+    let times = [sound.min_ns(), p50, p99, p999, sound.max_ns()].map(values::time);
+    std::iter::once(values::count(d.count)).chain(times).collect()
 }
 
 fn causes(run_set: &RunSet) -> String {

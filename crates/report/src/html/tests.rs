@@ -112,6 +112,19 @@ fn a_culprit_has_all_its_stacks_as_in_the_text() {
 }
 
 #[test]
+fn figures_that_make_no_sense_are_dashes_as_in_the_text() {
+    let mut run = crowded();
+    let components = run.components.as_mut().unwrap();
+    (components.irq_latency.min_ns, components.irq_latency.max_ns) = (Some(7), Some(3));
+    let page = page(&RunSet::of(vec![Entry::of("run", &run)]));
+    let row = row_of_table(&page, "Components of all wakeups");
+    assert_eq!(row.matches('–').count(), 5, "{row}");
+    let text = crate::explain::text(&run, Default::default(), crate::explain::Extent::Worst(1));
+    let row = text.lines().find(|line| line.starts_with(" interrupt latency")).unwrap();
+    assert_eq!(row.matches('–').count(), 4, "{row}");
+}
+
+#[test]
 fn lists_say_how_much_they_leave_out() {
     let mut run = run_of(&[&[9_000; 3_000]]);
     let finding = |severity, i| Finding::new("lost-samples", severity, format!("message {i}"), "");
