@@ -456,6 +456,9 @@ def check_told(kind, runs, told, at, here):
         check(told.get("max") == str(inside[0]["max"]), f"{here}: {inside} is told: {told}")
         return
     check(int(told["count"]) == sum(item["count"] for item in inside), f"{here}: {inside} is told: {told}")
+    if "(100 %" in told["text"]:
+        some = told["later"] if kind == "exceedance" else told["count"]
+        check(int(some) == run["count"], f"{here}: 100 % is all: {told}")
     if kind == "exceedance":
         later = sum(item["count"] for item in run[kind] if item["lower"] >= upper)
         check(told["later"] == str(later), f"{here}: {later} are later: {told}")

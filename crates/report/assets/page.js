@@ -34,7 +34,8 @@ const short = (ns, digits = 3) => {
 const moment = (ns, slot) => ns === 0 ? '0' : short(ns, Math.max(3, Math.ceil(Math.log10(ns / slot)) + 2));
 const percent = (part, whole) => {
   const share = whole ? 100 * part / whole : 0;
-  return share === 0 ? '0 %' : share >= 1e-5 ? `${+share.toPrecision(3)} %` : `${share.toExponential(1)} %`;
+  const text = share === 0 ? '0' : share >= 1e-5 ? `${+share.toPrecision(3)}` : share.toExponential(1);
+  return text === '100' && part < whole ? '>99.9 %' : `${text} %`;
 };
 
 // Where an axis is marked, and what is written there: as many digits as tell neighbours apart.

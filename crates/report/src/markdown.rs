@@ -314,6 +314,7 @@ mod tests {
         let run_set = RunSet::of(vec![Entry::of("run", &run)]);
         let drawn = crate::picture::svg(crate::picture::Picture::Causes, &run_set).unwrap();
         assert!(drawn.contains("&gt;99.9 % ·") && drawn.contains("&lt;0.1 % ·"), "{drawn}");
+        assert!(drawn.contains("stolen by the hypervisor &gt;99.9 %."), "{drawn}");
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn in_order(mut rows: Vec<Row>, sort: Sort) -> Vec<Row> {
 fn hidden(rows: usize) -> String {
     match rows {
         0 => String::new(),
-        rows => format!("… {} more rows. ", grouped(rows as u64)),
+        rows => format!("… {}. ", counted(rows as u64, "more row")),
     }
 }
 

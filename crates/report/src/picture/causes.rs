@@ -97,9 +97,9 @@ fn draw(
 
 fn description(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
-        let (row, _) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
+        let (row, share) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
         let what = explain::named(row.blamed());
-        Some(format!("{}: {what} {:.0} %.", entry.name(), 100.0 * row.share))
+        Some(format!("{}: {what} {share}.", entry.name()))
     });
     first.collect::<Vec<_>>().join(" ")
 }

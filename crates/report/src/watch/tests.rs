@@ -129,6 +129,15 @@ fn the_table_says_what_it_rests_on() {
     .assert_eq(&table(&window(), VIEW, Style::default()));
 }
 
+#[test]
+fn one_row_that_is_left_out_is_one_row() {
+    for (rows, want) in [(2, "… 2 more rows. All:"), (3, "… 1 more row. All:"), (4, " All:")] {
+        let text = table(&window(), View { by: By::Comm, rows, ..VIEW }, Style::default());
+        assert!(text.contains(want), "{text}");
+        assert_eq!(text.contains('…'), rows < 4, "{text}");
+    }
+}
+
 /// Lines without the space that begins each: an expected text has no margin of its own.
 fn unindented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.map(|line| line.strip_prefix(' ').unwrap()).collect::<Vec<_>>().join("\n")
