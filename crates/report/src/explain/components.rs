@@ -88,19 +88,7 @@ fn late(run: &Run, explanation: &Explanation) -> Late {
     if let Some(components) = explanation.late_components {
         return Late { components, title: "share of late time".into() };
     }
-    let kept: Vec<&Components> = run.worst.iter().filter_map(|e| e.components.as_ref()).collect();
-    let components = kept.iter().fold(Components::default(), |sum, c| sum_of(&sum, c));
+    let kept: Vec<Components> = run.worst.iter().filter_map(|e| e.components).collect();
+    let components = kept.iter().fold(Components::default(), |sum, one| sum.plus(one));
     Late { components, title: format!("share in the worst {}", kept.len()) }
-}
-
-fn sum_of(a: &Components, b: &Components) -> Components {
-    Components {
-        irq_latency_ns: a.irq_latency_ns.saturating_add(b.irq_latency_ns),
-        handler_duration_ns: a.handler_duration_ns.saturating_add(b.handler_duration_ns),
-        sched_latency_ns: a.sched_latency_ns.saturating_add(b.sched_latency_ns),
-        sched_duration_ns: match (a.sched_duration_ns, b.sched_duration_ns) {
-            (None, None) => None,
-            (x, y) => Some(x.unwrap_or(0).saturating_add(y.unwrap_or(0))),
-        },
-    }
 }
