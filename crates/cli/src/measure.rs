@@ -497,5 +497,8 @@ mod tests {
         check(21, false, true, " run: PATH   show: wakescope report PATH   why: wakescope explain");
         check(22, false, true, " run: PATH   show: wakescope report PATH\n why: wakescope explain");
         check(3, true, true, " run: PATH   show: wakescope explain PATH");
+        let run = blank_run(&identity(1), &Plan::default(), &Host::default());
+        let of_two_words = footer(&run, Path::new("my runs/a"), false);
+        assert_eq!(of_two_words, " run: my runs/a   show: wakescope report 'my runs/a'\n");
     }
 }
