@@ -313,6 +313,13 @@ pub struct CellSections {
     pub total_ns: u64,
 }
 
+impl Cell {
+    /// Whether both have one place in the table: the same kernel, model asked for, and load.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        (&self.kernel, &self.asked, &self.load) == (&other.kernel, &other.asked, &other.load)
+    }
+}
+
 impl CellScope {
     /// Sections of each kind.
     pub const MOST: usize = 10;

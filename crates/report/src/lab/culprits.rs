@@ -17,7 +17,7 @@ pub(super) fn lines(lab: &Lab) -> Vec<String> {
     let mut places: Vec<(&Cell, u64)> = Vec::new();
     for cell in lab.cells.iter().filter(|cell| cell.culprit.is_some()) {
         let Some(max_ns) = cell.max_ns else { continue };
-        match places.iter_mut().find(|(other, _)| is_same_place(cell, other)) {
+        match places.iter_mut().find(|(other, _)| cell.is_same_place(other)) {
             Some(worst) if Reverse(max_ns) < Reverse(worst.1) => *worst = (cell, max_ns),
             Some(_) => {}
             None => places.push((cell, max_ns)),
@@ -35,11 +35,6 @@ pub(super) fn lines(lab: &Lab) -> Vec<String> {
         lines.push(format!("and {} more: --json has them", places.len() - MOST));
     }
     lines
-}
-
-fn is_same_place(one: &Cell, other: &Cell) -> bool {
-    let place = |cell: &Cell| (cell.kernel.clone(), cell.asked.clone(), cell.load.clone());
-    place(one) == place(other)
 }
 
 #[cfg(test)]

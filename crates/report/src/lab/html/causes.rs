@@ -71,7 +71,7 @@ impl<'a> Causes<'a> {
 
     pub(super) fn of_place(&self, place: &Place) -> Option<&Cause<'a>> {
         let cell = place.cells.first()?;
-        self.rows.iter().find(|row| is_same_place(row.worst, cell))
+        self.rows.iter().find(|row| row.worst.is_same_place(cell))
     }
 
     /// A row per place; nothing if no cause is known.
@@ -108,10 +108,6 @@ const LEAD: &str = "Held up by: the largest share of the latest wakeup, as the g
     Longest sections: with interrupts or preemption off, as the emulator saw them, in the cell with \
     the latest wakeup of that kernel and model. The models none and voluntary preempt the kernel \
     nowhere, so with them the wait can be longer than any section.";
-
-fn is_same_place(one: &Cell, other: &Cell) -> bool {
-    (&one.kernel, &one.asked, &one.load) == (&other.kernel, &other.asked, &other.load)
-}
 
 fn cause<'a>(number: usize, place: &Place<'a>) -> Option<Cause<'a>> {
     // Of cells that are as late, the first.
