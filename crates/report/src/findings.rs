@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::finding::{Finding, Severity};
 
+use crate::run_set::{Entry, RunSet};
 use crate::style::{Style, clean};
 
 /// How findings that leave the numbers as they are appear.
@@ -44,6 +45,26 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
         let _ = writeln!(out, "{}", style.faint(&line));
     }
     if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// The findings of runs that are at least so grave, the gravest first, each once with the runs that it is true
+/// of.
+pub(crate) fn grouped<'a>(
+    run_set: &'a RunSet,
+    least: Severity,
+) -> Vec<(&'a Finding, Vec<&'a Entry<'a>>)> {
+    let mut found: Vec<(&Finding, Vec<&Entry>)> = Vec::new();
+    for entry in &run_set.entries {
+        for finding in entry.run.validity.findings.iter().filter(|f| f.severity >= least) {
+            let is_same = |f: &Finding| f.code == finding.code && f.message == finding.message;
+            match found.iter_mut().find(|(f, _)| is_same(f)) {
+                Some((_, entries)) => entries.push(entry),
+                None => found.push((finding, vec![entry])),
+            }
+        }
+    }
+    found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
+    found
 }
 
 /// Breaks `text` at spaces, and words that are longer than a line anywhere, so that no line is longer

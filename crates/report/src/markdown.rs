@@ -1,7 +1,7 @@
 //! Runs as Markdown, for a pull request or a ticket.
 
 use wakescope_core::explain::CauseRow;
-use wakescope_core::finding::{Finding, Severity};
+use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
@@ -11,6 +11,7 @@ use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
 use crate::explain::ranking::{Line, heading, lines};
+use crate::findings;
 use crate::list;
 use crate::observed;
 use crate::quantity;
@@ -182,20 +183,7 @@ fn subjects(run_set: &RunSet) -> String {
 }
 
 fn findings(run_set: &RunSet) -> String {
-    let mut found: Vec<(&Finding, Vec<&Entry>)> = Vec::new();
-    for entry in &run_set.entries {
-        let grave = entry.run.validity.findings.iter().filter(|f| f.severity > Severity::Note);
-        for finding in grave {
-            match found
-                .iter_mut()
-                .find(|(f, _)| f.code == finding.code && f.message == finding.message)
-            {
-                Some((_, entries)) => entries.push(entry),
-                None => found.push((finding, vec![entry])),
-            }
-        }
-    }
-    found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
+    let found = findings::grouped(run_set, Severity::Warning);
     let (found, more) = list::first(&found, MOST);
     let text = found.iter().map(|(finding, entries)| {
         let mark = if finding.severity == Severity::Error { "✗" } else { "!" };

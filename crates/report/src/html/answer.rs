@@ -12,7 +12,7 @@ use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
-use crate::{explain, list, observed, quantity, text as run_text};
+use crate::{explain, findings, list, observed, quantity, text as run_text};
 
 /// The most entries of a list.
 const MOST: usize = 60;
@@ -254,20 +254,8 @@ fn source(entry: &Entry) -> Option<String> {
 
 /// What speaks against the numbers, the gravest first, each once with the runs that it is true of.
 fn findings(run_set: &RunSet) -> String {
-    let mut found: Vec<(&Finding, Vec<String>)> = Vec::new();
-    for entry in &run_set.entries {
-        for finding in &entry.run.validity.findings {
-            match found
-                .iter_mut()
-                .find(|(f, _)| f.code == finding.code && f.message == finding.message)
-            {
-                Some((_, runs)) => runs.push(entry.name()),
-                None => found.push((finding, vec![entry.name()])),
-            }
-        }
-    }
-    found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
-    let item = |(finding, runs): &(&Finding, Vec<String>)| {
+    let found = findings::grouped(run_set, Severity::Note);
+    let item = |(finding, runs): &(&Finding, Vec<&Entry>)| {
         let (class, word) = match finding.severity {
             Severity::Note => ("note", "note"),
             Severity::Warning => ("warn", "warning"),
@@ -277,7 +265,8 @@ fn findings(run_set: &RunSet) -> String {
             (1, _) => String::new(),
             (all, those) if all == those => " <em>(all runs)</em>".into(),
             _ => {
-                let names: Vec<String> = runs.iter().take(4).map(|r| name(r, 60)).collect();
+                let names: Vec<String> =
+                    runs.iter().take(4).map(|run| name(&run.name(), 60)).collect();
                 let more = runs.len().saturating_sub(4);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 format!(" <em>({}{more})</em>", names.join(", "))
@@ -295,7 +284,7 @@ fn findings(run_set: &RunSet) -> String {
     };
     let (notes, grave): (Vec<_>, Vec<_>) =
         found.iter().partition(|(f, _)| f.severity == Severity::Note);
-    let listed = |of: &[&(&Finding, Vec<String>)]| {
+    let listed = |of: &[&(&Finding, Vec<&Entry>)]| {
         let (shown, more) = list::first(of, MOST);
         let items: String = shown.iter().map(|f| item(f)).collect();
         format!("<ul class=\"findings\">\n{items}{}</ul>\n", last_item(more))
