@@ -8,6 +8,7 @@ use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
+use crate::findings::wrapped;
 use crate::style::{Style, clean};
 
 /// Everything that is known about a machine.
@@ -95,16 +96,16 @@ impl Text {
                 format!("This kernel runs preemption model {model}: {because}.")
             }
         };
-        for line in wrapped(&sentence, WIDTH) {
-            self.lines.push(self.style.strong(&line));
+        for line in wrapped(&sentence, WIDTH, "").split('\n') {
+            self.lines.push(self.style.strong(line));
         }
         if let (Some((_, judgement)), Some(agreement)) = (&check.behaviour, check.agreement()) {
             let sentence = agreement_sentence(agreement, judgement, preemption.model);
-            for line in wrapped(&sentence, WIDTH) {
+            for line in wrapped(&sentence, WIDTH, "").split('\n') {
                 let line = match agreement {
-                    Agreement::Agree => self.style.good(&line),
-                    Agreement::Contradict => self.style.bad(&line),
-                    Agreement::Undecided => self.style.warn(&line),
+                    Agreement::Agree => self.style.good(line),
+                    Agreement::Contradict => self.style.bad(line),
+                    Agreement::Undecided => self.style.warn(line),
                 };
                 self.lines.push(line);
             }
@@ -135,8 +136,8 @@ impl Text {
             self.pair("not observed", obstacle);
         }
         if !judgement.reason.is_empty() {
-            for line in wrapped(&judgement.reason, WIDTH - COLUMN - 2) {
-                self.pair("", &line);
+            for line in wrapped(&judgement.reason, WIDTH - COLUMN - 2, "").split('\n') {
+                self.pair("", line);
             }
         }
     }
@@ -220,7 +221,7 @@ impl Text {
     /// A title, and text that is wrapped beside it.
     fn column(&mut self, mut title: &str, text: &str) {
         const INDENT: usize = 11;
-        for line in wrapped(&clean(text, 2000), WIDTH - INDENT - 1) {
+        for line in wrapped(&clean(text, 2000), WIDTH - INDENT - 1, "").split('\n') {
             self.lines.push(format!(" {:INDENT$}{line}", std::mem::take(&mut title)));
         }
     }
@@ -228,7 +229,7 @@ impl Text {
     fn marked(&mut self, mark: &str, code: &str, message: &str, hint: &str) {
         let indent = 17;
         let mut head = format!(" {mark} {:14}", clean(code, 14));
-        for line in wrapped(&clean(message, 2000), WIDTH - indent) {
+        for line in wrapped(&clean(message, 2000), WIDTH - indent, "").split('\n') {
             let line = format!("{head}{line}");
             self.lines.push(if mark == "!" { self.style.warn(&line) } else { line });
             head = " ".repeat(indent);
@@ -253,23 +254,6 @@ fn source(name: &str) -> String {
     }
     let (head, tail) = (COLUMN / 2, COLUMN - COLUMN / 2 - 1);
     name.chars().take(head).chain(['…']).chain(name.chars().skip(count - tail)).collect()
-}
-
-/// Text in lines of `width` characters at most, except for words longer than that.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("never empty");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.into());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }
 
 fn agreement_sentence(agreement: Agreement, judgement: &Judgement, model: Model) -> String {

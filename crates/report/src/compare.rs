@@ -13,7 +13,7 @@ use wakescope_stats::compare::{Within, percent, probability, times};
 
 use crate::domain;
 use crate::observed::limit_and_observed;
-use crate::quantity;
+use crate::quantity::{self, capital};
 use crate::style::clean;
 
 mod junit;
@@ -340,11 +340,6 @@ fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
         (l.outcome, sentence)
     };
     compare.limits.iter().map(text).collect()
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use wakescope_stats::trend::{Series, Step, Trend, permutations};
 use crate::compare::name_of_max;
 use crate::domain;
 use crate::findings::wrapped;
+use crate::plot::blocks;
 use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
@@ -126,14 +127,9 @@ impl<'a> Column<'a> {
 
 /// A bar as long as a value's part of the largest, to an eighth of a character.
 fn bar(value: u64, largest: u64) -> String {
-    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = u128::from(value) * (8 * BAR as u128) / u128::from(largest.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(0).min(8 * BAR);
-    let mut bar = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
-        bar.push(EIGHTHS[eighths % 8]);
-    }
-    format!("{bar:<BAR$}")
+    format!("{:<BAR$}", blocks(eighths))
 }
 
 /// How the changes were found.
