@@ -5,7 +5,7 @@ use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::grouped;
 
 use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
@@ -14,6 +14,7 @@ use crate::explain::ranking::{Line, heading, lines};
 use crate::findings;
 use crate::list;
 use crate::observed;
+use crate::progress::span_or_dash;
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
@@ -62,14 +63,13 @@ fn table(run_set: &RunSet) -> String {
         format!("| {} |\n|---|{}\n", head.join(" | "), "--:|".repeat(head.len() - 2) + "---|");
     for entry in &run_set.entries {
         let all = entry.run.expiries();
-        let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
         let mut cells = vec![
             escaped(&entry.name()),
             grouped(all.count),
             quantity::count(quantity::missed_of_all(&entry.run)),
         ];
         cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(&all, p)));
-        cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
+        cells.extend([span_or_dash(all.max_ns), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     match run_set.domain().before_unit() {

@@ -23,6 +23,7 @@ use crate::domain;
 use crate::explain::phrase;
 use crate::findings::wrapped;
 use crate::lab::figures::{amount, median};
+use crate::progress::span_or_dash;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -369,7 +370,7 @@ fn row(
         middle(runs.iter().map(|f| figure(f).map(|ns| ns as f64))).map(|ns| ns.round() as u64)
     };
     let mut cells = vec![clean(rules, 20), grouped(runs.iter().map(|f| f.count).sum())];
-    cells.extend([of(|f| f.p50_ns), of(|f| f.p999_ns), of(|f| f.max_ns)].map(span));
+    cells.extend([of(|f| f.p50_ns), of(|f| f.p999_ns), of(|f| f.max_ns)].map(span_or_dash));
     if several {
         let maxima = || runs.iter().filter_map(|f| f.max_ns);
         let range = |(least, most)| format!("({} to {})", SpanNs(least), SpanNs(most));
@@ -392,10 +393,6 @@ fn row(
 /// The median of a figure of all seeds; `None` where it is not known of one of them.
 fn middle(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     median(all.collect::<Option<Vec<f64>>>()?)
-}
-
-fn span(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
 }
 
 #[cfg(test)]

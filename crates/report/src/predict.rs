@@ -8,6 +8,7 @@ use wakescope_core::predict::{
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::findings::wrapped;
+use crate::progress::span_or_dash;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -129,8 +130,7 @@ fn table(prediction: &Prediction, style: Style) -> String {
 
 fn figures(name: String, of: &Measured) -> Vec<String> {
     let Measured { p50_ns, p99_ns, p999_ns, max_ns } = *of;
-    let figure = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-    let figures = [p50_ns, p99_ns, p999_ns, max_ns].map(figure);
+    let figures = [p50_ns, p99_ns, p999_ns, max_ns].map(span_or_dash);
     [name].into_iter().chain(figures).collect()
 }
 

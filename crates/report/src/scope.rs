@@ -10,6 +10,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::explain::blocks;
 use crate::findings::wrapped;
+use crate::progress::span_or_dash;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
@@ -159,12 +160,11 @@ fn figures_width(laid_out: &str) -> usize {
 
 /// The longest, p99, count and sum of the lengths of a row.
 fn figures(lengths: &Distribution) -> Vec<String> {
-    let span = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     vec![
-        span(lengths.max_ns),
-        span(lengths.percentile(Percentile::whole(99))),
+        span_or_dash(lengths.max_ns),
+        span_or_dash(lengths.percentile(Percentile::whole(99))),
         grouped(lengths.count),
-        span(Some(lengths.sum_ns)),
+        SpanNs(lengths.sum_ns).to_string(),
     ]
 }
 

@@ -8,9 +8,10 @@ use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::stated::Quantile;
-use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::units::{counted, grouped};
 
 use crate::observed;
+use crate::progress::span_or_dash;
 use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
@@ -92,10 +93,6 @@ pub fn json(varied: &str, not_begun: usize, runs: &[Row]) -> serde_json::Result<
     serde_json::to_string(&Series { schema: SCHEMA, varied, not_begun, runs })
 }
 
-fn span(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
-}
-
 /// A line for each run: how many wakeups, how late. `what` titles the names. The largest of each
 /// column is in the last line, if more than one run was measured.
 pub fn table(what: &str, rows: &[Row], style: Style) -> String {
@@ -104,14 +101,14 @@ pub fn table(what: &str, rows: &[Row], style: Style) -> String {
     let line = |(row, figures): (&Row, &Figures)| {
         let Figures { verdict, count, min_ns, max_ns, shown: [median, p99], .. } = figures;
         let name = clean(&row.name, 40);
-        let (min, max) = (span(*min_ns), span(*max_ns));
+        let (min, max) = (span_or_dash(*min_ns), span_or_dash(*max_ns));
         vec![name, grouped(*count), min, median.clone(), p99.clone(), max, verdict.to_string()]
     };
     let mut lines = vec![head];
     lines.extend(measured.clone().map(line));
     if lines.len() > 2 {
         let largest = |of: fn(&Figures) -> Option<u64>| {
-            span(measured.clone().filter_map(|(_, figures)| of(figures)).max())
+            span_or_dash(measured.clone().filter_map(|(_, figures)| of(figures)).max())
         };
         let of_min = largest(|figures| figures.min_ns);
         let (median, p99) = (largest(|f| f.median_ns), largest(|f| f.p99_ns));
@@ -144,8 +141,10 @@ pub fn matrix(rows: &[Row], style: Style) -> String {
         line.extend(probes.iter().map(|&probe| {
             let row = rows.iter().find(|row| cpus(row) == Some((waker, probe)));
             let figures = row.and_then(|row| row.figures.as_ref());
-            figures
-                .map_or_else(|| "–".into(), |f| format!("{}, max {}", f.shown[0], span(f.max_ns)))
+            figures.map_or_else(
+                || "–".into(),
+                |f| format!("{}, max {}", f.shown[0], span_or_dash(f.max_ns)),
+            )
         }));
         lines.push(line);
     }

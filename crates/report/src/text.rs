@@ -19,6 +19,7 @@ use crate::intervals;
 use crate::line;
 use crate::observed;
 use crate::plot;
+use crate::progress::span_or_dash;
 use crate::quantity;
 use crate::style::{Style, clean, clean_end};
 use crate::table::columns;
@@ -225,10 +226,9 @@ fn cpus(run: &Run) -> String {
 }
 
 fn row(name: String, d: &Distribution, missed: Option<u64>, min_ns: Option<u64>) -> Vec<String> {
-    let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-    let mut cells = vec![name, grouped(d.count), quantity::count(missed), dash(min_ns)];
+    let mut cells = vec![name, grouped(d.count), quantity::count(missed), span_or_dash(min_ns)];
     cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(d, p)));
-    cells.push(dash(d.max_ns));
+    cells.push(span_or_dash(d.max_ns));
     cells
 }
 

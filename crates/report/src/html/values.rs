@@ -9,12 +9,13 @@ use super::element::{Column, folded, key_table, name, section, table, text};
 use crate::bands::Band;
 use crate::intervals;
 use crate::picture::{self, maxima};
+use crate::progress::span_or_dash;
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 
 /// A time in a cell, or a dash.
 pub(crate) fn time(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "–".into(), |ns| text(&SpanNs(ns).to_string()))
+    text(&span_or_dash(ns))
 }
 
 /// A percentile in a cell: a value, a bound, or a dash.
