@@ -385,6 +385,12 @@ impl Observer for Follower {
         tracer.follow(thread.number()).map_err(|e| ObserverError::Follow(thread, Box::new(e)))
     }
 
+    fn prepare(&mut self) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.look_at_threads();
+        }
+    }
+
     fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
         self.origin = origin;
         let Some(tracer) = &mut self.tracer else { return Ok(()) };

@@ -15,6 +15,8 @@ pub trait Observer {
     fn answers(&self, rank: usize) -> Option<Answers>;
     /// The next probe, in the order of the plan's CPUs, is `thread`.
     fn follow(&mut self, thread: ThreadId) -> Result<(), ObserverError>;
+    /// Reads what has to be known of threads of others before the origin is chosen. This may take seconds.
+    fn prepare(&mut self);
     /// Wakeups count that are due at `origin` or later.
     fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError>;
     /// How often to call [`Self::look`] from `now` on, at least; `None` if never.
@@ -59,6 +61,8 @@ impl Observer for Unobserved {
     fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
         Ok(())
     }
+
+    fn prepare(&mut self) {}
 
     fn begin(&mut self, _: MonoNs) -> Result<(), ObserverError> {
         Ok(())

@@ -104,6 +104,7 @@ fn measure_all() -> Result<(), Failure> {
             let waits = matches!(followed, FollowedTasks::Waiter(_)).then_some(&waiter);
             let places = match Looking::start(followed)? {
                 Looking::Tracing(mut tracer) => {
+                    tracer.look_at_threads();
                     tracer.begin(clock::now())?;
                     let follows = (*followed == FollowedTasks::Probe).then_some(&mut *tracer);
                     patterns(round, &name, measured, follows, waits)?;

@@ -24,6 +24,7 @@ mod stack;
 mod symbols;
 mod tally;
 mod target;
+mod threads;
 mod throughout;
 mod tracer;
 mod users;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wakescope_core::explain::Quota;
-use wakescope_core::plan::Target;
 
 /// A quota, and how often it had stopped threads when it was read.
 #[derive(Debug)]
@@ -69,20 +68,6 @@ fn are_same(one: &[Limit], other: &[Limit]) -> bool {
 fn stops(place: &Path) -> Option<u64> {
     let text = fs::read_to_string(place.join("cpu.stat")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
-}
-
-/// The threads that may become followed: those of a process, or all of the machine.
-pub(crate) fn threads_of(proc: &Path, target: &Target) -> Vec<u32> {
-    let numbers = |folder: &Path| -> Vec<u32> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-    };
-    let processes = match target {
-        Target::Process { pid } | Target::Thread { tid: pid } => vec![*pid],
-        _ => numbers(proc),
-    };
-    let folder = |process: u32| proc.join(process.to_string()).join("task");
-    processes.into_iter().flat_map(|process| numbers(&folder(process))).collect()
 }
 
 /// Where the unified hierarchy of cgroups is mounted, if it is.

@@ -30,7 +30,7 @@ use crate::kernel::Kernel;
 use crate::overflow::{InShort, Overflow};
 use crate::parts::Parts;
 use crate::programs::PROGRAMS;
-use crate::quota::{self, Quotas};
+use crate::quota::Quotas;
 use crate::record::part_of;
 use crate::sections::{self, Shows};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SECTION_KINDS};
@@ -38,6 +38,7 @@ use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
+use crate::threads;
 use crate::throughout::Runnable;
 use crate::users::{NamePrograms, ProgramFiles};
 use crate::waits;
@@ -293,16 +294,27 @@ impl Tracer {
         self.users = has_kernels_numbers().then(|| Box::new(users) as _);
     }
 
+    /// Reads what is to be known of followed threads of others when the run begins: their quotas, and which of them
+    /// wait already. On a machine with very many threads this may take seconds. To be called before [`Self::begin`],
+    /// and before the start is chosen.
+    pub fn look_at_threads(&mut self) {
+        let Options { target, within_cgroup, .. } = &self.options;
+        if self.options.is_of_probes() {
+            return;
+        }
+        let proc = Path::new("/proc");
+        let all = threads::of_target(proc, target).map(|(thread, _)| thread);
+        self.quotas_at_start = Quotas::read(proc, all);
+        // /proc does not list the threads of a cgroup.
+        if within_cgroup.is_none() {
+            self.runnable_at_start = Runnable::read(target);
+        }
+    }
+
     /// From `start` on, wakeups count that are due then or later.
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
         self.start = start.max(MonoNs(1));
-        if !self.options.is_of_probes() {
-            let proc = Path::new("/proc");
-            let threads = quota::threads_of(proc, &self.options.target);
-            self.quotas_at_start = Quotas::read(proc, threads);
-            self.runnable_at_start = self.runnable();
-        }
         self.set_control()
     }
 
@@ -460,7 +472,7 @@ impl Tracer {
         let start = std::mem::replace(&mut self.start, MonoNs(0));
         let end = clock::now();
         let _ = self.set_control();
-        let throughout = self.runnable_at_start.waited_until(&self.runnable());
+        let throughout = self.runnable_at_start.waited_throughout(end.since(start));
         // Detaching interrupts every CPU.
         let interference = self.interference();
         let sections = self.sections();
@@ -560,15 +572,6 @@ impl Tracer {
                 .map(|figures| tally::sections(figures, self.cpus))
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
-        }
-    }
-
-    /// The followed threads of others that can run now, as far as it is known which are followed.
-    fn runnable(&self) -> Runnable {
-        let Options { target, within_cgroup, .. } = &self.options;
-        match self.options.is_of_probes() || within_cgroup.is_some() {
-            true => Runnable::default(),
-            false => Runnable::read(target, clock::now()),
         }
     }
 

@@ -12,9 +12,6 @@ use crate::measurement::{Measurement, Progress, Request, SampleSink};
 use crate::observer::Observer;
 use crate::surroundings::Surroundings;
 
-/// Time to tell the observer when to begin: from then on no wakeup may be missed.
-const LEAD: SpanNs = SpanNs(50_000_000);
-
 /// Threads of others, followed for as long as the plan says or as long as they are there.
 pub(crate) struct Following {
     request: Request,
@@ -27,16 +24,20 @@ pub(crate) struct Following {
 }
 
 impl Following {
+    /// Time to tell the observer when to begin: from then on no wakeup may be missed.
+    pub(crate) const LEAD: SpanNs = SpanNs(50_000_000);
+
     pub(crate) fn begin(
         request: Request,
         observer: &mut dyn Observer,
     ) -> Result<Self, MeasureError> {
+        observer.prepare();
         let before = Surroundings::now();
         let numbered = match request.plan.target {
             Target::Process { pid: id } | Target::Thread { tid: id } => Some(Numbered::of(id)),
             _ => None,
         };
-        let origin = clock::now().after(LEAD);
+        let origin = clock::now().after(Self::LEAD);
         observer.begin(origin).map_err(MeasureError::Observer)?;
         Ok(Self { request, origin, before, numbered, gone: None })
     }

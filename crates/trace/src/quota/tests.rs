@@ -137,18 +137,3 @@ fn of_a_thread_that_was_moved_nobody_knows_which() {
     assert_eq!(told(before.that_stopped(&[2], &tree.read(&[2]))), None);
     assert_eq!(told(Quotas::default().that_stopped(&[2], &tree.read(&[2]))), None);
 }
-
-#[test]
-fn threads_of_a_process_or_of_all_may_become_followed() {
-    let tree = Tree::new("threads", &[("proc/7/task/7/x", ""), ("proc/7/task/8/x", "")]);
-    tree.0.write("proc/9/task/9/x", "");
-    let of = |target| {
-        let mut threads = threads_of(&tree.0.join("proc"), &target);
-        threads.sort_unstable();
-        threads
-    };
-    assert_eq!(of(Target::Process { pid: 7 }), [7, 8]);
-    assert_eq!(of(Target::Thread { tid: 9 }), [9]);
-    assert_eq!(of(Target::Comm { comm: "x".into() }), [7, 8, 9]);
-    assert_eq!(of(Target::Process { pid: 1 }), [0; 0]);
-}

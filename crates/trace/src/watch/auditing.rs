@@ -1,6 +1,7 @@
 //! Whether what was counted of tasks is what the kernel has counted of them.
 
 use std::fs;
+use std::path::Path;
 
 use aya::maps::{Array, HashMap, Map, MapData};
 use wakescope_core::units::MonoNs;
@@ -11,6 +12,7 @@ use super::layout::TaskBooks;
 use super::runnable::is_runnable;
 use crate::error::TraceError;
 use crate::target::{TargetError, has_kernels_numbers};
+use crate::threads;
 
 /// How often a task is looked at that ran, or began to, while it was compared.
 const TRIES: u32 = 5;
@@ -107,13 +109,14 @@ impl Auditor {
     }
 
     fn verdict(&self, id: u32) -> Verdict {
+        let folder = threads::folder_of(Path::new("/proc"), id);
         let mut verdict = Verdict::Busy;
         for _ in 0..TRIES {
             let Some(before) = self.books.of(id) else { return Verdict::Gone };
-            let Ok(text) = fs::read_to_string(format!("/proc/{id}/schedstat")) else {
+            let Ok(text) = fs::read_to_string(folder.join("schedstat")) else {
                 return Verdict::Gone;
             };
-            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
             let Some(after) = self.books.of(id) else { return Verdict::Gone };
             let Some(kernel) = run_delay_and_arrivals(&text) else { return Verdict::Gone };
             verdict = judge(&before, &after, kernel, is_runnable(&stat));
