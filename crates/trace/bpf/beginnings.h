@@ -48,8 +48,7 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 		struct pt_regs___x86 *x86 = regs;
 		struct pt_regs___arm64 *arm64 = regs;
 		if (!regs) {
-			/* No interrupt: a waker in its own context, which is the kernel's. */
-			wakeup->mode = 2;
+			wakeup->mode = mode_by_stack(cpu);
 		} else if (FIELD_EXISTS(x86->cs)) {
 			wakeup->interrupted_ip = READ(x86, ip);
 			wakeup->mode = READ(x86, cs) & 3 ? 1 : 2;

@@ -197,6 +197,7 @@ struct pcpu_hot {
 	s32 preempt_count;
 	u16 softirq_pending;
 	void *hardirq_stack_ptr;
+	_Bool hardirq_stack_inuse;
 } CORE;
 
 struct pt_regs___x86 {

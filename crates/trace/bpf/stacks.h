@@ -14,6 +14,28 @@ INLINE void *interrupted_registers(struct cpu *cpu)
 	return registers;
 }
 
+/*
+ * Whether user code (1) or kernel code (2) was interrupted where no registers tell; 0 if that is not known. x86 keeps
+ * no registers in interrupts of irq_work and of functions that another CPU calls. On x86-64 (5.12), the handler of an
+ * interrupt leaves the stack of the task only if it interrupted the kernel.
+ */
+INLINE u32 mode_by_stack(struct cpu *cpu)
+{
+	u8 is_used = 0;
+	struct pcpu_hot *hot = per_cpu(cpu, &pcpu_hot_place);
+	void *plain = per_cpu(cpu, &irq_stack_used_place);
+	if (!cpu->irq_depth)
+		/* No interrupt: a waker in its own context, which is the kernel's. */
+		return 2;
+	if (plain)
+		bpf_probe_read_kernel(&is_used, sizeof(is_used), plain);
+	else if (hot && FIELD_EXISTS(hot->hardirq_stack_inuse))
+		is_used = READ(hot, hardirq_stack_inuse);
+	else
+		return 0;
+	return is_used ? 2 : 1;
+}
+
 /* Whether a pointer is to the kernel's half of memory, whatever signs it. */
 #define KERNELS (1ULL << 55)
 /* What signs a return address, which are ones in a pointer to the kernel's code. */
@@ -111,6 +133,9 @@ INLINE void take_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	void *registers = interrupted_registers(cpu);
+	/* Of an interrupt that may have come in user code, the kernel's stack tells nothing. */
+	if (!registers && irq_regs_place.is_known && mode_by_stack(cpu) != 2)
+		return;
 	cpu->traces = 1;
 	if (registers && asked && asked->walks) {
 		copy_stack(cpu, wakeup, registers);

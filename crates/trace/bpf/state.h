@@ -41,6 +41,7 @@ const volatile struct place preempt_count_place = {};
 const volatile struct place pcpu_hot_place = {};
 const volatile struct place irq_regs_place = {};
 const volatile struct place irq_stack_place = {};
+const volatile struct place irq_stack_used_place = {};
 const volatile struct place steal_time_place = {};
 const volatile struct place softirq_pending_place = {};
 const volatile struct place irq_stat_place = {};

@@ -21,13 +21,14 @@ struct PerCpu {
     place: &'static str,
 }
 
-/// `pcpu_hot` has what is `__preempt_count`, `hardirq_stack_ptr` and `__softirq_pending` otherwise, on x86 from
-/// 6.2 to 6.14. Before, and on arm64, softirqs that are pending are in `irq_stat`.
-const PER_CPU: [PerCpu; 8] = [
+/// `pcpu_hot` has what is `__preempt_count`, `hardirq_stack_ptr`, `hardirq_stack_inuse` and `__softirq_pending`
+/// otherwise, on x86 from 6.2 to 6.14. Before, and on arm64, softirqs that are pending are in `irq_stat`.
+const PER_CPU: [PerCpu; 9] = [
     PerCpu { name: "__preempt_count", place: "preempt_count_place" },
     PerCpu { name: "pcpu_hot", place: "pcpu_hot_place" },
     PerCpu { name: "__irq_regs", place: "irq_regs_place" },
     PerCpu { name: "hardirq_stack_ptr", place: "irq_stack_place" },
+    PerCpu { name: "hardirq_stack_inuse", place: "irq_stack_used_place" },
     PerCpu { name: "steal_time", place: "steal_time_place" },
     PerCpu { name: "__softirq_pending", place: "softirq_pending_place" },
     PerCpu { name: "irq_stat", place: "irq_stat_place" },

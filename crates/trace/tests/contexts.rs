@@ -1,0 +1,89 @@
+//! What the programs make of the context that a wakeup begins or ends in, in the kernel. The test makes it up.
+
+use std::error::Error;
+use std::os::fd::AsFd;
+
+use aya::maps::Map;
+use aya::programs::RawTracePoint;
+use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_sys::bpf::run_once;
+use wakescope_sys::sched::{affinity, set_affinity};
+use wakescope_sys::shared::Words;
+use wakescope_testing::skip;
+
+use compiled::compiled;
+
+mod compiled;
+
+/// Words that test and programs share.
+const WORDS: usize = 5;
+
+/// A word's place: `struct words` of contexts.bpf.c.
+const IS_STACK_USED: usize = 1;
+const MODE: usize = 3;
+const HAS_STACK: usize = 4;
+
+struct Context {
+    programs: Ebpf,
+    words: Words,
+}
+
+impl Context {
+    /// The programs, for a kernel that has these variables of each CPU, in these words.
+    fn load(variables: &[(&str, usize)]) -> Result<Self, Box<dyn Error>> {
+        let cpu = affinity()?[0];
+        set_affinity(&[cpu])?;
+        let types = Btf::from_sys_fs()?;
+        let places: Vec<(&str, [i64; 2])> =
+            variables.iter().map(|&(name, word)| (name, [8 * word as i64, 1])).collect();
+        let mut loader = EbpfLoader::new();
+        loader.btf(Some(&types)).set_max_entries("cpus", cpu + 1);
+        for (name, place) in &places {
+            loader.set_global(name, place, true);
+        }
+        let programs = loader.load(&compiled("contexts", &[]))?;
+        let words = match programs.map("words") {
+            Some(Map::Array(data)) => Words::map(data.fd().as_fd(), WORDS)?,
+            other => panic!("{other:?}"),
+        };
+        Ok(Self { programs, words })
+    }
+
+    /// The same for the test of that name, which is skipped where nothing can be loaded.
+    fn of(test: &str, variables: &[(&str, usize)]) -> Option<Self> {
+        Self::load(variables).map_err(|why| skip(test, &why.to_string())).ok()
+    }
+
+    /// Runs the program of that name once, with the words from the first one on.
+    fn run(&mut self, name: &str, words: &[u64]) {
+        words.iter().enumerate().for_each(|(at, &word)| self.words.store(at, word));
+        let program: &mut RawTracePoint =
+            self.programs.program_mut(name).unwrap().try_into().unwrap();
+        if program.fd().is_err() {
+            program.load().unwrap_or_else(|why| panic!("{name}: {why:?}"));
+        }
+        assert_eq!(run_once(program.fd().unwrap().as_fd(), &[0]).unwrap(), 0);
+    }
+}
+
+/// x86 keeps no registers of what irq_work interrupts. Of 155 wakeups by it above user code, all once said that kernel
+/// code was interrupted, and each had waited for an empty stack.
+#[test]
+fn an_interrupt_without_registers_tells_by_its_stack_what_it_interrupted() {
+    const NAME: &str = "an_interrupt_without_registers_tells_by_its_stack_what_it_interrupted";
+    const UNKNOWN: u64 = 0;
+    const USER: u64 = 1;
+    const KERNEL: u64 = 2;
+    let registers = ("irq_regs_place", 0);
+    let stack = ("irq_stack_used_place", IS_STACK_USED);
+    let check = |variables: &[_], cases: &[(u64, u64, (u64, u64))]| {
+        let Some(mut context) = Context::of(NAME, variables) else { return };
+        for &(irq_depth, is_stack_used, want) in cases {
+            context.run("look", &[0, is_stack_used, irq_depth]);
+            let got = (context.words.load(MODE), context.words.load(HAS_STACK));
+            assert_eq!(got, want, "{variables:?}, depth {irq_depth}, used {is_stack_used}");
+        }
+    };
+    check(&[registers, stack], &[(0, 0, (KERNEL, 1)), (1, 1, (KERNEL, 1)), (1, 0, (USER, 0))]);
+    check(&[registers], &[(0, 0, (KERNEL, 1)), (1, 0, (UNKNOWN, 0))]);
+}
