@@ -34,6 +34,8 @@ static long (*bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (vo
 static long (*bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*bpf_ringbuf_reserve)(void *map, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+/* No reader waits for a record: without this, an interrupt (irq_work) would wake one where the record is submitted. */
+#define NO_WAKEUP 1
 /* Bytes of a ring buffer that were not read yet, and those that it holds. */
 #define RINGBUF_UNREAD 0
 #define RINGBUF_SIZE 1

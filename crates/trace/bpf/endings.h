@@ -163,7 +163,7 @@ INLINE int send_whole(struct wakeup *wakeup, struct cpu *cpu)
 	fill(record, RING, wakeup, cpu);
 	hand_copy_over(&record->copy, wakeup);
 	hand_runners_over(record, wakeup, cpu);
-	bpf_ringbuf_submit(record, 0);
+	bpf_ringbuf_submit(record, NO_WAKEUP);
 	return 1;
 }
 
@@ -174,7 +174,7 @@ INLINE int send_copied(struct wakeup *wakeup, struct cpu *cpu)
 		return 0;
 	fill((struct long_record *)&record->record, EVENTS, wakeup, cpu);
 	hand_copy_over(&record->copy, wakeup);
-	bpf_ringbuf_submit(record, 0);
+	bpf_ringbuf_submit(record, NO_WAKEUP);
 	return 1;
 }
 
@@ -184,7 +184,7 @@ INLINE int send_short(struct wakeup *wakeup, struct cpu *cpu)
 	if (!record)
 		return 0;
 	fill((struct long_record *)record, EVENTS, wakeup, cpu);
-	bpf_ringbuf_submit(record, 0);
+	bpf_ringbuf_submit(record, NO_WAKEUP);
 	return 1;
 }
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The programs that follow wakeups, in contexts that the test makes up. */
+#include "bpf.h"
+
+static u64 submitted_with;
+#define bpf_ringbuf_submit(data, flags) (submitted_with = (flags), bpf_ringbuf_submit(data, flags))
 #include "beginnings.h"
 
-/* What the test says, and what the programs made of it. */
+/* What the test says, and what a program makes of it: each has its own structure of words. */
 struct words {
-	/* The registers that the kernel keeps of what was interrupted, and whether the stack of interrupts is used. */
-	u64 registers;
-	u64 is_stack_used;
-	u64 irq_depth;
-	u64 mode;
-	u64 has_stack;
+	u64 of[64];
 };
 
 MAP(MAP_ARRAY, u32, struct words, 1, MAP_MMAPABLE) words SEC(".maps");
 
-INLINE struct words *all_words(void)
+INLINE void *all_words(void)
 {
 	u32 zero = 0;
 	return bpf_map_lookup_elem(&words, &zero);
@@ -26,10 +25,19 @@ INLINE struct wakeup *a_wakeup(void)
 	return bpf_map_lookup_elem(&blank_wakeup, &zero);
 }
 
-/* A wakeup is begun in this context. */
+/* A wakeup begins. */
+struct look {
+	/* The registers that the kernel keeps of what was interrupted, and whether the stack of interrupts is used. */
+	u64 registers;
+	u64 is_stack_used;
+	u64 irq_depth;
+	u64 mode;
+	u64 has_stack;
+};
+
 SEC("raw_tp/sched_switch") int look(u64 *ctx)
 {
-	struct words *all = all_words();
+	struct look *all = all_words();
 	struct wakeup *wakeup = a_wakeup();
 	struct cpu *cpu = this_cpu();
 	if (!all || !wakeup || !cpu)
@@ -43,6 +51,24 @@ SEC("raw_tp/sched_switch") int look(u64 *ctx)
 	look_at_interrupted(ctx, cpu, wakeup, (void *)bpf_get_current_task(), 1);
 	all->mode = wakeup->mode;
 	all->has_stack = wakeup->stack_bytes > 0;
+	return 0;
+}
+
+/* A late wakeup leaves the kernel. */
+struct hand_over {
+	u64 is_sent;
+	u64 submitted_with;
+};
+
+SEC("raw_tp/sched_switch") int hand_over(u64 *ctx)
+{
+	struct hand_over *all = all_words();
+	u32 key = 0;
+	if (!all || bpf_map_update_elem(&wakeups, &key, a_wakeup(), 0))
+		return -1;
+	submitted_with = ~0ULL;
+	all->is_sent = send(key);
+	all->submitted_with = submitted_with;
 	return 0;
 }
 

@@ -16,12 +16,11 @@ use compiled::compiled;
 mod compiled;
 
 /// Words that test and programs share.
-const WORDS: usize = 5;
+const WORDS: usize = 64;
 
-/// A word's place: `struct words` of contexts.bpf.c.
+/// The place of a word that the kernel's variable stands for: `struct look` of contexts.bpf.c.
+const REGISTERS: usize = 0;
 const IS_STACK_USED: usize = 1;
-const MODE: usize = 3;
-const HAS_STACK: usize = 4;
 
 struct Context {
     programs: Ebpf,
@@ -54,8 +53,8 @@ impl Context {
         Self::load(variables).map_err(|why| skip(test, &why.to_string())).ok()
     }
 
-    /// Runs the program of that name once, with the words from the first one on.
-    fn run(&mut self, name: &str, words: &[u64]) {
+    /// Runs the program of that name once with these words, the first ones; what it made of them.
+    fn run<const N: usize>(&mut self, name: &str, words: [u64; N]) -> [u64; N] {
         words.iter().enumerate().for_each(|(at, &word)| self.words.store(at, word));
         let program: &mut RawTracePoint =
             self.programs.program_mut(name).unwrap().try_into().unwrap();
@@ -63,6 +62,7 @@ impl Context {
             program.load().unwrap_or_else(|why| panic!("{name}: {why:?}"));
         }
         assert_eq!(run_once(program.fd().unwrap().as_fd(), &[0]).unwrap(), 0);
+        std::array::from_fn(|at| self.words.load(at))
     }
 }
 
@@ -74,16 +74,29 @@ fn an_interrupt_without_registers_tells_by_its_stack_what_it_interrupted() {
     const UNKNOWN: u64 = 0;
     const USER: u64 = 1;
     const KERNEL: u64 = 2;
-    let registers = ("irq_regs_place", 0);
+    let registers = ("irq_regs_place", REGISTERS);
     let stack = ("irq_stack_used_place", IS_STACK_USED);
     let check = |variables: &[_], cases: &[(u64, u64, (u64, u64))]| {
         let Some(mut context) = Context::of(NAME, variables) else { return };
         for &(irq_depth, is_stack_used, want) in cases {
-            context.run("look", &[0, is_stack_used, irq_depth]);
-            let got = (context.words.load(MODE), context.words.load(HAS_STACK));
-            assert_eq!(got, want, "{variables:?}, depth {irq_depth}, used {is_stack_used}");
+            let [.., mode, has_stack] = context.run("look", [0, is_stack_used, irq_depth, 0, 0]);
+            assert_eq!(
+                (mode, has_stack),
+                want,
+                "{variables:?}, depth {irq_depth}, used {is_stack_used}"
+            );
         }
     };
     check(&[registers, stack], &[(0, 0, (KERNEL, 1)), (1, 1, (KERNEL, 1)), (1, 0, (USER, 0))]);
     check(&[registers], &[(0, 0, (KERNEL, 1)), (1, 0, (UNKNOWN, 0))]);
+}
+
+/// Nobody waits for a record to come. To wake a reader, the kernel once raised some ten interrupts a second (irq_work) on
+/// the CPUs that were measured.
+#[test]
+fn a_record_wakes_nobody() {
+    const NAME: &str = "a_record_wakes_nobody";
+    const NO_WAKEUP: u64 = 1;
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    assert_eq!(context.run("hand_over", [0, 0]), [1, NO_WAKEUP]);
 }
