@@ -134,6 +134,29 @@ INLINE void look_there(struct task *who, struct cpu *waits)
 		describe(who, runs);
 }
 
+/* Events that are searched for the interrupt of a timer. */
+#define TIMER_LOOK_BACK 64
+
+/*
+ * When the interrupt was taken by which the timer wakes that was due then; 0 if that is not known. Soft timers wake in a
+ * softirq, and with PREEMPT_RT in a thread: by then others may have come since.
+ */
+INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
+{
+	u64 entry = 0;
+	if (HOT(cpu->irq_depth))
+		return cpu->irq_entry;
+#pragma nounroll
+	for (u32 back = 1; back <= TIMER_LOOK_BACK; back++) {
+		struct event *event = &cpu->ring[(cpu->seen - back) & (RING - 1)];
+		if (back > cpu->seen || event->at_ns < due)
+			return entry;
+		if (event->kind == IRQ_ENTRY)
+			entry = event->at_ns;
+	}
+	return 0;
+}
+
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
 		  u32 stimulus)
 {
@@ -171,7 +194,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)
-		wakeup->irq_entry = cpu->irq_entry;
+		wakeup->irq_entry = entry_of_timer(cpu, due);
 	else
 		describe(&wakeup->waker, (void *)bpf_get_current_task());
 	if (cpu->irq_depth && cpu->woken_count < 4) {

@@ -72,4 +72,34 @@ SEC("raw_tp/sched_switch") int hand_over(u64 *ctx)
 	return 0;
 }
 
+/* A timer wakes. */
+struct timer_wakes {
+	u64 irq_depth;
+	u64 last_entry;
+	u64 due;
+	u64 entry;
+	u64 count;
+	struct {
+		u64 kind;
+		u64 at;
+	} event[8];
+};
+
+SEC("raw_tp/sched_switch") int find_entry(u64 *ctx)
+{
+	struct timer_wakes *all = all_words();
+	struct cpu *cpu = this_cpu();
+	if (!all || !cpu)
+		return -1;
+	cpu->irq_depth = all->irq_depth;
+	cpu->irq_entry = all->last_entry;
+	cpu->seen = 0;
+#pragma nounroll
+	for (u32 i = 0; i < 8; i++)
+		if (i < all->count)
+			next_event(cpu, all->event[i].kind, all->event[i].at);
+	all->entry = entry_of_timer(cpu, all->due);
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

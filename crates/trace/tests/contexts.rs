@@ -100,3 +100,33 @@ fn a_record_wakes_nobody() {
     let Some(mut context) = Context::of(NAME, &[]) else { return };
     assert_eq!(context.run("hand_over", [0, 0]), [1, NO_WAKEUP]);
 }
+
+/// A soft timer wakes after its interrupt has ended: another one, which had come since, was once taken for it.
+#[test]
+fn a_timer_wakes_by_the_first_interrupt_after_it_was_due() {
+    const NAME: &str = "a_timer_wakes_by_the_first_interrupt_after_it_was_due";
+    const ENTRY: u64 = 1;
+    const EXIT: u64 = 2;
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    let mut check = |irq_depth, due, events: &[(u64, u64)], want: u64| {
+        let entries = events.iter().filter(|(kind, _)| *kind == ENTRY);
+        let last_entry = entries.map(|(_, at)| *at).next_back().unwrap_or(0);
+        let mut words = [0; 21];
+        words[..3].copy_from_slice(&[irq_depth, last_entry, due]);
+        words[4] = events.len() as u64;
+        for (rank, &(kind, at)) in events.iter().enumerate() {
+            words[5 + 2 * rank..][..2].copy_from_slice(&[kind, at]);
+        }
+        let [_, _, _, entry, ..] = context.run("find_entry", words);
+        assert_eq!(entry, want, "{irq_depth} {due} {events:?}");
+    };
+    let own_and_later =
+        [(ENTRY, 80), (EXIT, 90), (ENTRY, 110), (EXIT, 120), (ENTRY, 150), (EXIT, 160)];
+    check(0, 100, &own_and_later, 110);
+    check(0, 110, &own_and_later, 110);
+    check(0, 151, &own_and_later, 0);
+    check(0, 70, &own_and_later, 80);
+    check(0, 100, &[], 0);
+    // In the interrupt itself there is no doubt.
+    check(1, 100, &own_and_later[..5], 150);
+}
