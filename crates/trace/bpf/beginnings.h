@@ -263,7 +263,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 	if (cpu->waiting && now >= cpu->look_at)
 		look_again(ctx, cpu, now);
 	if (targets != NAMED || announced) {
-		cpu->timer_due = due_of(timer, timer->node.expires);
+		timer_runs(cpu, due_of(timer, timer->node.expires));
 		return 0;
 	}
 	if (hrtimer_wakeup && function != hrtimer_wakeup)
@@ -286,7 +286,7 @@ SEC("tp_btf/hrtimer_expire_exit") int on_timer_exit(u64 *ctx)
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
 		return 0;
-	cpu->timer_due = 0;
+	timer_of(cpu)->due = 0;
 	next_event(cpu, TIMER_EXIT, bpf_ktime_get_ns());
 	return 0;
 }
@@ -357,7 +357,7 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	if (!due || due > now)
 		return;
 	WRITE_ONCE(answers->announced, 0);
-	begin(ctx, wakeup, task, pid, due, now, cpu->timer_due ? 1 : cpu->irq_depth ? 3 : 2);
+	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : cpu->irq_depth ? 3 : 2);
 	tell_own_time(cpu, now);
 }
 
@@ -402,7 +402,7 @@ APART int target_is_woken(u64 *ctx)
 		return 0;
 	wakeup->preempted = task->nivcsw;
 	u64 now = bpf_ktime_get_ns();
-	u64 due = cpu->timer_due;
+	u64 due = timer_due(cpu);
 	if (due && due <= now)
 		begin(ctx, wakeup, task, pid, due, now, 1);
 	else

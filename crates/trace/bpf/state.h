@@ -67,6 +67,14 @@ struct kept_switch {
 	struct event event;
 };
 
+/* A timer whose function runs. */
+struct running_timer {
+	/* When it was due; 0 if none runs. */
+	u64 due;
+	u32 pid;
+	u32 pad;
+};
+
 struct cpu {
 	u32 irq_depth;
 	/* 1 + number */
@@ -89,8 +97,8 @@ struct cpu {
 	/* When the outermost interrupt began, and what `interrupts` was then. */
 	u64 irq_entry;
 	u64 irq_interrupts;
-	/* When the timer was due whose function runs; 0 if none does. */
-	u64 timer_due;
+	/* When the timer was due whose function runs, and the thread that runs it: see `timer_runs`. */
+	struct running_timer timers[2];
 	u64 sched_entry;
 	/* The lock that is spun for. */
 	u64 contended;
@@ -239,6 +247,29 @@ INLINE void begins(u32 pid)
 INLINE struct cpu *this_cpu(void)
 {
 	return cpu_of(bpf_get_smp_processor_id());
+}
+
+/*
+ * The timer whose function runs: one in an interrupt, and one in none. Interrupts come also while a soft timer's function
+ * runs, and with PREEMPT_RT other tasks.
+ */
+INLINE struct running_timer *timer_of(struct cpu *cpu)
+{
+	return &cpu->timers[cpu->irq_depth != 0];
+}
+
+INLINE void timer_runs(struct cpu *cpu, u64 due)
+{
+	struct running_timer *timer = timer_of(cpu);
+	timer->due = due;
+	timer->pid = bpf_get_current_pid_tgid();
+}
+
+/* When the timer was due whose function does what is done now; 0 if no timer's does. */
+INLINE u64 timer_due(struct cpu *cpu)
+{
+	struct running_timer *timer = timer_of(cpu);
+	return timer->due && timer->pid == (u32)bpf_get_current_pid_tgid() ? timer->due : 0;
 }
 
 INLINE struct counts *all_counts(void)

@@ -4,6 +4,8 @@
 
 static u64 submitted_with;
 #define bpf_ringbuf_submit(data, flags) (submitted_with = (flags), bpf_ringbuf_submit(data, flags))
+static u64 current_thread;
+#define bpf_get_current_pid_tgid() current_thread
 #include "beginnings.h"
 
 /* What the test says, and what a program makes of it: each has its own structure of words. */
@@ -99,6 +101,38 @@ SEC("raw_tp/sched_switch") int find_entry(u64 *ctx)
 		if (i < all->count)
 			next_event(cpu, all->event[i].kind, all->event[i].at);
 	all->entry = entry_of_timer(cpu, all->due);
+	return 0;
+}
+
+/* Timers' functions begin and end. */
+struct timers {
+	struct {
+		/* 0: asks only, 1: a timer's function begins, 2: it ends. */
+		u64 what;
+		u64 irq_depth;
+		u64 thread;
+		u64 due;
+		/* What is known then. */
+		u64 runs;
+	} step[10];
+};
+
+SEC("raw_tp/sched_switch") int run_timers(u64 *ctx)
+{
+	struct timers *all = all_words();
+	struct cpu *cpu = this_cpu();
+	if (!all || !cpu)
+		return -1;
+#pragma nounroll
+	for (u32 i = 0; i < 10; i++) {
+		cpu->irq_depth = all->step[i].irq_depth;
+		current_thread = all->step[i].thread;
+		if (all->step[i].what == 1)
+			timer_runs(cpu, all->step[i].due);
+		if (all->step[i].what == 2)
+			timer_of(cpu)->due = 0;
+		all->step[i].runs = timer_due(cpu);
+	}
 	return 0;
 }
 

@@ -130,3 +130,33 @@ fn a_timer_wakes_by_the_first_interrupt_after_it_was_due() {
     // In the interrupt itself there is no doubt.
     check(1, 100, &own_and_later[..5], 150);
 }
+
+/// While a soft timer's function runs, interrupts come, and with real-time preemption other tasks run. What these wake is
+/// woken by no timer, or by another one.
+#[test]
+fn a_timer_wakes_only_what_its_own_function_wakes() {
+    const NAME: &str = "a_timer_wakes_only_what_its_own_function_wakes";
+    const ASK: u64 = 0;
+    const BEGIN: u64 = 1;
+    const END: u64 = 2;
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    // What happens, in how many interrupts, in which thread, when a timer was due, and which one runs then.
+    let steps = [
+        [ASK, 0, 7, 0, 0],
+        [BEGIN, 0, 7, 100, 100],
+        // A device's interrupt, and then a hard timer's.
+        [ASK, 1, 7, 0, 0],
+        [BEGIN, 1, 7, 200, 200],
+        [ASK, 2, 7, 0, 200],
+        [END, 1, 7, 0, 0],
+        [ASK, 0, 7, 0, 100],
+        // A task that takes over from the softirq's thread.
+        [ASK, 0, 8, 0, 0],
+        [ASK, 0, 7, 0, 100],
+        [END, 0, 7, 0, 0],
+    ];
+    let mut words: [u64; 50] = std::array::from_fn(|at| steps[at / 5][at % 5]);
+    words.chunks_mut(5).for_each(|step| step[4] = u64::MAX);
+    let got = context.run("run_timers", words);
+    assert_eq!(got.chunks(5).collect::<Vec<_>>(), steps);
+}
