@@ -193,9 +193,10 @@ ONCE int send(u32 key)
 {
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &key);
 	struct cpu *cpu = wakeup ? cpu_of(wakeup->cpu) : 0;
-	if (!cpu)
+	struct cpu *here = this_cpu();
+	if (!cpu || !here)
 		return 0;
-	cpu->traces = 1;
+	here->traces = 1;
 	/* What was lost explains nothing: long wakeups have more room, as far as there is any. */
 	int is_long = cpu->seen - wakeup->events_before > EVENTS / 2;
 	return (COLD(is_long) && send_whole(wakeup, cpu)) || (wakeup->copy && send_copied(wakeup, cpu)) ||

@@ -48,6 +48,9 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 		look_there(&wakeup->runs, to);
 		begin_quota(wakeup, task, queue_on(task, ctx[1]), now);
 	}
+	struct cpu *here = this_cpu();
+	if (here)
+		tell_own_time(here, now);
 	return 0;
 }
 

@@ -60,17 +60,29 @@ SEC("raw_tp/sched_switch") int look(u64 *ctx)
 struct hand_over {
 	u64 is_sent;
 	u64 submitted_with;
+	/* Whether its CPU, another one, and this one took part in that. */
+	u64 traces_there;
+	u64 traces_here;
 };
 
 SEC("raw_tp/sched_switch") int hand_over(u64 *ctx)
 {
 	struct hand_over *all = all_words();
 	u32 key = 0;
-	if (!all || bpf_map_update_elem(&wakeups, &key, a_wakeup(), 0))
+	struct wakeup *wakeup = a_wakeup();
+	struct cpu *here = this_cpu();
+	struct cpu *there = cpu_of(bpf_get_smp_processor_id() + 1);
+	if (!all || !wakeup || !here || !there)
 		return -1;
+	wakeup->cpu = bpf_get_smp_processor_id() + 1;
+	if (bpf_map_update_elem(&wakeups, &key, wakeup, 0))
+		return -1;
+	here->traces = there->traces = 0;
 	submitted_with = ~0ULL;
 	all->is_sent = send(key);
 	all->submitted_with = submitted_with;
+	all->traces_there = there->traces;
+	all->traces_here = here->traces;
 	return 0;
 }
 

@@ -36,7 +36,7 @@ impl Context {
         let places: Vec<(&str, [i64; 2])> =
             variables.iter().map(|&(name, word)| (name, [8 * word as i64, 1])).collect();
         let mut loader = EbpfLoader::new();
-        loader.btf(Some(&types)).set_max_entries("cpus", cpu + 1);
+        loader.btf(Some(&types)).set_max_entries("cpus", cpu + 2);
         for (name, place) in &places {
             loader.set_global(name, place, true);
         }
@@ -98,7 +98,16 @@ fn a_record_wakes_nobody() {
     const NAME: &str = "a_record_wakes_nobody";
     const NO_WAKEUP: u64 = 1;
     let Some(mut context) = Context::of(NAME, &[]) else { return };
-    assert_eq!(context.run("hand_over", [0, 0]), [1, NO_WAKEUP]);
+    let [is_sent, submitted_with, ..] = context.run("hand_over", [0; 4]);
+    assert_eq!((is_sent, submitted_with), (1, NO_WAKEUP));
+}
+
+#[test]
+fn the_time_to_hand_a_record_over_is_that_of_the_cpu_that_does_so() {
+    const NAME: &str = "the_time_to_hand_a_record_over_is_that_of_the_cpu_that_does_so";
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    let [is_sent, _, there, here] = context.run("hand_over", [0; 4]);
+    assert_eq!((is_sent, there, here), (1, 0, 1));
 }
 
 /// A soft timer wakes after its interrupt has ended: another one, which had come since, was once taken for it.
