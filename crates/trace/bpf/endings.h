@@ -75,10 +75,10 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 /*
  * Puts the switches while it waited that came before the event `first` in the place of the oldest events.
  * Where there are fewer, the rest of these places hold nothing. Places are fixed, since the verifier
- * follows each value of a count.
+ * follows each value of a count. `in_interrupts` is what the CPU's have taken until the response.
  */
 INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup, struct cpu *cpu,
-			      u64 first)
+			      u64 first, u64 in_interrupts)
 {
 	record->events_lost += SWITCHES;
 #pragma nounroll
@@ -96,7 +96,7 @@ INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup,
 		return;
 	if (oldest->number < first) {
 		record->switches_from = oldest->event.at_ns;
-		record->in_interrupts = cpu->interrupts - oldest->interrupts;
+		record->in_interrupts = grown(in_interrupts, oldest->interrupts);
 	} else {
 		/* From here on nothing was lost. */
 		record->switches_from = record->event[SWITCHES].at_ns;
@@ -116,10 +116,13 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
 	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
 	record->switches_from = 0;
-	record->in_interrupts = cpu->interrupts - wakeup->interrupts_before;
-	record->taken.all = grown(cpu->interrupts, wakeup->taken_before.all);
-	record->taken.softirqs = grown(cpu->softirqs, wakeup->taken_before.softirqs);
-	record->taken.nmis = grown(cpu->nmis, wakeup->taken_before.nmis);
+	/* The task may be moved away while its CPU is in an interrupt or softirq. */
+	struct taken by_then;
+	taken_until(&by_then, cpu, wakeup->response);
+	record->in_interrupts = grown(by_then.all, wakeup->interrupts_before);
+	record->taken.all = grown(by_then.all, wakeup->taken_before.all);
+	record->taken.softirqs = grown(by_then.softirqs, wakeup->taken_before.softirqs);
+	record->taken.nmis = grown(by_then.nmis, wakeup->taken_before.nmis);
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -132,7 +135,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	}
 	record->events = taken;
 	if (COLD(first > wakeup->events_before))
-		fill_old_switches(record, wakeup, cpu, first + SWITCHES);
+		fill_old_switches(record, wakeup, cpu, first + SWITCHES, by_then.all);
 }
 
 /*

@@ -148,4 +148,41 @@ SEC("raw_tp/sched_switch") int run_timers(u64 *ctx)
 	return 0;
 }
 
+/* A part of a wakeup is handed over. */
+struct part {
+	u64 response;
+	u64 irq_depth;
+	u64 irq_entry;
+	u64 softirq_entry;
+	/* What had been taken by interrupts and by softirqs when the one that goes on came. */
+	u64 interrupts;
+	u64 softirqs;
+	u64 in_interrupts;
+	struct taken taken;
+};
+
+MAP(MAP_ARRAY, u32, struct record, 1, 0) filled SEC(".maps");
+
+SEC("raw_tp/sched_switch") int fill_part(u64 *ctx)
+{
+	u32 zero = 0;
+	struct part *all = all_words();
+	struct record *record = bpf_map_lookup_elem(&filled, &zero);
+	struct wakeup *wakeup = a_wakeup();
+	struct cpu *cpu = this_cpu();
+	if (!all || !record || !wakeup || !cpu)
+		return -1;
+	wakeup->response = all->response;
+	cpu->seen = 0;
+	cpu->irq_depth = all->irq_depth;
+	cpu->irq_entry = all->irq_entry;
+	cpu->softirq_entry = all->softirq_entry;
+	cpu->interrupts = cpu->irq_interrupts = cpu->softirq_interrupts = all->interrupts;
+	cpu->softirqs = all->softirqs;
+	fill((struct long_record *)record, EVENTS, wakeup, cpu);
+	all->in_interrupts = record->in_interrupts;
+	all->taken = record->taken;
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -169,3 +169,22 @@ fn a_timer_wakes_only_what_its_own_function_wakes() {
     let got = context.run("run_timers", words);
     assert_eq!(got.chunks(5).collect::<Vec<_>>(), steps);
 }
+
+#[test]
+fn what_goes_on_when_a_part_is_handed_over_has_its_time_in_it() {
+    const NAME: &str = "what_goes_on_when_a_part_is_handed_over_has_its_time_in_it";
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    // A part until 1,500, of which 40 ns were in interrupts before and 30 ns in softirqs.
+    for (irq_depth, irq_entry, softirq_entry, all, softirqs) in [
+        (0, 1_200, 0, 70, 30),
+        (1, 1_200, 0, 370, 30),
+        (0, 900, 1_100, 470, 430),
+        (1, 1_300, 1_100, 470, 230),
+        // What came later is none of it.
+        (1, 1_600, 1_550, 70, 30),
+    ] {
+        let words = [1_500, irq_depth, irq_entry, softirq_entry, 70, 30, 0, 0, 0, 0];
+        let [.., in_interrupts, taken, in_softirqs, _] = context.run("fill_part", words);
+        assert_eq!((in_interrupts, taken, in_softirqs), (all, all, softirqs), "{words:?}");
+    }
+}
