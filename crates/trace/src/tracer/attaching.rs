@@ -27,6 +27,14 @@ fn bytes_of_records(cpus: u32) -> u32 {
     RECORDS_PER_CPU * cpus.clamp(1, MOST_CPUS).next_power_of_two()
 }
 
+/// For how many interrupts, softirqs and NMIs there is room on so many CPUs, each counted once for each CPU that it comes
+/// on. Ten softirqs and twelve interrupts without a line may come on each, beside NMIs and lines.
+fn sources_of_interference(cpus: u32) -> u32 {
+    const LEAST: u32 = 4_096;
+    const OF_EACH_CPU: u32 = 32;
+    cpus.saturating_mul(OF_EACH_CPU).max(LEAST)
+}
+
 pub(super) fn load(
     options: &Options,
     filter: Filter,
@@ -83,8 +91,8 @@ pub(super) fn load(
             .set_max_entries("section_figures", cpus * kinds)
             .set_max_entries("section_places", cpus * kinds * slots);
     }
-    if wants_bound == 0 {
-        loader.set_max_entries("interference", 1);
+    if wants_bound != 0 {
+        loader.set_max_entries("interference", sources_of_interference(cpus));
     }
     let places: Vec<(&str, [i64; 2])> =
         kernel.places.iter().map(|&(variable, place)| (variable, [place, 1])).collect();
@@ -207,6 +215,12 @@ mod tests {
         let mib = |cpus| bytes_of_records(cpus) >> 20;
         let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
         assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
+    }
+
+    #[test]
+    fn there_is_room_for_the_interrupts_of_all_cpus() {
+        let of = [(1, 4_096), (128, 4_096), (129, 4_128), (8_192, 262_144), (u32::MAX, u32::MAX)];
+        assert_eq!(of.map(|(cpus, _)| sources_of_interference(cpus)), of.map(|(_, room)| room));
     }
 
     #[test]
