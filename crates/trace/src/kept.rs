@@ -8,15 +8,15 @@ use wakescope_decode::KernelWakeup;
 
 use crate::shared::EVENTS;
 
-/// Which wakeup it is: when it was due, and on which CPU.
+/// Which wakeup it is: when it was due, nanoseconds, and of which thread.
 pub(crate) type Key = (u64, u32);
 
 /// The key of `late`.
 pub(crate) fn key_of(late: &KernelWakeup) -> Key {
-    (late.marks.due.0, late.cpu)
+    (late.marks.due.0, late.task.pid)
 }
 
-/// A wakeup in its place: by lateness, then by time, for which are kept must not depend on the order in
+/// A wakeup in its place: by lateness, then by time and thread, for which are kept must not depend on the order in
 /// which CPUs are read.
 struct Placed {
     key: (u64, Reverse<MonoNs>, u32),
@@ -25,7 +25,7 @@ struct Placed {
 
 impl Placed {
     fn new(ns: u64, late: KernelWakeup) -> Self {
-        Self { key: (ns, Reverse(late.marks.due), late.cpu), late }
+        Self { key: (ns, Reverse(late.marks.due), late.task.pid), late }
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use wakescope_core::explain::Marks;
-    use wakescope_decode::{KernelEvent, Payload};
+    use wakescope_decode::{KernelEvent, KernelTask, Payload};
 
     use crate::shared::RING;
 
@@ -212,6 +212,21 @@ mod tests {
         add(&mut kept, 15);
         assert_eq!(next(&kept), [40]);
         assert_eq!(next(&kept), [0_u64; 0]);
+    }
+
+    /// One CPU's timers of two threads may be due at once.
+    #[test]
+    fn of_several_that_were_due_at_once_each_is_stored() {
+        let mut kept = Kept::with_room_for(2);
+        for pid in [7, 8] {
+            let task = KernelTask { pid, ..KernelTask::default() };
+            kept.add(KernelWakeup { task, ..wakeup(1_000, 10) });
+        }
+        let next = kept.next_to_store(&mut HashSet::new(), 1);
+        let mut stored = next.iter().map(key_of).collect();
+        let rest = kept.next_to_store(&mut stored, 2);
+        let pids = [&next[..], &rest].concat().iter().map(|late| late.task.pid).collect::<Vec<_>>();
+        assert_eq!(pids.iter().sum::<u32>(), 7 + 8, "{pids:?}");
     }
 
     #[test]

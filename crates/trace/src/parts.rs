@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use wakescope_decode::{KernelWakeup, Part, joined};
 
+use crate::kept::{Key, key_of};
 use crate::shared::RING;
 
 /// Events of all parts that wait for an end, each part counted as one more. A wakeup that is not late in the end
 /// never comes.
 const MOST_EVENTS: usize = 64 * (RING + 1);
-
-/// When a wakeup was due, nanoseconds, and of which thread.
-type Key = (u64, u32);
 
 /// What was handed over of wakeups that still waited then.
 #[derive(Default)]
@@ -24,7 +22,7 @@ impl Parts {
     /// Takes in `part`, and gives the wakeup that ends with it, if it ends. Where there is no room, those that were
     /// due first go.
     pub(crate) fn add(&mut self, part: Part) -> Option<KernelWakeup> {
-        let key = (part.wakeup.marks.due.0, part.wakeup.task.pid);
+        let key = key_of(&part.wakeup);
         if !part.goes_on {
             let before = self.of.remove(&key).unwrap_or_default();
             self.leave(&before);

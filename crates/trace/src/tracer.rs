@@ -144,7 +144,7 @@ pub struct Tracer {
     parts: Parts,
     parts_read: u64,
     kept: Kept,
-    /// Those that were decoded to be stored while the run lasts, by expiry and CPU.
+    /// Those that were decoded to be stored while the run lasts.
     stored: HashSet<Key>,
     overflow: Overflow,
     /// Where programs copy stacks instead of having the kernel walk them.
