@@ -1,4 +1,4 @@
-//! KernelWakeup wakeups for which there is no room: explained while the run goes on, and kept in short.
+//! Late wakeups for which there is no room: explained while the run goes on, and kept in short.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SendError, Sender, SyncSender, channel, sync_channel};
@@ -17,7 +17,7 @@ const BATCH: usize = 256;
 /// what then finds no room in the kernel's buffer is counted there.
 const BATCHES: usize = 4;
 
-/// KernelWakeup wakeups that had to make room for later ones.
+/// Late wakeups that had to make room for later ones.
 ///
 /// A thread of their own explains them: to read the kernel's functions and to explain the first batch
 /// took 331 ms on two busy CPUs, in which nobody would take anything out of the kernel's buffer.
