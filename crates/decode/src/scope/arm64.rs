@@ -1,13 +1,14 @@
 //! What is looked for in a kernel for arm64.
 
 use wakescope_core::btf;
+use wakescope_core::budget::{Budget, Exceeded};
 
 use super::ScopeError;
 use super::frames::Function;
 use super::kernel::{Followed, Tasks, What};
 use super::memory::Memory;
 use super::preempt_count::Division;
-use super::symbols::Symbol;
+use super::symbols::{Symbol, u32_at};
 use super::unwind::Base;
 
 /// Bytes of a table of ways in, and of one way (`VBAR_EL1`).
@@ -84,31 +85,42 @@ pub(super) fn sets_task(memory: &Memory, function: u64) -> Option<u64> {
 
 /// The kernel's own type information, as its symbols say, or, without symbols of data, by how it begins: the whole
 /// header but for lengths.
-fn types<'a>(memory: &'a Memory, symbols: &[Symbol]) -> Option<&'a [u8]> {
+fn types<'a>(
+    memory: &'a Memory,
+    symbols: &[Symbol],
+    budget: &Budget,
+) -> Result<Option<&'a [u8]>, Exceeded> {
     const HEAD: [u8; 12] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0];
     if let Some((start, end)) = at(symbols, "__start_BTF").zip(at(symbols, "__stop_BTF")) {
-        let length = usize::try_from(end.checked_sub(start)?).ok()?;
-        return memory.from(start)?.get(..length);
+        return Ok(memory.between(start, end));
     }
     let places = memory.stretches().flat_map(|(_, bytes)| {
         let aligned = (0..bytes.len()).step_by(8);
         aligned.filter(|&place| bytes[place..].starts_with(&HEAD)).map(|place| &bytes[place..])
     });
-    places
-        .into_iter()
-        .find(|types| btf::members(types, "task_struct").is_ok_and(|members| !members.is_empty()))
+    for types in places {
+        // The header says how long the types and the names are. Each may be as long as all of the memory.
+        let length = |at| u32_at(types, at).map_or(0, u64::from);
+        budget.take(length(12) + length(20), "bytes of type information")?;
+        if btf::members(types, "task_struct").is_ok_and(|members| !members.is_empty()) {
+            return Ok(Some(types));
+        }
+    }
+    Ok(None)
 }
 
 /// How to find the task that runs, where its preempt count lies in it, and how that is divided.
 pub(super) fn tasks(
     memory: &Memory,
     symbols: &[Symbol],
+    budget: &Budget,
 ) -> Result<(Tasks, u64, Division), ScopeError> {
     let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
     let current = sets_task(memory, function);
     let current = current.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
+    let types = types(memory, symbols, budget)?;
     let found = || {
-        let types = types(memory, symbols)?;
+        let types = types?;
         let members = btf::members(types, "task_struct").ok()?;
         let member = |name: &str| members.get(name).map(|&offset| u64::from(offset));
         let (pid, comm) = (member("pid")?, member("comm")?);
@@ -148,8 +160,7 @@ pub(super) fn patched_jumps(memory: &Memory, symbols: &[Symbol]) -> Vec<(u64, u6
     let table = || {
         let (start, end) =
             (at(symbols, "__start___jump_table")?, at(symbols, "__stop___jump_table")?);
-        let length = usize::try_from(end.checked_sub(start)?).ok()?;
-        Some((start, memory.from(start)?.get(..length)?))
+        Some((start, memory.between(start, end)?))
     };
     let (start, table) = table().unwrap_or_default();
     let entries = table.chunks_exact(ENTRY).zip((start..).step_by(ENTRY));

@@ -209,7 +209,7 @@ impl Kernel {
 
     fn arm64(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
         let end = arm64::end_of_code(symbols)?;
-        let (tasks, preempt_count, division) = arm64::tasks(memory, symbols)?;
+        let (tasks, preempt_count, division) = arm64::tasks(memory, symbols, budget)?;
         let ways_in = arm64::ways_in(symbols)?;
         let mut functions = functions(symbols, &ways_in);
         functions.retain(|(start, _)| *start < end);

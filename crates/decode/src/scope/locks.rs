@@ -14,6 +14,10 @@ use super::lock_functions::{Act, FUNCTIONS, LockFunction};
 
 const ENTRY: Entry = Entry { name: "locks", bytes: 160 };
 
+/// What is looked through, as a message names it.
+const CALLS: &str = "calls that have not returned";
+const HOLDS: &str = "holds of locks";
+
 /// Single holds that are listed.
 const LONGEST: usize = 1_000;
 
@@ -158,18 +162,18 @@ impl<'a, 'b> Books<'a, 'b> {
                     self.sections.push(Section { kind, began, ended: None });
                 }
             }
-            Step::On(kind, ended) => self.end_section(kind, at_ns, ended),
+            Step::On(kind, ended) => self.end_section(kind, at_ns, ended)?,
             Step::Asked(call, lock) => self.ask(at_ns, call, lock.address)?,
             Step::Taken(call, lock) => self.take(at_ns, call, lock.address)?,
             Step::Refused(call, lock) => {
-                self.answered(call, lock.address);
+                self.answered(call, lock.address)?;
             }
             Step::Released(call, lock) => self.release(at_ns, call, lock)?,
         }
         Ok(())
     }
 
-    fn end_section(&mut self, kind: Kind, at_ns: u64, ended: Where) {
+    fn end_section(&mut self, kind: Kind, at_ns: u64, ended: Where) -> Result<(), Exceeded> {
         let open = self.open[place_of(kind)].take();
         if let Some(section) = open.and_then(|place| self.sections.get_mut(place)) {
             section.ended = Some((at_ns, ended));
@@ -177,18 +181,21 @@ impl<'a, 'b> Books<'a, 'b> {
         // Whatever spins is released before preemption is on: its end was missed.
         if kind == Kind::PreemptOff && self.knows_sections && self.spinning > 0 {
             for holds in self.held.values_mut() {
+                self.budget.take(1 + holds.len() as u64, HOLDS)?;
                 let before = holds.len();
                 holds.retain(|hold| !hold.kind.spins());
                 self.doubts.not_seen_released += (before - holds.len()) as u64;
             }
             self.spinning = 0;
         }
+        Ok(())
     }
 
     fn ask(&mut self, at_ns: u64, call: Call, lock: u64) -> Result<(), Exceeded> {
         let Some(function) = call.function() else { return Ok(()) };
-        let holds = self.held.get(&lock).into_iter().flatten();
-        let found = holds.into_iter().find(|hold| excludes(hold.kind, function.kind));
+        let holds = self.held.get(&lock).map(Vec::as_slice).unwrap_or_default();
+        self.budget.take(holds.len() as u64, HOLDS)?;
+        let found = holds.iter().find(|hold| excludes(hold.kind, function.kind));
         let found = found.map(|hold| hold.call);
         self.budget.keep(1, ENTRY)?;
         self.asked.push(Asked { pid: self.pid, call, lock, at_ns, found });
@@ -196,21 +203,23 @@ impl<'a, 'b> Books<'a, 'b> {
     }
 
     /// The call that has returned, if its beginning was seen.
-    fn answered(&mut self, call: Call, lock: u64) -> Option<Asked> {
+    fn answered(&mut self, call: Call, lock: u64) -> Result<Option<Asked>, Exceeded> {
+        self.budget.take(self.asked.len() as u64, CALLS)?;
         let is_it = |asked: &Asked| {
             asked.pid == self.pid && asked.lock == lock && asked.call.function == call.function
         };
-        let place = self.asked.iter().rposition(is_it)?;
-        Some(self.asked.remove(place))
+        let place = self.asked.iter().rposition(is_it);
+        Ok(place.map(|place| self.asked.remove(place)))
     }
 
     fn take(&mut self, at_ns: u64, call: Call, lock: u64) -> Result<(), Exceeded> {
         let Some(function) = call.function() else { return Ok(()) };
         let kind = function.kind;
-        let asked = self.answered(call, lock);
+        let asked = self.answered(call, lock)?;
         let since = asked.as_ref().map_or(at_ns, |asked| asked.at_ns);
         let pid = self.pid;
         let holds = self.held.entry(lock).or_default();
+        self.budget.take(holds.len() as u64, HOLDS)?;
         // The function has called another one that is followed, which took it.
         let is_same = |hold: &Open| hold.kind == kind && hold.pid == pid && hold.from_ns >= since;
         if asked.is_some() && holds.iter().any(is_same) {
@@ -245,6 +254,7 @@ impl<'a, 'b> Books<'a, 'b> {
         let kind = function.kind;
         let before = self.known.insert(lock.address, Some((self.pid, call)));
         let holds = self.held.entry(lock.address).or_default();
+        self.budget.take(holds.len() as u64, HOLDS)?;
         let own = holds.iter().rposition(|hold| hold.kind == kind && hold.pid == self.pid);
         let place = own.or_else(|| holds.iter().rposition(|hold| hold.kind == kind));
         let Some(place) = place else {
@@ -268,6 +278,7 @@ impl<'a, 'b> Books<'a, 'b> {
             holds.push(Open { kind: LockKind::RwsemRead, from_ns: at_ns, waited: None, ..hold });
         }
         // Whoever asked meanwhile has found it held.
+        self.budget.take(self.asked.len() as u64, CALLS)?;
         for asked in &mut self.asked {
             let wants = asked.call.function().map(|function| function.kind);
             if asked.lock == lock.address && wants.is_some_and(|wants| excludes(kind, wants)) {

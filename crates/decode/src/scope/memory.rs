@@ -52,6 +52,11 @@ impl Memory {
         bytes.get(usize::try_from(address - start).ok()?..)
     }
 
+    /// What lies from `start` to `end`, if it is in one stretch.
+    pub(super) fn between(&self, start: u64, end: u64) -> Option<&[u8]> {
+        self.from(start)?.get(..usize::try_from(end.checked_sub(start)?).ok()?)
+    }
+
     /// The signed number of four bytes at `address`.
     pub(super) fn i32(&self, address: u64) -> Option<i32> {
         let bytes = self.from(address)?.get(..4)?;

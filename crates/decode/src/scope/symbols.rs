@@ -6,7 +6,7 @@
 //! the kernel's banner where the banner is, or, in a table of functions alone, the one function of arm64
 //! that sets the pointer to the task where an instruction does so.
 
-use wakescope_core::budget::{Budget, Entry};
+use wakescope_core::budget::{Budget, Entry, Exceeded};
 
 use super::memory::Memory;
 use super::{ScopeError, arm64};
@@ -71,7 +71,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn find(bytes: &'a [u8], budget: &Budget) -> Result<Option<Self>, ScopeError> {
-        let Some((tokens_at, index_at)) = token_table(bytes) else { return Ok(None) };
+        let Some((tokens_at, index_at)) = token_table(bytes, budget)? else { return Ok(None) };
         let tokens = (0..TOKENS).map_while(|number| {
             let from = tokens_at + usize::from(u16_at(bytes, index_at + 2 * number)?);
             let token = bytes.get(from..index_at)?;
@@ -225,11 +225,11 @@ impl Form {
 
 /// Where the texts of tokens begin, and where their index does: 256 offsets that ascend from 0, of
 /// texts that each end with a zero.
-fn token_table(bytes: &[u8]) -> Option<(usize, usize)> {
+fn token_table(bytes: &[u8], budget: &Budget) -> Result<Option<(usize, usize)>, Exceeded> {
     let mut run = 0;
     let mut before = None;
-    for at in (0..bytes.len().saturating_sub(1)).step_by(2) {
-        let number = u16_at(bytes, at)?;
+    let numbers = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    for (at, number) in (0..).step_by(2).zip(numbers) {
         let step = before.map(|before| number.checked_sub(before));
         run = if matches!(step, Some(Some(2..=LONGEST_TOKEN))) { run + 1 } else { 0 };
         before = Some(number);
@@ -238,12 +238,13 @@ fn token_table(bytes: &[u8]) -> Option<(usize, usize)> {
         }
         let index = at - 2 * (TOKENS - 1);
         if u16_at(bytes, index) == Some(0) {
+            budget.take(u64::from(LONGEST_TOKEN) * TOKENS as u64, "places where tokens may be")?;
             if let Some(tokens) = tokens_before(bytes, index) {
-                return Some((tokens, index));
+                return Ok(Some((tokens, index)));
             }
         }
     }
-    None
+    Ok(None)
 }
 
 fn tokens_before(bytes: &[u8], index: usize) -> Option<usize> {
@@ -286,7 +287,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at.checked_add(2)?)?.try_into().ok().map(u16::from_le_bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
 }
 

@@ -102,6 +102,16 @@ fn decode(contents: &[u8], kernel: &Kernel) -> Result<Decoded, ScopeError> {
     super::decode(&in_block(contents), kernel)
 }
 
+/// Offsets of 256 tokens, which ascend from 0, again and again: each time all places before them are looked at.
+#[test]
+fn tokens_are_looked_for_with_an_end() {
+    let offsets: Vec<u8> = (0..256_u16).flat_map(|number| (2 * number).to_le_bytes()).collect();
+    let ScopeError::TooMuch(why) = Kernel::read(&written(&offsets.repeat(512))).unwrap_err() else {
+        panic!("it is read without an end");
+    };
+    assert!(why.to_string().contains("places where tokens may be"), "{why}");
+}
+
 /// The kernel's memory, as the plugin writes it.
 fn memory(form: Form) -> Vec<u8> {
     written(&image(form))

@@ -258,3 +258,22 @@ fn what_is_unbalanced_is_counted_and_in_no_row() {
     let after = [(1_000, take[0].1), (1_001, take[1].1), (1_002, release.1)];
     check(&after, 0, none);
 }
+
+/// Calls that never return, and each release looks through them.
+#[test]
+fn what_is_looked_through_again_and_again_has_an_end() {
+    const CALLS: u64 = 8_000;
+    let budget = Budget::of(1_000);
+    let mut books = Books::new(1_000_000, true, 1, &budget);
+    let mut step = |at_ns, step| books.step(at_ns, step);
+    for at in 0..CALLS {
+        step(at, asked("mutex_lock", 0, 500)).unwrap();
+    }
+    let mut releases = (CALLS..2 * CALLS).map(|at| {
+        step(at, asked("mutex_lock", 0, 600))?;
+        step(at, taken("mutex_lock", 600))?;
+        step(at, released("mutex_unlock", 600))
+    });
+    let refused = releases.find_map(Result::err).expect("there are fewer steps than that");
+    assert!(refused.to_string().contains("calls that have not returned"), "{refused}");
+}

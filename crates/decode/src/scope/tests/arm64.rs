@@ -20,6 +20,10 @@ fn btf() -> Vec<u8> {
 
 /// Without those of these names.
 fn memory(without: &[&str]) -> Vec<u8> {
+    written_by(183, &image(without))
+}
+
+fn image(without: &[&str]) -> Vec<u8> {
     let named = [
         (BASE, "T_stext"),
         (BANNER, "Dlinux_banner"),
@@ -55,7 +59,7 @@ fn memory(without: &[&str]) -> Vec<u8> {
     put(JUMPS + 4, &(CODE + 20).wrapping_sub(JUMPS + 4).to_le_bytes()[..4]);
     put(BTF, &btf());
     put(BASE + 0x1_0004, &table(Form::AllDistances, &symbols, BASE + 0x1_0004));
-    written_by(183, &image)
+    image
 }
 
 #[test]
@@ -100,6 +104,24 @@ fn a_kernel_for_arm64_needs_no_symbols_of_data() {
         lines.collect::<Vec<_>>().join("\n")
     };
     assert_eq!(packed(with.unwrap()), packed(without.unwrap()));
+}
+
+/// Each place that begins as type information does is read as such, as far as it says that it goes.
+#[test]
+fn type_information_is_looked_for_with_an_end() {
+    let mut image = image(&["__start_BTF", "__stop_BTF"]);
+    let (from, to) = (0x5000, 0x1_0000);
+    assert!(image[from..to].iter().all(|&byte| byte == 0), "nothing else lies there");
+    for place in (from..to).step_by(24) {
+        let length = u32::try_from(image.len() - place - 24).unwrap();
+        let words = [24, 0, length, 0, length].map(u32::to_le_bytes);
+        image[place..place + 24]
+            .copy_from_slice(&[&[0x9f, 0xeb, 1, 0], words.as_flattened()].concat());
+    }
+    let ScopeError::TooMuch(why) = Kernel::read(&written_by(183, &image)).unwrap_err() else {
+        panic!("it is read without an end");
+    };
+    assert!(why.to_string().contains("bytes of type information"), "{why}");
 }
 
 #[test]
