@@ -64,6 +64,12 @@ impl fmt::Display for Unnamed {
     }
 }
 
+/// The list as it is now.
+fn listed() -> io::Result<impl BufRead> {
+    let list = File::open(KALLSYMS)?.take(LARGEST);
+    Ok(BufReader::with_capacity(1 << 16, list))
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Function {
     start: u64,
@@ -76,11 +82,9 @@ struct Function {
 impl Symbols {
     /// Reads the list as it is now, which must name something.
     pub(crate) fn read() -> Result<Self, Unnamed> {
-        let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
-        let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
         let restriction =
             || fs::read_to_string(RESTRICTION).ok().and_then(|text| text.trim().parse().ok());
-        list.and_then(Self::from_list).map_err(Unnamed::Unreadable)?.or_unnamed(restriction)
+        listed().and_then(Self::from_list).map_err(Unnamed::Unreadable)?.or_unnamed(restriction)
     }
 
     fn or_unnamed(self, restriction: impl FnOnce() -> Option<u8>) -> Result<Self, Unnamed> {
@@ -174,9 +178,7 @@ pub(crate) type Addresses = BTreeMap<String, u64>;
 /// The addresses of `names`, functions and what lies beside code, but for those that the kernel does
 /// not list or hides.
 pub(crate) fn addresses_of(names: &[&str]) -> Addresses {
-    let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
-    let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
-    list.and_then(|list| addresses_in(list, names)).unwrap_or_default()
+    listed().and_then(|list| addresses_in(list, names)).unwrap_or_default()
 }
 
 /// Of several of a name the first counts.
@@ -196,9 +198,7 @@ fn addresses_in(list: impl BufRead, names: &[&str]) -> io::Result<Addresses> {
 /// Where the kernel's own variables `names` lie, by their names: those that it lists once, and does
 /// not hide. Of variables that each CPU has, x86 lists how far they are from where these begin.
 pub(crate) fn variables(names: &[&str]) -> BTreeMap<String, u64> {
-    let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
-    let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
-    list.and_then(|list| variables_in(list, names)).unwrap_or_default()
+    listed().and_then(|list| variables_in(list, names)).unwrap_or_default()
 }
 
 fn variables_in(list: impl BufRead, names: &[&str]) -> io::Result<BTreeMap<String, u64>> {
