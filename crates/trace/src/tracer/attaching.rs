@@ -3,10 +3,9 @@
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::plan::Target;
-use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
-use crate::error::{TraceError, denied};
+use crate::error::TraceError;
 use crate::interference::Watch;
 use crate::kernel::Kernel;
 use crate::object;
@@ -44,8 +43,6 @@ pub(super) fn load(
     shows: Shows,
     sleepers_call: Option<u64>,
 ) -> Result<Ebpf, TraceError> {
-    let object = object::unpacked(object::WAKEUPS)
-        .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let (probes, followed, waking) = match options.is_of_probes() {
         true => (options.probes.max(1), options.probes.max(1), options.probes),
         false => (1, MOST_FOLLOWED, cpus),
@@ -99,11 +96,7 @@ pub(super) fn load(
     for (variable, place) in &places {
         loader.set_global(variable, place, true);
     }
-    let loaded = loader.load(&object).or_else(|e| {
-        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
-        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
-    });
-    loaded.map_err(|e| TraceError::of_maps(&e))
+    object::load(object::WAKEUPS, &mut loader)
 }
 
 /// Whether a program is worth telling of: of a pair one is, and none that only completes others.

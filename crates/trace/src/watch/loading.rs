@@ -7,14 +7,13 @@ use aya::programs::{BtfTracePoint, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::watch::episode::NotMeasured;
 use wakescope_sys::bpf;
-use wakescope_sys::memory::lift_lock_limit;
 
 use super::layout::{
     LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_SLEEP_IN_QUEUES, LACKS_STEAL_TIME,
     LACKS_THROTTLED_TIME,
 };
 use super::{Limits, runnable, turns};
-use crate::error::{TraceError, denied};
+use crate::error::TraceError;
 use crate::object;
 
 /// The program that counts a wait when it ends.
@@ -44,8 +43,6 @@ pub(super) struct Loaded {
 
 /// Loads the programs, whose maps are as large as `limits` and the numbers of `cpus` ask for.
 pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, TraceError> {
-    let object = object::unpacked(object::WATCH)
-        .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let rows = limits.series.saturating_add(1);
     let places = limits.tasks.clamp(1, MOST_PLACES).next_power_of_two();
     let turns = turns::per_cpu(cpus);
@@ -67,11 +64,7 @@ pub(super) fn load(limits: Limits, cpus: u32, types: &Btf) -> Result<Loaded, Tra
         .set_global("place_mask", &place_mask, true)
         .set_global("turn_mask", &turn_mask, true)
         .set_global("cpu_count", &cpus, true);
-    let loaded = loader.load(&object).or_else(|e| {
-        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
-        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
-    });
-    let mut programs = loaded.map_err(|e| TraceError::of_maps(&e))?;
+    let mut programs = object::load(object::WATCH, &mut loader)?;
     let lacks = lacks(&mut programs)?;
     if let Some(lacking) = lacking(lacks) {
         return Err(lacking);
