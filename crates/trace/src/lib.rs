@@ -12,6 +12,7 @@ mod image;
 mod interference;
 mod kept;
 mod kernel;
+mod maps;
 mod object;
 mod overflow;
 mod parts;

@@ -1,13 +1,12 @@
 //! Loading the programs, looking after them, and taking what they found.
 
 use std::collections::{BTreeSet, HashSet};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use std::{io, iter};
 
-use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
+use aya::maps::{Array, HashMap, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
@@ -27,6 +26,7 @@ use crate::error::TraceError;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Key, key_of};
 use crate::kernel::Kernel;
+use crate::maps::{mapped, refused, taken};
 use crate::overflow::{InShort, Overflow};
 use crate::parts::Parts;
 use crate::programs::PROGRAMS;
@@ -198,19 +198,10 @@ impl Tracer {
             }
         }
         not_seen.extend(shows.unseen(options.sections.is_some()));
-        let taken = |programs: &mut Ebpf, name| {
-            programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
-        };
-        let refused = |name| move |e: aya::maps::MapError| TraceError::Refused(name, e.to_string());
         let records =
             RingBuf::try_from(taken(&mut programs, "records")?).map_err(refused("records"))?;
         let control =
             Array::try_from(taken(&mut programs, "control")?).map_err(refused("control"))?;
-        let mapped = |programs: &mut Ebpf, name, words| match taken(programs, name)? {
-            Map::Array(data) => Words::map(data.fd().as_fd(), words)
-                .map_err(|e| TraceError::Refused(name, e.to_string())),
-            _ => Err(TraceError::Refused(name, "it is no array".into())),
-        };
         let walker = Walker::of_running_kernel(&mut programs, &known);
         let places = options.places(cpus) as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
@@ -272,16 +263,16 @@ impl Tracer {
 
     /// Follows the thread `id`, which is the next probe.
     pub fn follow(&mut self, id: u32) -> Result<(), TraceError> {
-        let refused = |e: aya::maps::MapError| TraceError::Refused("wakeups", e.to_string());
+        let refused = refused("wakeups");
         let map = |e: &str| TraceError::Refused("wakeups", e.into());
         let slots = self.programs.map_mut("slots").ok_or_else(|| map("absent"))?;
-        let mut slots = HashMap::<_, u32, u32>::try_from(slots).map_err(refused)?;
-        slots.insert(id, self.followed, 0).map_err(refused)?;
+        let mut slots = HashMap::<_, u32, u32>::try_from(slots).map_err(&refused)?;
+        slots.insert(id, self.followed, 0).map_err(&refused)?;
         let wakeups = self.programs.map_mut("wakeups").ok_or_else(|| map("absent"))?;
-        let mut wakeups = HashMap::<_, u32, shared::Wakeup>::try_from(wakeups).map_err(refused)?;
+        let mut wakeups = HashMap::<_, u32, shared::Wakeup>::try_from(wakeups).map_err(&refused)?;
         let second = self.options.announces().then_some(id | SECOND);
         for key in iter::once(id).chain(second) {
-            wakeups.insert(key, shared::Wakeup::default(), 0).map_err(refused)?;
+            wakeups.insert(key, shared::Wakeup::default(), 0).map_err(&refused)?;
         }
         self.followed += 1;
         Ok(())
@@ -319,7 +310,6 @@ impl Tracer {
     }
 
     fn set_control(&mut self) -> Result<(), TraceError> {
-        let refused = |e: aya::maps::MapError| TraceError::Refused("control", e.to_string());
         let copies = self.walker.is_some();
         let (keep, keep_net) = (self.keep_ns, self.keep_net_ns);
         let look = keep.min(keep_net);
@@ -334,7 +324,7 @@ impl Tracer {
                 answers.set_patience(patience);
             }
         }
-        self.control.set(0, control, 0).map_err(refused)
+        self.control.set(0, control, 0).map_err(refused("control"))
     }
 
     /// How long the programs have run, on all CPUs: only the runs that the kernel measured, where it was told

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -18,6 +16,7 @@ use wakescope_sys::{clock, memory};
 
 use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
+use crate::maps::{mapped, refused, taken};
 use crate::target::has_kernels_clock;
 use auditing::Auditor;
 use cgroups::Cgroups;
@@ -433,25 +432,10 @@ fn comm(halves: [u64; 2]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-fn taken(programs: &mut Ebpf, name: &'static str) -> Result<Map, TraceError> {
-    programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
-}
-
-fn refused(name: &'static str) -> impl Fn(aya::maps::MapError) -> TraceError {
-    move |e| TraceError::Refused(name, e.to_string())
-}
-
-fn mapped(programs: &mut Ebpf, name: &'static str, words: usize) -> Result<Words, TraceError> {
-    match taken(programs, name)? {
-        Map::Array(data) => Words::map(data.fd().as_fd(), words)
-            .map_err(|e| TraceError::Refused(name, e.to_string())),
-        _ => Err(TraceError::Refused(name, "it is no array".into())),
-    }
-}
-
 /// So many words, as a program's map has them.
 #[cfg(test)]
 fn words(count: usize) -> Words {
+    use std::os::fd::AsFd;
     let file = wakescope_sys::record_lock::nameless_file().unwrap();
     file.set_len((count * size_of::<u64>()) as u64).unwrap();
     Words::map(file.as_fd(), count).unwrap()
