@@ -305,6 +305,12 @@ INLINE int is_stranger(struct task_struct *task)
 	return 0;
 }
 
+/* The same where a process is followed. */
+INLINE int is_of_another_process(struct task_struct *task)
+{
+	return task->tgid != (s32)target_pid;
+}
+
 /* The same where threads of a name are followed: whether the name begins otherwise. */
 INLINE int begins_otherwise(struct task_struct *task)
 {
@@ -418,21 +424,13 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 	return HOT(is_stranger((void *)ctx[0])) ? 0 : target_is_woken(ctx);
 }
 
-/* The same where a process is followed. */
-SEC("tp_btf/sched_waking") int on_waking_of_process(u64 *ctx)
-{
-	struct task_struct *task = (void *)ctx[0];
-	return HOT(task->tgid != (s32)target_pid) ? 0 : target_is_woken(ctx);
-}
+/* The same where a process, threads of a name, or a cgroup is followed. */
+#define ON_WAKING(of, is_other)                                                                    \
+	SEC("tp_btf/sched_waking") int on_waking_of_##of(u64 *ctx)                                 \
+	{                                                                                          \
+		return HOT(is_other((void *)ctx[0])) ? 0 : target_is_woken(ctx);                   \
+	}
 
-/* The same where threads of a name are. */
-SEC("tp_btf/sched_waking") int on_waking_of_comm(u64 *ctx)
-{
-	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : target_is_woken(ctx);
-}
-
-/* The same where a cgroup is. */
-SEC("tp_btf/sched_waking") int on_waking_of_cgroup(u64 *ctx)
-{
-	return HOT(is_elsewhere((void *)ctx[0])) ? 0 : target_is_woken(ctx);
-}
+ON_WAKING(process, is_of_another_process)
+ON_WAKING(comm, begins_otherwise)
+ON_WAKING(cgroup, is_elsewhere)

@@ -528,24 +528,16 @@ SEC("tp_btf/sched_wakeup") int on_wakeup_of_others(u64 *ctx)
 	return HOT(is_stranger((void *)ctx[0])) ? 0 : is_queued(ctx);
 }
 
-/* The same where a process is followed. */
-SEC("tp_btf/sched_wakeup") int on_wakeup_of_process(u64 *ctx)
-{
-	struct task_struct *task = (void *)ctx[0];
-	return HOT(task->tgid != (s32)target_pid) ? 0 : is_queued(ctx);
-}
+/* The same where a process, threads of a name, or a cgroup is followed. */
+#define ON_WAKEUP(of, is_other)                                                                    \
+	SEC("tp_btf/sched_wakeup") int on_wakeup_of_##of(u64 *ctx)                                 \
+	{                                                                                          \
+		return HOT(is_other((void *)ctx[0])) ? 0 : is_queued(ctx);                         \
+	}
 
-/* The same where threads of a name are. */
-SEC("tp_btf/sched_wakeup") int on_wakeup_of_comm(u64 *ctx)
-{
-	return HOT(begins_otherwise((void *)ctx[0])) ? 0 : is_queued(ctx);
-}
-
-/* The same where a cgroup is. */
-SEC("tp_btf/sched_wakeup") int on_wakeup_of_cgroup(u64 *ctx)
-{
-	return HOT(is_elsewhere((void *)ctx[0])) ? 0 : is_queued(ctx);
-}
+ON_WAKEUP(process, is_of_another_process)
+ON_WAKEUP(comm, begins_otherwise)
+ON_WAKEUP(cgroup, is_elsewhere)
 
 SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 {

@@ -273,7 +273,7 @@ SEC("tp_btf/sched_switch") int on_switch_for_probes(u64 *ctx)
 	return HOT(!is_waited_for(switching_cpu((void *)ctx[1]))) ? 0 : follow_switch(ctx);
 }
 
-/* Of a process, and without sections. */
+/* Of a process, and without sections. Each read of what the loader sets is an instruction: it is read once. */
 SEC("tp_btf/sched_switch") int on_switch_of_process(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
@@ -286,29 +286,22 @@ SEC("tp_btf/sched_switch") int on_switch_of_process(u64 *ctx)
 }
 
 /*
- * Of threads of a name, and without sections. One that waits may be renamed meanwhile, by another thread of its
- * process.
+ * Of threads of a name or a cgroup, and without sections. A thread that waits may be renamed meanwhile, by another
+ * thread of its process, or be moved to another cgroup.
  */
-SEC("tp_btf/sched_switch") int on_switch_of_comm(u64 *ctx)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	struct task_struct *next = (void *)ctx[2];
-	if (HOT(begins_otherwise(prev) && begins_otherwise(next) &&
-		!is_waited_for_at_all(switching_cpu(prev))))
-		return 0;
-	return follow_switch(ctx);
-}
+#define ON_SWITCH(of, is_other)                                                                    \
+	SEC("tp_btf/sched_switch") int on_switch_of_##of(u64 *ctx)                                 \
+	{                                                                                          \
+		struct task_struct *prev = (void *)ctx[1];                                         \
+		struct task_struct *next = (void *)ctx[2];                                         \
+		if (HOT(is_other(prev) && is_other(next) &&                                        \
+			!is_waited_for_at_all(switching_cpu(prev))))                               \
+			return 0;                                                                  \
+		return follow_switch(ctx);                                                         \
+	}
 
-/* Of a cgroup, and without sections. A thread that waits may be moved to another one meanwhile. */
-SEC("tp_btf/sched_switch") int on_switch_of_cgroup(u64 *ctx)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	struct task_struct *next = (void *)ctx[2];
-	if (HOT(is_elsewhere(prev) && is_elsewhere(next) &&
-		!is_waited_for_at_all(switching_cpu(prev))))
-		return 0;
-	return follow_switch(ctx);
-}
+ON_SWITCH(comm, begins_otherwise)
+ON_SWITCH(cgroup, is_elsewhere)
 
 /* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */
 SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)

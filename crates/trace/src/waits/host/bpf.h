@@ -144,6 +144,7 @@ static int is_target(struct task_struct *task) { return !task->left; }
 static int is_stranger(struct task_struct *task) { return !is_target(task); }
 static int begins_otherwise(struct task_struct *task) { return !is_target(task); }
 static int is_elsewhere(struct task_struct *task) { return !is_target(task); }
+static int is_of_another_process(struct task_struct *task) { return !is_target(task); }
 static int sleeps(struct task_struct *task) { return task->__state != 0; }
 static int counts_now(struct control *asked, u64 at) { return asked->start && at >= asked->start; }
 static void describe(struct task *to, struct task_struct *task) { to->pid = task->pid; to->prio = task->prio; }
