@@ -139,7 +139,8 @@ INLINE void look_there(struct task *who, struct cpu *waits)
 
 /*
  * When the interrupt was taken by which the timer wakes that was due then; 0 if that is not known. Soft timers wake in a
- * softirq, and with PREEMPT_RT in a thread: by then others may have come since.
+ * softirq, and with PREEMPT_RT in a thread: by then others may have come since. An interrupt of timers that went on when
+ * it was due may have found it.
  */
 INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
 {
@@ -153,6 +154,8 @@ INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
 			return entry;
 		if (event->kind == IRQ_ENTRY)
 			entry = event->at_ns;
+		else if (event->kind == IRQ_EXIT && event->irq.vector == LOCAL_TIMER)
+			entry = due;
 	}
 	return 0;
 }

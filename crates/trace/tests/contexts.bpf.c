@@ -60,7 +60,7 @@ SEC("raw_tp/sched_switch") int look(u64 *ctx)
 struct hand_over {
 	u64 is_sent;
 	u64 submitted_with;
-	/* Whether its CPU, another one, and this one took part in that. */
+	/* Whether that counts as the tracer's time on the CPU of the wakeup, and on this one. */
 	u64 traces_there;
 	u64 traces_here;
 };
@@ -86,8 +86,8 @@ SEC("raw_tp/sched_switch") int hand_over(u64 *ctx)
 	return 0;
 }
 
-/* A timer wakes. */
-struct timer_wakes {
+/* A timer wakes, after these events. */
+struct find_entry {
 	u64 irq_depth;
 	u64 last_entry;
 	u64 due;
@@ -96,12 +96,13 @@ struct timer_wakes {
 	struct {
 		u64 kind;
 		u64 at;
+		u64 vector;
 	} event[8];
 };
 
 SEC("raw_tp/sched_switch") int find_entry(u64 *ctx)
 {
-	struct timer_wakes *all = all_words();
+	struct find_entry *all = all_words();
 	struct cpu *cpu = this_cpu();
 	if (!all || !cpu)
 		return -1;
@@ -111,13 +112,13 @@ SEC("raw_tp/sched_switch") int find_entry(u64 *ctx)
 #pragma nounroll
 	for (u32 i = 0; i < 8; i++)
 		if (i < all->count)
-			next_event(cpu, all->event[i].kind, all->event[i].at);
+			next_event(cpu, all->event[i].kind, all->event[i].at)->irq.vector = all->event[i].vector;
 	all->entry = entry_of_timer(cpu, all->due);
 	return 0;
 }
 
 /* Timers' functions begin and end. */
-struct timers {
+struct run_timers {
 	struct {
 		/* 0: asks only, 1: a timer's function begins, 2: it ends. */
 		u64 what;
@@ -131,7 +132,7 @@ struct timers {
 
 SEC("raw_tp/sched_switch") int run_timers(u64 *ctx)
 {
-	struct timers *all = all_words();
+	struct run_timers *all = all_words();
 	struct cpu *cpu = this_cpu();
 	if (!all || !cpu)
 		return -1;
@@ -149,7 +150,7 @@ SEC("raw_tp/sched_switch") int run_timers(u64 *ctx)
 }
 
 /* A part of a wakeup is handed over. */
-struct part {
+struct fill_part {
 	u64 response;
 	u64 irq_depth;
 	u64 irq_entry;
@@ -166,7 +167,7 @@ MAP(MAP_ARRAY, u32, struct record, 1, 0) filled SEC(".maps");
 SEC("raw_tp/sched_switch") int fill_part(u64 *ctx)
 {
 	u32 zero = 0;
-	struct part *all = all_words();
+	struct fill_part *all = all_words();
 	struct record *record = bpf_map_lookup_elem(&filled, &zero);
 	struct wakeup *wakeup = a_wakeup();
 	struct cpu *cpu = this_cpu();
