@@ -117,9 +117,8 @@ fn carry_out(
         let now = clock::now();
         let paces = [Some(VERIFY), drain, screen.pace(), storage.pace(), observer.pace(now)];
         let pace = paces.into_iter().flatten().min().unwrap_or(VERIFY);
-        // Near the planned end, look often: whoever measures for 10 s does not want to wait 11.
-        let left = measurement.planned_end().since(now);
-        match signals.wait(pace.min(left).max(SHORTEST)) {
+        let near_end = until_next_look(measurement.planned_end(), now);
+        match signals.wait(pace.min(near_end).max(SHORTEST)) {
             Waited::InVain => {}
             // It lasted as long as the wait at most.
             Waited::Stopped => measurement.was_stopped(clock::now().since(now)),
@@ -144,6 +143,13 @@ fn carry_out(
     let mut run = measurement.end(ended_by, storage);
     observer.complete(&mut run);
     run
+}
+
+/// Near the planned end, looks are frequent: whoever measures for 10 s does not want to wait 11. Beyond it,
+/// as where expiries were missed, they become rarer again: each look can itself delay a wakeup.
+fn until_next_look(planned_end: MonoNs, now: MonoNs) -> SpanNs {
+    let overrun = now.since(planned_end);
+    planned_end.since(now).max(SpanNs(overrun.0 / 16))
 }
 
 /// Waits until then, or for a request to end. `Stopped` if a stop of this process lasted until then or

@@ -169,6 +169,21 @@ fn a_measurement_is_looked_after_until_it_is_over() {
     check(3, false, "SIGINT");
 }
 
+/// Until 1 s after the planned end, fixed waits of 2 ms made 500 looks.
+#[test]
+fn looks_are_frequent_only_around_the_planned_end() {
+    let end = MonoNs(10_000_000_000);
+    let looks_between = |from: u64, to: u64| {
+        let next = |at: &u64| Some(at + until_next_look(end, MonoNs(*at)).max(SHORTEST).0);
+        std::iter::successors(Some(from), next).take_while(|at| *at < to).count()
+    };
+    assert_eq!(until_next_look(end, MonoNs(4_000_000_000)), SpanNs(6_000_000_000));
+    assert_eq!(until_next_look(end, end), SpanNs(0));
+    assert_eq!(until_next_look(end, end.after(SpanNs(32_000_000))), SHORTEST);
+    assert_eq!(until_next_look(end, MonoNs(26_000_000_000)), SpanNs(1_000_000_000));
+    assert!(looks_between(end.0, 11_000_000_000) < 80);
+}
+
 #[test]
 fn a_stop_is_told_to_the_measurement() {
     for (stopped_in, want) in [(0, 0), (2, 1)] {
