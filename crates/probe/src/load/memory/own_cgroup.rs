@@ -12,7 +12,8 @@ const HIERARCHY: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "wakescope-load-";
 
 /// What would no longer hold for a process that leaves the cgroup it was put into.
-const LIMITS: [&str; 4] = ["memory.max", "memory.high", "memory.swap.max", "cpu.max"];
+const LIMITS: [&str; 6] =
+    ["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus", "cpuset.mems"];
 
 /// A cgroup that this process is in until this is dropped, which removes it.
 #[derive(Debug)]
@@ -118,6 +119,9 @@ mod tests {
             (vec![memory("a/"), file("a/b/cpu.max", "max 100000\n")], "a/b", Ok("a")),
             (vec![memory("a/"), file("a/b/cpu.max", "50000 100000\n")], "a/b", Err("cpu.max")),
             (vec![memory("a/"), file("a/b/memory.high", "9\n")], "a/b", Err("memory.high")),
+            (vec![memory("a/"), file("a/b/cpuset.cpus", "2-3\n")], "a/b", Err("its cpuset.cpus")),
+            (vec![memory("a/"), file("a/b/cpuset.mems", "0\n")], "a/b", Err("its cpuset.mems")),
+            (vec![memory("a/"), file("a/b/cpuset.cpus", "\n")], "a/b", Ok("a")),
             // Without control of memory, or two levels above.
             (vec![file("cgroup.subtree_control", "cpu\n")], "", Err("no cgroup of version 2")),
             (vec![memory(""), file("a/b/memory.max", "max\n")], "a/b", Err("no cgroup")),
