@@ -158,7 +158,8 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "cpu-quota",
             Warning,
             format!(
-                "a CPU quota stopped this cgroup {}, for {} in all",
+                "a CPU quota stopped this cgroup, or one above it, {}; the stops of all its CPUs add \
+                 up to {}",
                 counted(seen.quota_stops, "time"),
                 SpanNs(seen.quota_stopped_ns)
             ),

@@ -8,6 +8,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::boot::Boot;
 use wakescope_sys::{clock, sched};
 
+pub(crate) mod cgroups;
 mod files;
 mod instruments;
 mod machine_name;

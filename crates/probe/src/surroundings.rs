@@ -2,9 +2,12 @@
 //! reading /proc can itself delay wakeups (netdata issue 4680 saw twenty-fold spikes).
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock::{self, Clock};
+
+use crate::host::{Files, cgroups};
 
 /// The state of the machine at one moment.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +16,8 @@ pub(crate) struct Surroundings {
     steal: Vec<(u32, u64)>,
     clocks: Clocks,
     pub(crate) clocksource: String,
-    quota: Quota,
+    /// Of the cgroup of this process and of those above it.
+    quotas: Vec<(PathBuf, Quota)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +27,8 @@ struct Clocks {
     boottime: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// How often a quota has stopped a cgroup, and for how long, summed over CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Quota {
     stops: u64,
     stopped_ns: u64,
@@ -49,7 +54,7 @@ impl Surroundings {
         Self {
             steal: steal_of(&text("/proc/stat")),
             clocksource: text(source).trim().into(),
-            quota: quota_of(&text(&cpu_stat_path(&text("/proc/self/cgroup")))),
+            quotas: quotas(&Files::of_this_machine()),
             clocks: Clocks {
                 raw: clock::read(Clock::MonotonicRaw),
                 boottime: clock::read(Clock::Boottime),
@@ -69,14 +74,26 @@ impl Surroundings {
             (span(|c| c.monotonic), span(|c| c.raw), span(|c| c.boottime));
         // Between two of the readings the thread may be held up; below this nothing can be said.
         let noise_ns = 10_000_000;
+        let stopped: Vec<Quota> = self.quotas_since(before).collect();
         let off_ns = monotonic.abs_diff(raw).saturating_sub(noise_ns);
         Change {
             steal: SpanNs(ticks(&self.steal).saturating_sub(ticks(&before.steal)) * TICK_NS),
             slept: SpanNs(boottime.saturating_sub(monotonic).saturating_sub(noise_ns)),
             clock_drift_ppm: off_ns.saturating_mul(1_000_000).checked_div(raw).unwrap_or(0),
-            quota_stops: self.quota.stops.saturating_sub(before.quota.stops),
-            quota_stopped: SpanNs(self.quota.stopped_ns.saturating_sub(before.quota.stopped_ns)),
+            quota_stops: stopped.iter().map(|quota| quota.stops).sum(),
+            quota_stopped: SpanNs(stopped.iter().map(|quota| quota.stopped_ns).sum()),
         }
+    }
+
+    /// What quotas did since `before`. Of a cgroup that the process was not in then, nothing is known.
+    fn quotas_since(&self, before: &Self) -> impl Iterator<Item = Quota> {
+        self.quotas.iter().filter_map(|(group, quota)| {
+            let (_, before) = before.quotas.iter().find(|(known, _)| known == group)?;
+            Some(Quota {
+                stops: quota.stops.saturating_sub(before.stops),
+                stopped_ns: quota.stopped_ns.saturating_sub(before.stopped_ns),
+            })
+        })
     }
 }
 
@@ -91,34 +108,24 @@ fn steal_of(stat: &str) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// The cpu.stat file of this process's cgroup, from /proc/self/cgroup: of the cpu controller where
-/// cgroups are of version 1, of the one hierarchy otherwise.
-fn cpu_stat_path(cgroup: &str) -> String {
-    let groups = || {
-        cgroup.lines().filter_map(|line| line.splitn(3, ':').collect::<Vec<_>>().try_into().ok())
-    };
-    let v1 =
-        groups().find(|[_, controllers, _]: &[&str; 3]| controllers.split(',').any(|c| c == "cpu"));
-    match v1 {
-        Some([_, _, path]) => format!("/sys/fs/cgroup/cpu{path}/cpu.stat"),
-        None => {
-            let path =
-                groups().find(|[id, _, _]: &[&str; 3]| *id == "0").map_or("", |[_, _, path]| path);
-            format!("/sys/fs/cgroup{path}/cpu.stat")
-        }
-    }
+fn quotas(files: &Files) -> Vec<(PathBuf, Quota)> {
+    let groups = cgroups::folders(files, "cpu").into_iter();
+    groups
+        .map(|group| {
+            let quota = quota_of(&group);
+            (group, quota)
+        })
+        .collect()
 }
 
 /// `nr_throttled`, and `throttled_usec` (version 2) or `throttled_time` in ns (version 1).
-fn quota_of(stat: &str) -> Quota {
-    let value = |key: &str| -> Option<u64> {
-        stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
-    };
+fn quota_of(group: &Path) -> Quota {
+    let value = |key| cgroups::number_of(group, "cpu.stat", key);
     Quota {
-        stops: value("nr_throttled ").unwrap_or(0),
-        stopped_ns: value("throttled_usec ")
+        stops: value("nr_throttled").unwrap_or(0),
+        stopped_ns: value("throttled_usec")
             .map(|us| us.saturating_mul(1_000))
-            .or_else(|| value("throttled_time "))
+            .or_else(|| value("throttled_time"))
             .unwrap_or(0),
     }
 }
@@ -157,21 +164,34 @@ mod tests {
     }
 
     #[test]
-    fn quotas_of_both_cgroup_versions() {
-        for (cgroup, want) in [
-            ("0::/user.slice/a:b\n", "/sys/fs/cgroup/user.slice/a:b/cpu.stat"),
-            ("3:cpuset:/x\n1:cpu,cpuacct:/c\n0::/\n", "/sys/fs/cgroup/cpu/c/cpu.stat"),
-            ("", "/sys/fs/cgroup/cpu.stat"),
+    fn quotas_of_this_cgroup_and_of_those_above_it_stop_it() {
+        use cgroups::tests::{OLDER, UNIFIED, machine};
+        for (groups, mounts, folder, units) in [
+            ("0::/a/b\n", UNIFIED, "cg", "throttled_usec"),
+            ("2:cpu,cpuacct:/a/b\n0::/\n", OLDER, "cg/cpu", "throttled_time"),
         ] {
-            assert_eq!(cpu_stat_path(cgroup), want);
-        }
-        for (stat, want) in [
-            ("nr_periods 5\nnr_throttled 2\nthrottled_usec 7\n", (2, 7_000)),
-            ("nr_throttled 3\nthrottled_time 9\n", (3, 9)),
-            ("", (0, 0)),
-        ] {
-            let quota = quota_of(stat);
-            assert_eq!((quota.stops, quota.stopped_ns), want);
+            let (root, files) = machine(groups, mounts);
+            let at = |own: (u64, u64), above: (u64, u64)| {
+                for (group, (stops, time)) in [("a/b", own), ("a", above)] {
+                    let text = format!("nr_periods 50\nnr_throttled {stops}\n{units} {time}\n");
+                    root.write(format!("{folder}/{group}/cpu.stat"), text);
+                }
+                // As that of the root, which has no quota.
+                root.write(format!("{folder}/cpu.stat"), "usage_usec 5\n");
+                Surroundings { quotas: quotas(&files), ..Surroundings::default() }
+            };
+            let change = |before: &Surroundings, after: &Surroundings| {
+                let change = after.since(before, &[]);
+                (change.quota_stops, change.quota_stopped)
+            };
+            let before = at((5, 100), (7, 1_000));
+            let ns = if units == "throttled_usec" { 1_000 } else { 1 };
+            assert_eq!(change(&before, &at((5, 100), (7, 1_000))), (0, SpanNs(0)));
+            assert_eq!(change(&before, &at((6, 130), (7, 1_000))), (1, SpanNs(30 * ns)));
+            assert_eq!(change(&before, &at((5, 100), (9, 1_500))), (2, SpanNs(500 * ns)));
+            assert_eq!(change(&before, &at((6, 130), (9, 1_500))), (3, SpanNs(530 * ns)));
+            // A process that was moved meanwhile.
+            assert_eq!(change(&Surroundings::default(), &before), (0, SpanNs(0)));
         }
     }
 }

@@ -24,9 +24,9 @@ pub struct Observed {
     pub clock_drift_ppm: u64,
     /// The clocksource at the start and at the end.
     pub clocksource: (String, String),
-    /// How often, and how long, a cgroup's CPU quota stopped this process or its loads.
+    /// How often CPU quotas stopped the cgroup of this process, or one above it.
     pub quota_stops: u64,
-    /// See `quota_stops`.
+    /// The lengths of these stops, summed over CPUs.
     pub quota_stopped_ns: u64,
     /// Measured CPUs that another wakescope measures too.
     pub also_measured: Vec<u32>,

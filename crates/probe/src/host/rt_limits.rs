@@ -3,10 +3,12 @@
 use wakescope_core::host::{KernelVersion, RtLimits};
 use wakescope_core::preemption::Sources;
 
-use super::{Files, sched, status_line};
+use super::{Files, cgroups, sched, status_line};
 
 /// Reads the limits of this process. `status` is /proc/self/status.
 pub(super) fn read(files: &Files, sources: &Sources, status: &str) -> RtLimits {
+    // Only a cgroup of version 1 has such a share.
+    let own_group = cgroups::folders(files, "cpu").into_iter().next();
     let setting = |name: &str| files.number::<i64>(&format!("/proc/sys/kernel/{name}"));
     RtLimits {
         // -1: no limit.
@@ -14,7 +16,9 @@ pub(super) fn read(files: &Files, sources: &Sources, status: &str) -> RtLimits {
         period_ns: setting("sched_rt_period_us").and_then(us_to_ns),
         fair_server: fair_server(files, &sources.release),
         group_scheduling: group_scheduling(sources),
-        group_runtime_ns: group_runtime(files),
+        group_runtime_ns: own_group
+            .and_then(|own| cgroups::number(&own, "cpu.rt_runtime_us"))
+            .and_then(|us| us.checked_mul(1000)),
         priority_limit: sched::rt_priority_limit().ok(),
         nice_capability: nice_capability(files, status),
     }
@@ -45,28 +49,6 @@ fn group_scheduling(sources: &Sources) -> Option<bool> {
         None => !has("CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y"),
     };
     Some(has("CONFIG_RT_GROUP_SCHED=y") && on)
-}
-
-/// `cpu.rt_runtime_us` of this process's own cgroup. Only cgroup v1 has it.
-fn group_runtime(files: &Files) -> Option<u64> {
-    let groups = files.text("/proc/self/cgroup").ok()?;
-    let is_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
-    let group = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        is_cpu(fields.next()?).then(|| fields.next())?
-    })?;
-    let mounts = files.text("/proc/self/mountinfo").ok()?;
-    let (root, point) = mounts.lines().find_map(|line| {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(3);
-        let mut file_system = file_system.split(' ');
-        let found = file_system.next()? == "cgroup" && is_cpu(file_system.nth(1)?);
-        found.then(|| Some((mount.next()?, mount.next()?)))?
-    })?;
-    // In a container the mount shows a part of the tree only, and the group is named from its top.
-    let below = group.strip_prefix(root.trim_end_matches('/')).unwrap_or(group);
-    let path = format!("{point}/{}/cpu.rt_runtime_us", below.trim_matches('/'));
-    files.number::<i64>(&path).and_then(us_to_ns)
 }
 
 /// Whether this process may raise priorities beyond its limit.

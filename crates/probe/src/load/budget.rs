@@ -5,6 +5,8 @@ use std::{fs, io};
 
 use wakescope_sys::file;
 
+use crate::host::{Files, cgroups};
+
 /// Bytes that one file without content may cost: an inode and two directory entries of tmpfs or
 /// ext4 are below 1,200, the rest is for names and directories.
 const FILE_COST: u64 = 2048;
@@ -38,32 +40,27 @@ pub(super) fn available_memory() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(available_in);
     // Without /proc nothing is known; a machine that runs Linux has this much.
     let machine = machine.unwrap_or(16 << 20);
-    let group = fs::read_to_string("/proc/self/cgroup").ok().as_deref().and_then(group_path);
-    let Some(group) = group else { return machine };
-    // A limit of any group above holds as well.
-    let limits = Path::new(&group).ancestors().map(|group| {
-        let dir = Path::new("/sys/fs/cgroup").join(group);
-        let number = |name| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<u64>().ok();
-        // "max", and the root's lack of both files, are no limit.
-        match (number("memory.max"), number("memory.current")) {
-            (Some(most), Some(used)) => most.saturating_sub(used),
-            _ => u64::MAX,
-        }
-    });
-    limits.fold(machine, u64::min)
+    let groups = cgroups::folders(&Files::of_this_machine(), "memory");
+    groups.iter().filter_map(|group| available_to(group)).fold(machine, u64::min)
+}
+
+/// Memory that the cgroup in `folder` may still take; `None` where it has no limit.
+fn available_to(folder: &Path) -> Option<u64> {
+    let number = |name| cgroups::number(folder, name);
+    // Of the unified hierarchy, or of version 1. Above memory.high, a group is slowed down.
+    let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(number);
+    let most = limits.into_iter().flatten().min()?;
+    let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    // What was read or written, and is used no longer, is given up first.
+    let kept = |key| cgroups::number_of(folder, "memory.stat", key);
+    let cache = kept("total_inactive_file").or_else(|| kept("inactive_file")).unwrap_or(0);
+    Some(most.saturating_sub(used.saturating_sub(cache)))
 }
 
 /// `MemAvailable` of /proc/meminfo (Linux 3.14), in bytes.
 fn available_in(meminfo: &str) -> Option<u64> {
     let value = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The cgroup of /proc/self/cgroup in the unified hierarchy, without the slash before it.
-pub(super) fn group_path(cgroup: &str) -> Option<String> {
-    let path = cgroup.lines().find_map(|l| l.strip_prefix("0::/"))?;
-    // Never out of the hierarchy, whatever the file says.
-    (!path.split('/').any(|part| part == "..")).then(|| path.into())
 }
 
 #[cfg(test)]
@@ -99,14 +96,45 @@ mod tests {
         ] {
             assert_eq!(available_in(text), want, "{text:?}");
         }
-        for (text, want) in [
-            ("12:cpu:/a\n0::/user.slice/b\n", Some("user.slice/b")),
-            ("0::/\n", Some("")),
-            ("0::/../../etc\n", None),
-            ("1:memory:/x\n", None),
-        ] {
-            assert_eq!(group_path(text).as_deref(), want, "{text:?}");
-        }
         assert!(available_memory() > 0);
+    }
+
+    #[test]
+    fn the_nearest_limit_of_a_cgroup_counts() {
+        for (files, want) in [
+            (&[("memory.max", "1000"), ("memory.current", "300")][..], Some(700)),
+            (&[("memory.max", "max"), ("memory.current", "300")], None),
+            (
+                &[("memory.max", "max"), ("memory.high", "500"), ("memory.current", "300")],
+                Some(200),
+            ),
+            (&[("memory.max", "100"), ("memory.high", "500"), ("memory.current", "300")], Some(0)),
+            // Page cache that is not in use.
+            (
+                &[
+                    ("memory.max", "1000"),
+                    ("memory.current", "900"),
+                    ("memory.stat", "anon 200\ninactive_file 600\nactive_file 100\n"),
+                ],
+                Some(700),
+            ),
+            // Of version 1, where the groups below are in the total only.
+            (
+                &[
+                    ("memory.limit_in_bytes", "1000"),
+                    ("memory.usage_in_bytes", "900"),
+                    ("memory.stat", "inactive_file 100\ntotal_inactive_file 200\n"),
+                ],
+                Some(300),
+            ),
+            (&[("memory.stat", "inactive_file 600\n")], None),
+            (&[], None),
+        ] {
+            let group = wakescope_testing::Folder::new("budget");
+            for (name, text) in files {
+                group.write(name, format!("{text}\n"));
+            }
+            assert_eq!(available_to(&group), want, "{files:?}");
+        }
     }
 }

@@ -3,10 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::budget::group_path;
-
-/// Where the unified hierarchy (cgroups version 2) is mounted.
-const HIERARCHY: &str = "/sys/fs/cgroup";
+use crate::host::{Files, cgroups};
 
 /// The head of the name of such a cgroup.
 const PREFIX: &str = "wakescope-load-";
@@ -27,10 +24,9 @@ impl OwnCgroup {
     /// Makes one in which memory beyond `most` bytes is reclaimed, and has this process enter it.
     /// Fails with the reason where that is not possible without a change to any other cgroup.
     pub(super) fn enter(most: u64) -> Result<Self, String> {
-        let own = fs::read_to_string("/proc/self/cgroup").ok().as_deref().and_then(group_path);
-        let own = own.ok_or("this process is in no cgroup of version 2")?;
-        let root = Path::new(HIERARCHY);
-        Self::enter_below(&place(root, &own)?, root.join(&own), most)
+        let groups = cgroups::folders(&Files::of_this_machine(), "memory");
+        let (home, place) = place(&groups)?;
+        Self::enter_below(place, home.into(), most)
     }
 
     fn enter_below(place: &Path, home: PathBuf, most: u64) -> Result<Self, String> {
@@ -60,21 +56,21 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// Where a cgroup with a limit on memory can be made for a process in the cgroup `own`, relative to
-/// `root`: in that one or, as none but the root may have both processes and such cgroups, beside it.
-fn place(root: &Path, own: &str) -> Result<PathBuf, String> {
-    let home = root.join(own);
-    if gives_memory(&home) {
-        return Ok(home);
+/// The cgroup of a process, and the one in which one with a limit on memory can be made for it: that one or, as
+/// none but the root may have both processes and such cgroups, the one above. `groups` are those two, and others.
+fn place(groups: &[PathBuf]) -> Result<(&Path, &Path), String> {
+    let home = groups.first().ok_or("no cgroup of this process is visible")?;
+    if gives_memory(home) {
+        return Ok((home, home));
     }
-    let beside = home.parent().filter(|above| !own.is_empty() && gives_memory(above));
+    let beside = groups.get(1).filter(|above| gives_memory(above));
     let beside = beside.ok_or_else(|| {
         format!("no cgroup of version 2 with control of memory can be made at {}", home.display())
     })?;
     let word = |name: &str| fs::read_to_string(home.join(name)).unwrap_or_default();
     let limits = |name: &str| !matches!(word(name).split_whitespace().next(), None | Some("max"));
     match LIMITS.iter().find(|name| limits(name)) {
-        None => Ok(beside.into()),
+        None => Ok((home, beside)),
         Some(limit) => Err(format!("a cgroup beside {} would evade its {limit}", home.display())),
     }
 }
@@ -136,8 +132,11 @@ mod tests {
             for (path, text) in files {
                 outer.write(root.join(path), text);
             }
-            match (place(&root, own), want) {
-                (Ok(got), Ok(want)) => assert_eq!(got, root.join(want), "{own}"),
+            let groups: Vec<_> = Path::new(own).ancestors().map(|group| root.join(group)).collect();
+            match (place(&groups), want) {
+                (Ok(got), Ok(want)) => {
+                    assert_eq!(got, (&*root.join(own), &*root.join(want)), "{own}");
+                }
                 (Err(got), Err(want)) => assert!(got.contains(want), "{own}: {got}"),
                 (got, want) => panic!("{own}: {got:?}, not {want:?}"),
             }
@@ -170,6 +169,7 @@ mod tests {
         assert!(!path.exists());
         let back = fs::read_to_string(root.join("other/cgroup.procs")).unwrap();
         assert_eq!(back, std::process::id().to_string());
+        assert!(place(&[]).is_err(), "no cgroup is known");
         let missing = root.join("missing");
         assert!(OwnCgroup::enter_below(&missing, root.join("other"), 5).is_err());
     }
