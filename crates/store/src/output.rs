@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use wakescope_sys::file::duplicate;
+use wakescope_sys::file::{attributes, duplicate};
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 use wakescope_sys::trust::{Refused, check_exclusive, is_trusted_owner};
@@ -289,8 +289,8 @@ fn lists_open_files(folder: &Folder) -> io::Result<bool> {
     }
 }
 
-/// A file that is there. A new one takes its place only if nobody can tell one from the other: with other names, and
-/// in a folder that is closed to this user, it is written itself.
+/// A file that is there. A new one takes its place only if nobody can tell one from the other: with other names,
+/// with an ACL, and in a folder that is closed to this user, it is written itself.
 fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     let file = folder.open_to_write(name)?;
     // What was opened, and not what had the name before.
@@ -309,7 +309,7 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
         return Err(Refused::Record.into());
     }
     let replaced = Some(found.identity);
-    if found.names == 1 {
+    if found.names == 1 && !has_attributes(&file) {
         if let Ok(mut output) = like(folder, name, &found) {
             output.replaced = replaced;
             return Ok(output);
@@ -322,12 +322,22 @@ fn holds_record(folder: &Folder, name: &OsStr) -> bool {
     folder.open_to_read(name).and_then(begins_as_record).unwrap_or(false)
 }
 
-/// A new file that is to replace one, with the same owner, group and mode.
+/// Whether a file has an ACL, or other extended attributes that one in its place would lack. A label of SELinux
+/// is none of these: the kernel gives one to each file.
+fn has_attributes(file: &File) -> bool {
+    attributes(file).map_or(true, |names| names.iter().any(|name| name != "security.selinux"))
+}
+
+/// A new file that is to replace one without attributes, with the same owner, group and mode.
 fn like(folder: Folder, name: &OsStr, old: &About) -> io::Result<Output> {
     let new = beside(folder, name, 0o600, Rename::Over)?;
     let about = About::of(&new.file.metadata()?);
     if (about.owner, about.group) != (old.owner, old.group) {
         return Err(Refused::ForeignFile(old.owner).into());
+    }
+    // Its folder may have a default ACL, of which the mode would grant rights to others.
+    if has_attributes(&new.file) {
+        return Err(io::ErrorKind::Unsupported.into());
     }
     new.file.set_permissions(fs::Permissions::from_mode(old.mode))?;
     Ok(new)
@@ -384,6 +394,49 @@ mod tests {
         assert_eq!(fs::read_to_string(path("outside")).unwrap(), "text");
         assert_eq!(fs::read_to_string(path("inside")).unwrap(), "");
         assert_eq!(names(&scratch), ["inside", "outside"]);
+    }
+
+    /// Entries of an ACL as the kernel keeps them (linux/posix_acl_xattr.h), set by a program, as there is no call
+    /// for it here. False where that is not possible.
+    fn set_acl(path: &Path, kind: &str) -> bool {
+        // The owner, user 1000, the group and others; the mask gives the group no more than its own entry.
+        let entries = [(1, 6, u32::MAX), (2, 6, 1000), (4, 4, u32::MAX), (16, 6, u32::MAX)];
+        let entries = entries.into_iter().chain([(32, 0, u32::MAX)]);
+        let bytes = entries.flat_map(|(tag, rights, id): (u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+        });
+        let hex: String = 2_u32
+            .to_le_bytes()
+            .into_iter()
+            .chain(bytes)
+            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        let call =
+            "import os, sys; os.setxattr(sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]))";
+        let mut python = std::process::Command::new("python3");
+        let python = python.args(["-c", call]).arg(path).args([kind, &hex]).output();
+        python.is_ok_and(|ended| ended.status.success())
+    }
+
+    /// Its mode shows the mask in place of the group's rights. So a new file of that mode let the group write,
+    /// and user 1000 no longer.
+    #[test]
+    fn a_file_keeps_its_acl() {
+        const ACL: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+        let scratch = Folder::new("output-acl");
+        let path = scratch.write("shared", "some longer text");
+        if !set_acl(&path, ACL[0]) {
+            return wakescope_testing::skip("a_file_keeps_its_acl", "no ACL can be set here");
+        }
+        let acl = |path: &Path| attributes(&File::open(path).unwrap()).unwrap();
+        assert_eq!(acl(&path), [ACL[0]]);
+        write(&path, "text");
+        assert_eq!(acl(&path), [ACL[0]]);
+        // Nor does it get that of a folder which had none when the file was made.
+        let plain = scratch.write("folder/plain", "some text");
+        assert!(set_acl(plain.parent().unwrap(), ACL[1]));
+        write(&plain, "other text");
+        assert!(acl(&plain).is_empty());
+        assert_eq!(names(plain.parent().unwrap()), ["plain"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Files: locks that die with their holder, exchange of names, room on the disk.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -151,6 +151,21 @@ fn allocate(file: &File, mode: libc::c_int, offset: u64, bytes: u64) -> io::Resu
     let bytes = libc::off_t::try_from(bytes).map_err(too_large)?;
     // SAFETY: integers only, and the descriptor is open for as long as `file` lives.
     checked(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, bytes) }).map(drop)
+}
+
+/// The names of the extended attributes of `file` (xattr(7)); its ACL is one of them.
+///
+/// # Errors
+/// What the kernel says, as where a system call filter lets nobody ask.
+pub fn attributes(file: &File) -> io::Result<Vec<OsString>> {
+    // As long as the kernel lets a list be (XATTR_LIST_MAX).
+    let mut names = vec![0_u8; 65_536];
+    // SAFETY: the descriptor is open for as long as `file` lives, and the buffer has this length.
+    let length =
+        unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    let names = names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| OsStr::from_bytes(name).to_owned()).collect())
 }
 
 pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
