@@ -64,17 +64,47 @@ pub fn numbers(device: u64) -> (u32, u32) {
     (libc::major(device), libc::minor(device))
 }
 
-/// The settings of a line.
+/// The settings of a line, with any speed: in those of tcgetattr(3), one without a name has no number.
 #[derive(Clone)]
-pub struct Settings(libc::termios);
+pub struct Settings(kernel::Termios);
+
+#[cfg(not(any(target_arch = "powerpc", target_arch = "powerpc64")))]
+mod kernel {
+    pub(super) type Termios = libc::termios2;
+
+    pub(super) fn get(fd: libc::c_int, settings: &mut Termios) -> libc::c_int {
+        // SAFETY: the settings are live and writable.
+        unsafe { libc::ioctl(fd, libc::TCGETS2, &raw mut *settings) }
+    }
+
+    pub(super) fn set(fd: libc::c_int, settings: &Termios) -> libc::c_int {
+        // SAFETY: the settings are live, and only read.
+        unsafe { libc::ioctl(fd, libc::TCSETS2, &raw const *settings) }
+    }
+}
+
+/// There the usual settings have any speed.
+#[cfg(any(target_arch = "powerpc", target_arch = "powerpc64"))]
+mod kernel {
+    pub(super) type Termios = libc::termios;
+
+    pub(super) fn get(fd: libc::c_int, settings: &mut Termios) -> libc::c_int {
+        // SAFETY: the settings are live and writable.
+        unsafe { libc::tcgetattr(fd, &raw mut *settings) }
+    }
+
+    pub(super) fn set(fd: libc::c_int, settings: &Termios) -> libc::c_int {
+        // SAFETY: the settings are live, and only read.
+        unsafe { libc::tcsetattr(fd, libc::TCSANOW, &raw const *settings) }
+    }
+}
 
 impl Settings {
     /// Those in force; an error where `line` is no terminal device.
     pub fn of(line: &File) -> io::Result<Self> {
-        // SAFETY: `termios` is plain integers, for which zero is a value.
-        let mut settings: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: `settings` is live and writable.
-        checked(unsafe { libc::tcgetattr(line.as_raw_fd(), &raw mut settings) })?;
+        // SAFETY: the settings are plain integers, for which zero is a value.
+        let mut settings: kernel::Termios = unsafe { std::mem::zeroed() };
+        checked(kernel::get(line.as_raw_fd(), &mut settings))?;
         Ok(Self(settings))
     }
 
@@ -83,11 +113,15 @@ impl Settings {
     #[must_use]
     pub fn raw(&self) -> Self {
         let mut settings = self.0;
-        // SAFETY: `settings` is live and writable.
-        unsafe { libc::cfmakeraw(&raw mut settings) };
-        settings.c_cflag &= !(libc::CSTOPB | libc::CRTSCTS);
-        settings.c_cflag |= libc::CREAD | libc::CLOCAL;
-        settings.c_iflag &= !(libc::IXOFF | libc::IXANY);
+        // As cfmakeraw(3) does, which knows other settings than the kernel; and no flow control.
+        settings.c_iflag &= !(libc::IGNBRK | libc::BRKINT | libc::PARMRK | libc::ISTRIP);
+        settings.c_iflag &= !(libc::INLCR | libc::IGNCR | libc::ICRNL);
+        settings.c_iflag &= !(libc::IXON | libc::IXOFF | libc::IXANY);
+        settings.c_oflag &= !libc::OPOST;
+        settings.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON);
+        settings.c_lflag &= !(libc::ISIG | libc::IEXTEN);
+        settings.c_cflag &= !(libc::CSIZE | libc::PARENB | libc::CSTOPB | libc::CRTSCTS);
+        settings.c_cflag |= libc::CS8 | libc::CREAD | libc::CLOCAL;
         settings.c_cc[libc::VMIN] = 1;
         settings.c_cc[libc::VTIME] = 0;
         Self(settings)
@@ -117,8 +151,9 @@ impl Settings {
     pub fn at(&self, baud: u32) -> Option<Self> {
         let (_, code) = SPEEDS.iter().find(|(known, _)| *known == baud)?;
         let mut settings = self.0;
-        // Not by cfsetspeed(): the crate libc asks for one version of it, which a static C library lacks.
-        settings.c_cflag = (settings.c_cflag & !libc::CBAUD) | *code;
+        // Of receiving no speed is named, so it is that of sending.
+        let receiving = libc::CBAUD << RECEIVING_SHIFT;
+        settings.c_cflag = (settings.c_cflag & !libc::CBAUD & !receiving) | *code;
         Some(Self(settings))
     }
 
@@ -136,9 +171,7 @@ impl Settings {
 
     /// Puts these in force at once. The kernel reports success if any of them could be.
     pub fn apply(&self, line: &File) -> io::Result<()> {
-        // SAFETY: the settings are live, and only read.
-        checked(unsafe { libc::tcsetattr(line.as_raw_fd(), libc::TCSANOW, &raw const self.0) })
-            .map(drop)
+        checked(kernel::set(line.as_raw_fd(), &self.0)).map(drop)
     }
 }
 
@@ -152,6 +185,9 @@ pub fn set_loopback(line: &File, on: bool) -> io::Result<()> {
     // SAFETY: the call reads an integer, which is live.
     checked(unsafe { libc::ioctl(line.as_raw_fd(), request, &raw const bits) }).map(drop)
 }
+
+/// By how many bits the speed of receiving lies above that of sending (`IBSHIFT`).
+const RECEIVING_SHIFT: u32 = 16;
 
 /// The speeds that have names on every system, in bits per second.
 const SPEEDS: [(u32, libc::speed_t); 18] = [
@@ -275,6 +311,24 @@ mod tests {
             assert_eq!(settings.at(baud).unwrap().baud(), Some(baud));
         }
         assert!(settings.at(115_201).is_none());
+    }
+
+    #[test]
+    fn speeds_without_names_are_put_back() {
+        let (_answering, line, _) = open_pair().unwrap();
+        let mut custom = Settings::of(&line).unwrap();
+        custom.0.c_cflag &= !(libc::CBAUD | libc::CBAUD << RECEIVING_SHIFT);
+        custom.0.c_cflag |= libc::BOTHER | libc::BOTHER << RECEIVING_SHIFT;
+        (custom.0.c_ospeed, custom.0.c_ispeed) = (31_250, 75);
+        custom.apply(&line).unwrap();
+        let speeds = || Settings::of(&line).map(|now| (now.0.c_ospeed, now.0.c_ispeed)).unwrap();
+        assert_eq!(speeds(), (31_250, 75));
+        let before = Settings::of(&line).unwrap();
+        assert_eq!(before.baud(), None);
+        before.raw().at(9_600).unwrap().apply(&line).unwrap();
+        assert_eq!(speeds(), (9_600, 9_600));
+        before.apply(&line).unwrap();
+        assert_eq!(speeds(), (31_250, 75));
     }
 
     #[test]
