@@ -1,5 +1,7 @@
 //! Reads what there is to know about the machine and its kernel.
 
+use std::path::Path;
+
 use wakescope_core::command_line::masked;
 use wakescope_core::host::{Clock, Host, Idle, IdleState};
 use wakescope_core::instruments::Instrument;
@@ -146,6 +148,16 @@ fn governors(files: &Files, cpus: &[u32]) -> Vec<String> {
 /// The value of a line of /proc/self/status.
 fn status_line<'a>(status: &'a str, key: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
+/// The capabilities that count for the whole machine, a bit each: none where this process is in a user namespace
+/// of its own, over which alone it then has them. `status` is /proc/self/status.
+fn capabilities(files: &Files, status: &str) -> Option<u64> {
+    // The inode is that of the first user namespace (include/linux/proc_ns.h).
+    let namespace = files.link("/proc/self/ns/user");
+    let is_first = namespace.is_none_or(|name| name == Path::new("user:[4026531837]"));
+    let effective = u64::from_str_radix(status_line(status, "CapEff:")?, 16).ok()?;
+    Some(if is_first { effective } else { 0 })
 }
 
 #[cfg(test)]

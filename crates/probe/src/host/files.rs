@@ -71,6 +71,11 @@ impl Files {
         self.text(path).ok().filter(|text| !text.is_empty())
     }
 
+    /// Where the link at `path` leads; `None` where there is none.
+    pub(super) fn link(&self, path: &str) -> Option<PathBuf> {
+        std::fs::read_link(self.path(path)).ok()
+    }
+
     /// The number that `path` holds.
     pub(super) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path).ok()?.parse().ok()

@@ -9,7 +9,7 @@ use wakescope_core::preemption::Sources;
 use wakescope_sys::counter;
 
 use super::sources::BTF;
-use super::{Files, status_line};
+use super::{Files, capabilities};
 
 /// Looks at every instrument, and tries those that can be tried without effect. `data` is the
 /// kernel's type information, or why it could not be read.
@@ -18,7 +18,8 @@ pub(super) fn look(
     sources: &Sources,
     data: &Result<Vec<u8>, String>,
 ) -> Vec<Instrument> {
-    let capabilities = capabilities(files);
+    let status = files.text("/proc/self/status").unwrap_or_default();
+    let capabilities = capabilities(files, &status).unwrap_or(0);
     let mut all = vec![type_information(data), kernel_names(files)];
     all.extend(tracepoints(files, data));
     all.extend(tracers(files, sources));
@@ -118,37 +119,33 @@ fn tracers(files: &Files, sources: &Sources) -> Vec<Instrument> {
     TRACERS.iter().map(look).collect()
 }
 
-fn capabilities(files: &Files) -> u64 {
-    let status = files.text("/proc/self/status").unwrap_or_default();
-    status_line(&status, "CapEff:").and_then(|c| u64::from_str_radix(c, 16).ok()).unwrap_or(0)
+/// Whether `capabilities` holds all of these younger ones, or `CAP_SYS_ADMIN`, which does for each.
+fn may(capabilities: u64, all_of: &[u32]) -> bool {
+    const SYS_ADMIN: u32 = 21;
+    let has = |capability: &u32| capabilities >> capability & 1 == 1;
+    has(&SYS_ADMIN) || all_of.iter().all(has)
 }
 
-/// Whether `capabilities` holds `CAP_SYS_ADMIN` or the younger one that does for this purpose.
-fn may(capabilities: u64, instead: u32) -> bool {
-    const SYS_ADMIN: u32 = 21;
-    capabilities >> SYS_ADMIN & 1 == 1 || capabilities >> instead & 1 == 1
-}
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
 
 fn bpf(files: &Files, capabilities: u64) -> Instrument {
-    const CAP_BPF: u32 = 39;
     let path = "/proc/sys/kernel/unprivileged_bpf_disabled";
     let setting = files.number::<u32>(path);
     // Even where it is allowed to everybody, tracing with BPF is not.
+    let available = may(capabilities, &[CAP_BPF, CAP_PERFMON]);
     match setting {
-        Some(value) => {
-            Instrument::new("bpf", Some(may(capabilities, CAP_BPF)), format!("{path}: {value}"))
-        }
+        Some(value) => Instrument::new("bpf", Some(available), format!("{path}: {value}")),
         None => Instrument::new("bpf", Some(false), format!("{path}: absent")),
     }
 }
 
 fn perf_events(files: &Files, capabilities: u64) -> Instrument {
-    const CAP_PERFMON: u32 = 38;
     let path = "/proc/sys/kernel/perf_event_paranoid";
     match files.number::<i32>(path) {
         // Above 1 a user may look at user space only (Documentation/admin-guide/sysctl/kernel.rst).
         Some(value) => {
-            let available = value <= 1 || may(capabilities, CAP_PERFMON);
+            let available = value <= 1 || may(capabilities, &[CAP_PERFMON]);
             Instrument::new("perf-events", Some(available), format!("{path}: {value}"))
         }
         None => Instrument::new("perf-events", Some(false), format!("{path}: absent")),

@@ -3,7 +3,7 @@
 use wakescope_core::host::{KernelVersion, RtLimits};
 use wakescope_core::preemption::Sources;
 
-use super::{Files, cgroups, sched, status_line};
+use super::{Files, capabilities, cgroups, sched};
 
 /// Reads the limits of this process. `status` is /proc/self/status.
 pub(super) fn read(files: &Files, sources: &Sources, status: &str) -> RtLimits {
@@ -54,10 +54,5 @@ fn group_scheduling(sources: &Sources) -> Option<bool> {
 /// Whether this process may raise priorities beyond its limit.
 fn nice_capability(files: &Files, status: &str) -> Option<bool> {
     const CAP_SYS_NICE: u32 = 23;
-    let effective = u64::from_str_radix(status_line(status, "CapEff:")?, 16).ok()?;
-    // In a user namespace of its own a process has capabilities over that namespace only, and
-    // scheduling belongs to the first one, which maps all users.
-    let map = files.word("/proc/self/uid_map");
-    let first = map.is_none_or(|m| m.split_whitespace().eq(["0", "0", "4294967295"]));
-    Some(effective >> CAP_SYS_NICE & 1 == 1 && first)
+    Some(capabilities(files, status)? >> CAP_SYS_NICE & 1 == 1)
 }

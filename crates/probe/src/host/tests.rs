@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::preemption::Model;
@@ -53,7 +54,6 @@ fn workstation() -> Machine {
             "processor\t: 0\nmodel name\t: A Fast Processor\nmicrocode\t: 0xf8\nflags\t\t: fpu vme\n",
         ),
         ("/proc/self/status", "Name:\tx\nCapEff:\t0000000000800000\nCpus_allowed_list:\t0-2\n"),
-        ("/proc/self/uid_map", "         0          0 4294967295\n"),
         ("/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/system.slice/x.service\n0::/\n"),
         (
             "/proc/self/mountinfo",
@@ -233,12 +233,33 @@ fn hypervisors_are_named() {
 
 #[test]
 fn rights_end_at_a_user_namespace() {
-    let machine = workstation();
-    machine.write("/proc/self/uid_map", b"0 1000 1\n");
-    assert_eq!(machine.read().rt.nice_capability, Some(false));
-    machine.write("/proc/self/uid_map", b"0 0 4294967295\n");
-    machine.write("/proc/self/status", b"CapEff:\t0000000000000000\n");
-    assert_eq!(machine.read().rt.nice_capability, Some(false));
+    const FIRST: &str = "user:[4026531837]";
+    const OTHER: &str = "user:[4026532250]";
+    for (capabilities, namespace, want) in [
+        ("000001ffffffffff", Some(FIRST), [true, true, true]),
+        // A kernel without user namespaces.
+        ("000001ffffffffff", None, [true, true, true]),
+        ("000001ffffffffff", Some(OTHER), [false, false, false]),
+        ("0000000000000000", Some(FIRST), [false, false, false]),
+        // CAP_SYS_NICE, CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON, and both of these.
+        ("0000000000800000", Some(FIRST), [true, false, false]),
+        ("0000000000200000", Some(FIRST), [false, true, true]),
+        ("0000008000000000", Some(FIRST), [false, false, false]),
+        ("0000004000000000", Some(FIRST), [false, false, true]),
+        ("000000c000000000", Some(FIRST), [false, true, true]),
+    ] {
+        let machine = workstation();
+        machine.write("/proc/self/status", format!("CapEff:\t{capabilities}\n").as_bytes());
+        machine.write("/proc/sys/kernel/unprivileged_bpf_disabled", b"2\n");
+        machine.write("/proc/sys/kernel/perf_event_paranoid", b"2\n");
+        machine.write("/proc/self/ns/", b"");
+        let link = machine.0.join("proc/self/ns/user");
+        namespace.map(|name| symlink(name, &link)).transpose().unwrap();
+        let (host, instruments) = machine.examine();
+        let available = |name| instruments.iter().find(|i| i.name == name).unwrap().available;
+        let got = [host.rt.nice_capability, available("bpf"), available("perf-events")];
+        assert_eq!(got, want.map(Some), "{capabilities} {namespace:?}");
+    }
 }
 
 #[test]
