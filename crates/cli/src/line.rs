@@ -6,6 +6,7 @@ use wakescope_core::line::GpioLines;
 use wakescope_core::plan::{LinePlan, Stimulus};
 use wakescope_probe::line::LineError;
 use wakescope_sys::serial;
+use wakescope_sys::time_namespace::Shifted;
 
 use crate::Failure;
 
@@ -105,6 +106,7 @@ pub(crate) fn explain(error: &LineError) -> Failure {
         LineError::NotAChip(..) => failure
             .try_this("list the chips and their lines (gpioinfo of Debian's package gpiod)")
             .try_this("name the chip, the line to send on and the one to receive on: /dev/gpiochip0:17:27"),
+        LineError::Shifted(_) => failure.because(Shifted::CAUSE).try_this(Shifted::REMEDY),
         LineError::GpioBusy(..) => failure
             .try_this("see what has it (gpioinfo), and end that, or use another line"),
         LineError::Gpio(..) => failure

@@ -1,5 +1,6 @@
 //! What cannot be followed or watched: the cause, and the remedy.
 
+use wakescope_sys::time_namespace::Shifted;
 use wakescope_trace::{TargetError, TraceError};
 
 use crate::Failure;
@@ -71,10 +72,7 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
             .because("the kernel parameter nodelayacct turns the counts off, or /proc is not mounted")
             .try_this("boot without nodelayacct, and mount /proc if it is not mounted (mount -t proc \
                  proc /proc)"),
-        TraceError::Shifted => failure
-            .because("BPF programs read the kernel's own clock, so their times would not fit those of \
-                 this process")
-            .try_this("run outside the container, in the kernel's first time namespace"),
+        TraceError::Shifted(_) => failure.because(Shifted::CAUSE).try_this(Shifted::REMEDY),
         TraceError::NoMemory(_) => failure
             .because("memory ran out, or the limit of this cgroup was reached: BPF maps count for it")
             .try_this(format!("raise that limit (memory.max; cgroup v1: memory.limit_in_bytes){}",

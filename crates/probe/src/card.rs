@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::sound_card::{PcmName, SoundCard};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::pcm::{Configuration, Field, Format, PLAIN_FORMATS, Pcm};
+use wakescope_sys::time_namespace::{Shifted, check_clock};
 
 /// Why a sound card cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,9 @@ pub enum CardError {
     /// It is named in a way that only the ALSA library knows.
     #[error("`{0}` is not the name of a sound card's device")]
     Name(String),
+    /// Its stamps are of another clock than this process reads.
+    #[error(transparent)]
+    Shifted(#[from] Shifted),
     /// There is none of that name: with those that there are.
     #[error("this machine has no sound card {0}")]
     Absent(String, Vec<PcmName>),
@@ -69,6 +73,9 @@ impl CardError {
                 ),
                 vec!["name a card and a device of it, as in --pcm hw:0,0".into(), virtual_one()],
             ),
+            Self::Shifted(_) => {
+                (Some(Shifted::CAUSE.into()), vec![Shifted::REMEDY.into(), virtual_one()])
+            }
             Self::Absent(_, there) if there.is_empty() => (
                 Some("there is no playback device in /dev/snd".into()),
                 vec![
@@ -145,6 +152,7 @@ impl Card {
     /// Takes the card `name` and sets it up for a buffer of `fragments` that last for about `fragment`
     /// each.
     pub fn open(name: PcmName, fragment: SpanNs, fragments: u64) -> Result<Self, CardError> {
+        check_clock()?;
         let pcm = Pcm::open(&device(name)).map_err(|e| match e.kind() {
             io::ErrorKind::ResourceBusy | io::ErrorKind::WouldBlock => CardError::Busy(name),
             io::ErrorKind::NotFound => CardError::Absent(name.to_string(), all()),

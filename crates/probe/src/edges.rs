@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::line::{AnsweredBy, Attachment, EdgeWaits, GpioLines, Line};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::gpio::{Chip, EDGES, Edge, Input, Output};
+use wakescope_sys::time_namespace::check_clock;
 use wakescope_sys::{clock, serial};
 
 use crate::line::{LineError, PATIENCE, Port, is_passing};
@@ -56,6 +57,7 @@ impl EdgeLine {
         GpioLines { chip: name, out, into }: GpioLines<'_>,
         level: impl Fn(&Input) -> io::Result<bool>,
     ) -> Result<Self, LineError> {
+        check_clock()?;
         let path = fs::canonicalize(name).map_err(|e| LineError::Open(name.into(), e))?;
         let no_chip = || LineError::NotAChip(path.clone(), out, into);
         if !is_chip(&path) {

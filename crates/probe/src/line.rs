@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::line::{AnsweredBy, Attachment, Line, transmission};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::serial::{self, Settings};
+use wakescope_sys::time_namespace::Shifted;
 use wakescope_sys::{clock, file};
 
 /// Why a line cannot be used.
@@ -43,6 +44,9 @@ pub enum LineError {
     /// What came was no answer.
     #[error("the bytes that come over the line {0} are no answers to those sent")]
     OtherBytes(PathBuf),
+    /// The stamps of its edges are of another clock than this process reads.
+    #[error(transparent)]
+    Shifted(#[from] Shifted),
     /// Its chip is none, or has not both lines.
     #[error("{0} is no GPIO chip with the lines {1} and {2}")]
     NotAChip(PathBuf, u32, u32),

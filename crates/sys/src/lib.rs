@@ -49,6 +49,7 @@ pub mod shared;
 pub mod shared_page;
 pub mod signal;
 pub mod terminal;
+pub mod time_namespace;
 pub mod timer_file;
 pub mod trust;
 pub mod wake_signal;

@@ -3,6 +3,7 @@
 use std::io;
 
 use aya::programs::ProgramError;
+use wakescope_sys::time_namespace::Shifted;
 
 use crate::target::TargetError;
 
@@ -29,8 +30,8 @@ pub enum TraceError {
     #[error("the kernel does not count the waits of tasks: /proc/self/schedstat shows none")]
     NotCounting,
     /// This process reads another clock than the kernel's programs.
-    #[error("this time namespace shifts CLOCK_MONOTONIC")]
-    Shifted,
+    #[error(transparent)]
+    Shifted(#[from] Shifted),
     /// This process may not load programs.
     #[error("this process may not load BPF programs: operation not permitted")]
     NotAllowed,

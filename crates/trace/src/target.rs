@@ -102,22 +102,6 @@ pub(crate) fn has_kernels_numbers() -> bool {
     namespace.map_or(true, |name| name == Path::new("pid:[4026531836]"))
 }
 
-/// Whether this process reads the same `CLOCK_MONOTONIC` as the kernel's programs, whose times are compared
-/// with its own. A time namespace may shift that of its processes (time_namespaces(7)); the inode is that of
-/// the first one, which does not (include/linux/proc_ns.h).
-pub(crate) fn has_kernels_clock() -> bool {
-    let namespace = fs::read_link("/proc/self/ns/time");
-    let is_first = namespace.map_or(true, |name| name == Path::new("time:[4026531834]"));
-    is_first || !shifts(&fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default())
-}
-
-/// Whether the clock is shifted by these offsets: a line for each clock, with seconds and nanoseconds. Where
-/// they cannot be read, they are not known to be 0.
-fn shifts(offsets: &str) -> bool {
-    let line = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
-    !line.is_some_and(|line| line.split_whitespace().all(|part| part == "0"))
-}
-
 /// Whether this is the ID of a thread that is not the first of its process.
 pub(crate) fn is_thread(id: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
@@ -150,21 +134,6 @@ fn cgroup(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shifted_clock_is_told_from_another_one() {
-        let of = |monotonic| format!("monotonic  {monotonic}\nboottime         7         0\n");
-        for (offsets, want) in [
-            (&*of("        0         0"), false),
-            (&of("   100000         0"), true),
-            (&of("       -1 999999999"), true),
-            (&of("        0         1"), true),
-            ("", true),
-        ] {
-            assert_eq!(shifts(offsets), want, "{offsets}");
-        }
-        assert!(has_kernels_clock());
-    }
 
     #[test]
     fn what_cannot_be_followed_is_refused() {

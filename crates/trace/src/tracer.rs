@@ -18,6 +18,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_decode::{Decoder, KernelWakeup, UserStack};
 use wakescope_sys::clock;
 use wakescope_sys::shared::{Answers, Words};
+use wakescope_sys::time_namespace::check_clock;
 
 use crate::build_id::{build_id_of_kernel, build_ids};
 use crate::counted::{self, Counted};
@@ -37,7 +38,7 @@ use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SE
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
-use crate::target::{Filter, has_kernels_clock, has_kernels_numbers};
+use crate::target::{Filter, has_kernels_numbers};
 use crate::threads;
 use crate::throughout::Runnable;
 use crate::users::{NamePrograms, ProgramFiles};
@@ -168,9 +169,7 @@ impl Tracer {
     pub fn start(options: Options) -> Result<Self, TraceError> {
         let filter = Filter::of(&options.target).map_err(TraceError::Target)?;
         let filter = filter.within(options.within_cgroup);
-        if !has_kernels_clock() {
-            return Err(TraceError::Shifted);
-        }
+        check_clock()?;
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;

@@ -12,12 +12,12 @@ use wakescope_core::watch::episode::Episodes;
 use wakescope_core::watch::meter::Meter;
 use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
 use wakescope_sys::shared::Words;
+use wakescope_sys::time_namespace::check_clock;
 use wakescope_sys::{clock, memory};
 
 use crate::cpus::cpu_numbers;
 use crate::error::TraceError;
 use crate::maps::{mapped, refused, taken};
-use crate::target::has_kernels_clock;
 use auditing::Auditor;
 use cgroups::Cgroups;
 pub use cgroups::Unnamed;
@@ -140,9 +140,7 @@ impl Watcher {
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
             return Err(TraceError::NotCounting);
         }
-        if !has_kernels_clock() {
-            return Err(TraceError::Shifted);
-        }
+        check_clock()?;
         // The library does not say why it cannot read the file.
         fs::metadata(crate::kernel::BTF).map_err(TraceError::NoTypes)?;
         let types = Btf::from_sys_fs()

@@ -9,6 +9,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::rtc::Rtc;
+use wakescope_sys::time_namespace::{Shifted, check_clock};
 use wakescope_sys::wakeup_device::{PERIOD_MIN, VERSION, WakeupDevice};
 
 use super::channel;
@@ -43,6 +44,9 @@ pub enum Unavailable {
     /// The module's device may not be opened, or fails.
     #[error("/dev/wakescope: {0}")]
     DeviceClosed(#[source] io::Error),
+    /// The module's times are of another clock than this process reads.
+    #[error(transparent)]
+    Shifted(#[from] Shifted),
     /// The module has another interface than this program knows.
     #[error(
         "the kernel module wakescope has version {0} of its interface, and {VERSION} is needed"
@@ -86,6 +90,10 @@ impl Unavailable {
             }
             Self::DeviceClosed(_) => {
                 (None, "end other programs that use it; or use --stimulus timerfd")
+            }
+            Self::Shifted(_) => {
+                let instead = "use --stimulus timerfd";
+                return (Some(Shifted::CAUSE), format!("{}; or {instead}", Shifted::REMEDY));
             }
             Self::DeviceVersion(_) => (
                 Some("the module was built from other sources than this program"),
@@ -206,6 +214,7 @@ fn refusal_of_rtc(path: &Path, e: io::Error) -> Unavailable {
 
 /// The device of the project's kernel module.
 pub(crate) fn open_device() -> Result<WakeupDevice, Unavailable> {
+    check_clock()?;
     let file = File::open("/dev/wakescope").map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Unavailable::NoDevice,
         _ => Unavailable::DeviceClosed(e),
