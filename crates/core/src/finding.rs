@@ -100,7 +100,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("cpu-lost", "a CPU went offline, or became forbidden, during the run"),
     (
         "waker-lost",
-        "a probe could not be woken any more, because its waker or their channel was gone",
+        "a probe could not be woken any more, because its waker or what it waits for was gone",
     ),
     ("card-lost", "the sound card failed, was unplugged, or stopped playing during the run"),
     ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),

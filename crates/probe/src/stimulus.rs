@@ -134,6 +134,13 @@ impl Loss {
     }
 }
 
+/// Of the call that wakes, or the one that waits.
+impl From<io::Error> for Loss {
+    fn from(e: io::Error) -> Self {
+        Self::Failed(e.raw_os_error().unwrap_or(0))
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,7 +156,11 @@ impl fmt::Display for Loss {
             }
             Self::Failed(0) => f.write_str("the other side of the channel is gone"),
             Self::Failed(errno) => {
-                write!(f, "the channel failed: {}", io::Error::from_raw_os_error(*errno))
+                write!(
+                    f,
+                    "a call to wake it or to wait failed: {}",
+                    io::Error::from_raw_os_error(*errno)
+                )
             }
         }
     }

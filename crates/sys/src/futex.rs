@@ -86,7 +86,7 @@ pub fn wait_at_most(word: &AtomicU32, expected: u32, most: SpanNs) {
 }
 
 /// Sleeps on `word`, which nobody changes from 0, until `expiry`. Returns early, with `Interrupted`,
-/// when a signal handler ran, and with another error if another thread woke it.
+/// when a signal handler ran, another thread woke it, or, as the kernel may, nobody did.
 #[inline]
 pub fn sleep_until(word: &AtomicU32, expiry: MonoNs) -> io::Result<()> {
     let time = time_of(expiry.0);
@@ -104,7 +104,7 @@ pub fn sleep_until(word: &AtomicU32, expiry: MonoNs) -> io::Result<()> {
         )
     };
     if rc == 0 {
-        return Err(io::ErrorKind::Other.into());
+        return Err(io::ErrorKind::Interrupted.into());
     }
     match io::Error::last_os_error() {
         e if e.raw_os_error() == Some(libc::ETIMEDOUT) => Ok(()),

@@ -129,8 +129,8 @@ impl<A: Alarm, W: Work> WaitForStimulus for Audio<'_, A, W> {
             return Waited::NotAsleep;
         }
         match self.alarm.sleep_until(due) {
-            Some(woken) => Waited::Woken(Wakeup { due, woken, missed: 0 }),
-            None => Waited::Stopped,
+            Ok(woken) => Waited::Woken(Wakeup { due, woken, missed: 0 }),
+            Err(waited) => waited,
         }
     }
 
@@ -204,10 +204,10 @@ mod tests {
     }
 
     impl Alarm for Simulated<'_> {
-        fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
+        fn sleep_until(&mut self, expiry: MonoNs) -> Result<MonoNs, Waited> {
             assert!(expiry.0 > self.now.get(), "nobody sleeps for what has passed");
             self.now.set(expiry.0 + self.late.next().unwrap_or(&0));
-            Some(MonoNs(self.now.get()))
+            Ok(MonoNs(self.now.get()))
         }
     }
 

@@ -65,7 +65,7 @@ impl<D: Device> WaitForStimulus for DeviceWakeups<'_, D> {
     fn begin(&mut self, grid: Grid) {
         (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
         self.seen = KernelStamps::default();
-        self.failed = self.device.start(grid.start, grid.interval).err().map(loss);
+        self.failed = self.device.start(grid.start, grid.interval).err().map(Loss::from);
     }
 
     #[inline]
@@ -83,7 +83,7 @@ impl<D: Device> WaitForStimulus for DeviceWakeups<'_, D> {
                 Ok(seen) => break seen,
                 Err(_) if self.stop.is_set() => return Waited::Stopped,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Waited::Lost(loss(e)),
+                Err(e) => return Waited::Lost(e.into()),
             }
         };
         self.watch.after(expected, woken);
@@ -106,10 +106,6 @@ impl<D: Device> WaitForStimulus for DeviceWakeups<'_, D> {
     fn beside(&self) -> Beside {
         Beside { kernel_stamps: Some(self.seen), ..Beside::default() }
     }
-}
-
-fn loss(e: io::Error) -> Loss {
-    Loss::Failed(e.raw_os_error().unwrap_or(0))
 }
 
 #[inline]

@@ -12,7 +12,7 @@ use wakescope_sys::clock;
 use wakescope_sys::rtc::{Interrupts, Rtc};
 
 use super::watch::Watch;
-use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
+use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
 use crate::stop::Stop;
 
 /// Calls to find one that takes little time.
@@ -23,7 +23,7 @@ pub trait Ticks {
     /// Starts interrupts, the first of which comes one period from now, and returns the clock before
     /// and after. Those of before are forgotten.
     fn start(&mut self) -> io::Result<(MonoNs, MonoNs)>;
-    /// Waits for the next interrupts; with them, the clock read first thing after. An error broke the
+    /// Waits for the next interrupts; with them, the clock read first thing after. `Interrupted` broke the
     /// wait off.
     fn wait(&mut self) -> io::Result<(Interrupts, MonoNs)>;
     /// Sleeps until about `at`.
@@ -60,14 +60,15 @@ pub struct RtcTicks<'a, T> {
     interval: SpanNs,
     left: u64,
     uncertainty: SpanNs,
-    failed: bool,
+    /// Why the interrupts could not be started.
+    failed: Option<Loss>,
 }
 
 impl<'a, T: Ticks> RtcTicks<'a, T> {
     /// Waits for `ticks` until `stop` is set. Whoever follows the thread does so by `watch`.
     pub fn new(ticks: T, stop: &'a Stop, watch: Watch) -> Self {
         let (next, interval, uncertainty) = (MonoNs(0), SpanNs(0), SpanNs(0));
-        Self { ticks, stop, watch, next, interval, left: 0, uncertainty, failed: false }
+        Self { ticks, stop, watch, next, interval, left: 0, uncertainty, failed: None }
     }
 
     /// Starts the interrupts, again and again until the clock was read little time before and after.
@@ -114,7 +115,7 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
         (self.interval, self.left) = (grid.interval, grid.points);
         // The first interrupt comes about where the grid is to start.
         self.ticks.pause_until(MonoNs(grid.start.0.saturating_sub(grid.interval.0)));
-        self.failed = self.synchronise().is_err();
+        self.failed = self.synchronise().err().map(Loss::from);
     }
 
     #[inline]
@@ -122,8 +123,11 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
         if self.left == 0 {
             return Waited::Done;
         }
-        if self.failed {
-            return Waited::Stopped;
+        match self.failed {
+            // The end of the run breaks off the calls that start interrupts, too.
+            Some(_) if self.stop.is_set() => return Waited::Stopped,
+            Some(loss) => return Waited::Lost(loss),
+            None => {}
         }
         let due = self.next;
         self.watch.before(due);
@@ -136,7 +140,8 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
                 // Another program's alarm.
                 Ok(_) => {}
                 Err(_) if self.stop.is_set() => return Waited::Stopped,
-                Err(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Waited::Lost(e.into()),
             }
         };
         let wakeup = self.woken(count, woken);
@@ -176,12 +181,15 @@ mod tests {
         /// Whether alarms come in between.
         alarms: bool,
         broken: bool,
+        /// In which turn a wait fails, and in which it is broken off.
+        fails_at: usize,
+        broken_off_at: usize,
     }
 
     impl Ticks for Simulated<'_> {
         fn start(&mut self) -> io::Result<(MonoNs, MonoNs)> {
             if self.broken {
-                return Err(io::ErrorKind::PermissionDenied.into());
+                return Err(io::Error::from_raw_os_error(13));
             }
             let before = self.now;
             let took = self.calls[self.turn % self.calls.len()];
@@ -195,6 +203,12 @@ mod tests {
 
         fn wait(&mut self) -> io::Result<(Interrupts, MonoNs)> {
             self.turn += 1;
+            if self.fails_at == self.turn {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+            if self.broken_off_at == self.turn {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             if self.alarms && self.turn % 5 == 0 {
                 let alarm = Interrupts { count: 1, periodic: false, alarm: true, update: false };
                 return Ok((alarm, MonoNs(self.now)));
@@ -226,6 +240,8 @@ mod tests {
             calls,
             alarms: false,
             broken: false,
+            fails_at: usize::MAX,
+            broken_off_at: usize::MAX,
         }
     }
 
@@ -297,6 +313,20 @@ mod tests {
         let seen = recorder.snapshot();
         assert_eq!((seen.early, seen.woken.count), (20, 20));
         let broken = Simulated { broken: true, ..clock(&[5], &[800]) };
-        assert_eq!(measure(broken, 40, &Recorder::new(0)).0, Ending::Stopped);
+        let Ending::StimulusLost(_, why) = measure(broken, 40, &Recorder::new(0)).0 else {
+            panic!()
+        };
+        assert_eq!(why, Loss::Failed(13));
+    }
+
+    #[test]
+    fn a_wait_that_fails_ends_the_run_and_one_that_is_broken_off_does_not() {
+        let broken_off = Simulated { broken_off_at: 20, ..clock(&[5], &[800]) };
+        assert_eq!(measure(broken_off, 40, &Recorder::new(0)).0, Ending::Done);
+        let recorder = Recorder::new(0);
+        let failing = Simulated { fails_at: 20, ..clock(&[5], &[800]) };
+        let ending = measure(failing, 40, &recorder).0;
+        assert!(matches!(ending, Ending::StimulusLost(_, Loss::Failed(5))), "{ending:?}");
+        assert!(recorder.snapshot().woken.count > 0);
     }
 }

@@ -20,8 +20,8 @@ pub trait Sleep {
         let _ = expiry;
         Ok(())
     }
-    /// Sleeps until `expiry`, for which it is armed, and returns the time read first thing after. An
-    /// error broke the sleep off; it can be gone on with.
+    /// Sleeps until `expiry`, for which it is armed, and returns the time read first thing after.
+    /// `Interrupted` broke the sleep off; it can be gone on with.
     fn until(&mut self, expiry: MonoNs) -> io::Result<MonoNs>;
 }
 

@@ -56,8 +56,8 @@ impl Machine {
 }
 
 impl timer::Alarm for &Machine {
-    fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
-        Some(self.run_at(expiry))
+    fn sleep_until(&mut self, expiry: MonoNs) -> Result<MonoNs, Waited> {
+        Ok(self.run_at(expiry))
     }
 }
 

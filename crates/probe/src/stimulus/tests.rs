@@ -10,11 +10,11 @@ struct Simulated<'a> {
 }
 
 impl Alarm for Simulated<'_> {
-    fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
+    fn sleep_until(&mut self, expiry: MonoNs) -> Result<MonoNs, Waited> {
         let late = self.lateness[self.turn % self.lateness.len()];
         self.turn += 1;
         self.now = self.now.max(expiry.0) + late;
-        Some(MonoNs(self.now))
+        Ok(MonoNs(self.now))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Wakeups by a timer on an absolute grid.
 
+use std::io;
+
 use wakescope_core::plan::Rate;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -12,9 +14,10 @@ use crate::stop::Stop;
 
 /// Sleeps, and tells when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
-    /// Sleeps until `expiry` and returns the time read first thing after; `None` when the sleep
-    /// was broken off because the run is to end.
-    fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs>;
+    /// Sleeps until `expiry` and returns the time read first thing after. The error is how the wait ended
+    /// instead: [`Waited::Stopped`] when the sleep was broken off because the run is to end, or
+    /// [`Waited::Lost`].
+    fn sleep_until(&mut self, expiry: MonoNs) -> Result<MonoNs, Waited>;
 }
 
 /// The expiries of a timer. The grid is absolute: a late wakeup does not move the expiries after it.
@@ -86,7 +89,10 @@ impl<A: Alarm> WaitForStimulus for Timer<A> {
             return Waited::Done;
         }
         let due = self.next;
-        let Some(woken) = self.alarm.sleep_until(due) else { return Waited::Stopped };
+        let woken = match self.alarm.sleep_until(due) {
+            Ok(woken) => woken,
+            Err(waited) => return waited,
+        };
         self.left -= 1;
         self.advance();
         let mut missed = 0;
@@ -121,9 +127,9 @@ impl<'a, S: Sleep> KernelTimer<'a, S> {
 
 impl<S: Sleep> Alarm for KernelTimer<'_, S> {
     #[inline]
-    fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
+    fn sleep_until(&mut self, expiry: MonoNs) -> Result<MonoNs, Waited> {
         self.watch.before(expiry);
-        self.sleep.arm(expiry).ok()?;
+        self.sleep.arm(expiry).map_err(lost)?;
         // A sleep is broken off by the signal that ends the run, and by nothing else here: all
         // other signals are blocked. After SIGSTOP and SIGCONT the kernel sleeps on by itself, or the
         // sleep is broken off as well.
@@ -133,24 +139,30 @@ impl<S: Sleep> Alarm for KernelTimer<'_, S> {
                 Err(_) if self.stop.is_set() => {
                     let now = clock::now();
                     if now < expiry || self.stop.is_before(expiry) {
-                        return None;
+                        return Err(Waited::Stopped);
                     }
                     // The end of the run found a timer that had not expired in time: it is as late as that.
                     break now;
                 }
-                Err(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(lost(e)),
             }
         };
         self.watch.after(expiry, now);
-        Some(now)
+        Ok(now)
     }
+}
+
+#[cold]
+fn lost(e: io::Error) -> Waited {
+    Waited::Lost(e.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stimulus::Loss;
     use crate::stimulus::sleep::Nanosleep;
-    use std::io;
     use std::os::fd::AsFd;
     use wakescope_sys::record_lock::nameless_file;
     use wakescope_sys::shared::Words;
@@ -197,13 +209,13 @@ mod tests {
         let looking = Looking(&words, Vec::new());
         let mut timer = KernelTimer::new(looking, &stop, words.answers(0));
         for expiry in [500, 600] {
-            assert_eq!(timer.sleep_until(MonoNs(expiry)), Some(MonoNs(expiry)));
+            assert_eq!(timer.sleep_until(MonoNs(expiry)), Ok(MonoNs(expiry)));
             assert_eq!(words.load(1), 0);
         }
         assert_eq!(timer.sleep.1, [500, 600]);
         let mut timer = KernelTimer::new(Nanosleep, &stop, words.answers(0));
         words.store(1, 7);
-        assert!(timer.sleep_until(MonoNs(1)).is_some());
+        assert!(timer.sleep_until(MonoNs(1)).is_ok());
         assert_eq!(words.load(1), 7, "it is recognised, and the word is somebody else's");
     }
 
@@ -218,9 +230,9 @@ mod tests {
         }
         let far = clock::now().after(SpanNs(3_600_000_000_000));
         for (expiry, stopped_at, want, times) in [
-            (MonoNs(9), None, Some(MonoNs(9)), 3),
-            (MonoNs(9), Some(MonoNs(8)), None, 1),
-            (far, Some(far), None, 1),
+            (MonoNs(9), None, Ok(MonoNs(9)), 3),
+            (MonoNs(9), Some(MonoNs(8)), Err(Waited::Stopped), 1),
+            (far, Some(far), Err(Waited::Stopped), 1),
         ] {
             let stop = Stop::default();
             stopped_at.into_iter().for_each(|at| stop.at(at));
@@ -231,6 +243,25 @@ mod tests {
         let (stop, before) = (Stop::default(), clock::now());
         stop.at(MonoNs(10));
         let woken = KernelTimer::new(Broken(0), &stop, None).sleep_until(MonoNs(9));
-        assert!(woken >= Some(before), "{woken:?}");
+        assert!(woken.is_ok_and(|woken| woken >= before), "{woken:?}");
+    }
+
+    #[test]
+    fn a_timer_that_fails_is_lost_with_the_cause() {
+        /// Whose calls fail with these errors.
+        struct Failing(Option<i32>, i32);
+        impl Sleep for Failing {
+            fn arm(&mut self, _: MonoNs) -> io::Result<()> {
+                self.0.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
+            }
+            fn until(&mut self, _: MonoNs) -> io::Result<MonoNs> {
+                Err(io::Error::from_raw_os_error(self.1))
+            }
+        }
+        let stop = Stop::default();
+        for (failing, errno) in [(Failing(Some(22), 9), 22), (Failing(None, 9), 9)] {
+            let mut timer = KernelTimer::new(failing, &stop, None);
+            assert_eq!(timer.sleep_until(MonoNs(9)), Err(Waited::Lost(Loss::Failed(errno))));
+        }
     }
 }

@@ -18,7 +18,7 @@ use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
 use super::channel::{Channel, Slept};
-use super::{Beside, Grid, Loss, WaitForStimulus, Waited, Wakeup};
+use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 use crate::stop::Stop;
 use exchange::{Exchange, State};
 
@@ -215,7 +215,7 @@ impl<C: Channel> WakerWakeups<'_, C> {
                     None => continue,
                 },
                 Slept::Failed(cause) => {
-                    return Waited::Lost(Loss::Failed(cause.raw_os_error().unwrap_or(0)));
+                    return Waited::Lost(cause.into());
                 }
             }
             let woken = clock::now();

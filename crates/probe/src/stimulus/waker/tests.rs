@@ -1,5 +1,6 @@
 use super::*;
 use crate::stimulus::Ending;
+use crate::stimulus::Loss;
 use crate::stimulus::channel::futex::Futex;
 use crate::stimulus::channel::{ForChannel, for_channel};
 use crate::stimulus::place::{Cpu, Place};
