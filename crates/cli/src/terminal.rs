@@ -10,9 +10,10 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use wakescope_core::units::SpanNs;
 use wakescope_report::watch::live::{Key, Look, Size};
+use wakescope_sys::poll::{Ready, wait_any};
 use wakescope_sys::serial::{ENDED, Settings, is_own_terminal, open};
 use wakescope_sys::signal::{EndSignals, redraw_signals};
-use wakescope_sys::terminal::{Ready, is_in_foreground, size, wait_any};
+use wakescope_sys::terminal::{is_in_foreground, size};
 
 use crate::cleaner::cleaned;
 use crate::output;

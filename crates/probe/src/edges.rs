@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::line::{AnsweredBy, Attachment, EdgeWaits, GpioLines, Line};
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
 use wakescope_sys::gpio::{Chip, EDGES, Edge, Input, Output};
+use wakescope_sys::poll::wait_readable;
 use wakescope_sys::time_namespace::check_clock;
-use wakescope_sys::{clock, serial};
 
-use crate::line::{LineError, PATIENCE, Port, is_passing};
+use crate::line::{LineError, PATIENCE, Port};
 use crate::stimulus::line::{Bounds, Wire, is_readable};
 
 /// One edge may be on its way. The levels of successive edges differ, so a late answer cannot be mistaken for that of
@@ -135,14 +136,9 @@ impl EdgeLine {
             if left.0 == 0 {
                 return Ok(Vec::new());
             }
-            match serial::wait_readable(self.into.file(), left) {
-                Ok(true) => {
-                    let count = self.into.read(&mut edges)?;
-                    return Ok(edges[..count].to_vec());
-                }
-                Ok(false) => {}
-                Err(e) if is_passing(&e) => {}
-                Err(e) => return Err(e),
+            if wait_readable(self.into.file(), left)? {
+                let count = self.into.read(&mut edges)?;
+                return Ok(edges[..count].to_vec());
             }
         }
     }

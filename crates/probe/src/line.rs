@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::line::{AnsweredBy, Attachment, Line, transmission};
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::poll::wait_readable;
 use wakescope_sys::serial::{self, Settings};
 use wakescope_sys::time_namespace::Shifted;
 use wakescope_sys::{clock, file};
@@ -228,7 +229,7 @@ impl Port {
             }
             let mut came = [0];
             let mut from = self.answers();
-            match serial::wait_readable(from, left).and_then(|_| from.read(&mut came)) {
+            match wait_readable(from, left).and_then(|_| from.read(&mut came)) {
                 Ok(0) => return Err(closed()),
                 Ok(_) => return Ok(Some(came[0])),
                 Err(e) if is_passing(&e) => {}

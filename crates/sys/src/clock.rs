@@ -4,7 +4,7 @@ use std::io;
 
 use wakescope_core::units::{MonoNs, SpanNs};
 
-const NS_PER_S: u64 = 1_000_000_000;
+pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
 /// A clock of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn resolution() -> SpanNs {
 
 #[inline]
 #[allow(clippy::cast_sign_loss)] // Neither field is negative but for a wall clock before 1970.
-fn nanoseconds(time: libc::timespec) -> u64 {
+pub(crate) fn nanoseconds(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
@@ -75,10 +75,10 @@ pub fn sleep_until(wakeup: MonoNs) -> io::Result<()> {
 /// So many nanoseconds, as the C library counts them.
 #[inline]
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
-    // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
     libc::timespec {
-        tv_sec: (ns / NS_PER_S) as libc::time_t,
+        // Where that has 32 bits, it ends in 2^31 s.
+        tv_sec: libc::time_t::try_from(ns / NS_PER_S).unwrap_or(libc::time_t::MAX),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // Below 10^9.
         tv_nsec: (ns % NS_PER_S) as libc::c_long,
     }
 }

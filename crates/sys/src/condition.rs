@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU32;
 use wakescope_core::units::MonoNs;
 
 use crate::checked;
+use crate::clock;
 use crate::futex::{Scope, Waited};
 
 /// Sleeps on `condition` as long as it has the value `expected`, until it is signalled, or until
@@ -23,12 +24,7 @@ pub fn wait(
     deadline: MonoNs,
     scope: Scope,
 ) -> Waited {
-    const NS_PER_S: u64 = 1_000_000_000;
-    let deadline = libc::timespec {
-        tv_sec: libc::time_t::try_from(deadline.0 / NS_PER_S).unwrap_or(libc::time_t::MAX),
-        #[allow(clippy::cast_possible_truncation)] // Below 10^9, which fits every c_long.
-        tv_nsec: (deadline.0 % NS_PER_S) as libc::c_long,
-    };
+    let deadline = clock::timespec(deadline.0);
     // SAFETY: both words are live for the call and aligned, the time is live and only read.
     let rc = unsafe {
         libc::syscall(

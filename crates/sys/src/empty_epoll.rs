@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use wakescope_core::units::SpanNs;
 
 use crate::checked;
-
-const NS_PER_S: u64 = 1_000_000_000;
+use crate::clock::NS_PER_S;
 
 /// An epoll instance without files.
 #[derive(Debug)]

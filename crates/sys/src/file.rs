@@ -46,7 +46,7 @@ pub fn sealed_copy(file: &mut impl io::Read) -> io::Result<File> {
     Ok(copy)
 }
 
-/// An empty file in memory, which has no name.
+/// An empty file in memory, which has no name and is gone when it is closed.
 pub fn file_in_memory() -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string, used in /proc only.

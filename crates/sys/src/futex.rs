@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicU32;
 use wakescope_core::units::{MonoNs, SpanNs};
 
 use crate::checked;
-
-const NS_PER_S: u64 = 1_000_000_000;
+use crate::clock::NS_PER_S;
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,6 +33,7 @@ pub mod network;
 pub mod pcm;
 pub mod pipe;
 pub mod pm_qos;
+pub mod poll;
 pub mod poll_set;
 #[cfg(target_arch = "x86_64")]
 pub mod ports;

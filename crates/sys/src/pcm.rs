@@ -4,12 +4,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use wakescope_core::units::{MonoNs, SpanNs};
 
+use crate::clock::NS_PER_S;
+use crate::poll::{self, Ready};
 use crate::{checked, ioctl};
 
 mod configuration;
@@ -110,7 +112,6 @@ struct SyncPointer {
     control: [u64; 8],
 }
 
-const NS_PER_S: u64 = 1_000_000_000;
 const LETTER: u8 = b'A';
 const INFO: libc::c_ulong = ioctl(2, LETTER, 0x01, size_of::<Info>());
 const HW_REFINE: libc::c_ulong = ioctl(3, LETTER, 0x10, size_of::<Configuration>());
@@ -271,11 +272,7 @@ impl Pcm {
     /// if that time passed. Returns early, with `Interrupted`, when a signal handler ran.
     #[inline]
     pub fn wait(&self, patience: SpanNs) -> io::Result<bool> {
-        let mut entry =
-            libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        let ms = i32::try_from(patience.0.div_ceil(1_000_000)).unwrap_or(i32::MAX);
-        // SAFETY: `entry` is live and writable, and there is one.
-        Ok(checked(unsafe { libc::poll(&raw mut entry, 1, ms) })? > 0)
+        poll::wait_any([(self.file.as_fd(), Ready::Write)], patience).map(|[is_ready]| is_ready)
     }
 }
 

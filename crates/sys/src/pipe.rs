@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::checked;
 
-/// A pipe: its end to read from and its end to write to.
+/// A pipe: its end to read from and its end to write to. Programs that are started do not inherit it.
 pub fn pipe() -> io::Result<(File, File)> {
     let mut ends = [-1; 2];
     // SAFETY: `ends` is live and writable.

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn so_many_are_looked_at_as_may_be_open() {
-        let (reader, _writer) = crate::process::pipe().unwrap();
+        let (reader, _writer) = crate::pipe::pipe().unwrap();
         let limit = crate::process::raise_open_files().unwrap();
         let mut set = PollSet::of(reader.into(), 100);
         set.look().unwrap();

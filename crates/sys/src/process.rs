@@ -1,15 +1,14 @@
-//! Processes: start by fork and exec, end with whoever started them, and pipes to talk to them.
+//! Processes: start by fork and exec, and end with whoever started them.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::{fmt, io, mem, ptr};
 
-use wakescope_core::units::SpanNs;
-
 use crate::checked;
+use crate::pipe::pipe;
 use crate::sched::ThreadId;
 use crate::signal::resets_file_size;
 
@@ -438,16 +437,6 @@ fn signal_child(pid: i32, signal: libc::c_int) -> io::Result<()> {
     checked(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// A pipe, first the end to read from. Programs that are started do not inherit it.
-pub fn pipe() -> io::Result<(File, File)> {
-    let mut ends = [-1; 2];
-    // SAFETY: `ends` is live and has room for two descriptors.
-    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the descriptors are new, open, and nobody else's.
-    let [reader, writer] = ends.map(|fd| File::from(unsafe { OwnedFd::from_raw_fd(fd) }));
-    Ok((reader, writer))
-}
-
 /// How many files this process may have open.
 pub fn open_files_limit() -> io::Result<u64> {
     open_files_limits().map(|limit| limit.rlim_cur)
@@ -503,29 +492,6 @@ pub fn set_blocking(file: &File) -> io::Result<()> {
         checked(libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK))?;
     }
     Ok(())
-}
-
-/// Waits until `file` can be read or has ended, for `patience` at most. A signal may end the wait.
-pub fn wait_readable(file: &File, patience: SpanNs) -> io::Result<bool> {
-    wait_for(file, libc::POLLIN, patience)
-}
-
-/// Waits until `file` can be written or its reader is gone, for `patience` at most. A signal may
-/// end the wait.
-pub fn wait_writable(file: &File, patience: SpanNs) -> io::Result<bool> {
-    wait_for(file, libc::POLLOUT, patience)
-}
-
-fn wait_for(file: &File, events: libc::c_short, patience: SpanNs) -> io::Result<bool> {
-    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
-    // Rounded up: less than a millisecond must not become a busy loop.
-    let ms = libc::c_int::try_from(patience.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX);
-    // SAFETY: `poll` is live, writable, and the only one.
-    match checked(unsafe { libc::poll(&raw mut poll, 1, ms) }) {
-        Ok(ready) => Ok(ready > 0),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-        Err(e) => Err(e),
-    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,14 @@
-//! Locks on ranges of a file, and a file without a name to have them on.
+//! Locks on ranges of a file.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::{mem, ops::Range};
 
 use crate::checked;
 
 /// A position in a file.
 pub type Offset = libc::off_t;
-
-/// A file in memory that has no name and is gone when it is closed.
-pub fn nameless_file() -> io::Result<File> {
-    // SAFETY: the name is a C string, used in /proc only.
-    let fd = checked(unsafe { libc::memfd_create(c"wakescope".as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the call gave a descriptor that nobody else has.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
-}
 
 /// Locks `range` for writing. The lock belongs to this open file and ends with it (Linux 3.15).
 pub fn lock(file: &File, range: Range<Offset>) -> io::Result<()> {
@@ -56,10 +48,11 @@ fn request(kind: libc::c_int, range: Range<Offset>) -> libc::flock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::file_in_memory;
 
     #[test]
     fn a_lock_can_be_split() {
-        let file = nameless_file().unwrap();
+        let file = file_in_memory().unwrap();
         lock(&file, 0..3).unwrap();
         unlock(&file, 1..2).unwrap();
         let free: Vec<_> = (0..4).map(|n| could_lock(&file, n..n + 1).unwrap()).collect();

@@ -2,8 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 
+use wakescope_core::units::SpanNs;
+
+use crate::poll::wait_readable;
 use crate::{checked, ioctl};
 
 /// An open real-time clock, which nobody else can open meanwhile. Its rate is put back when it is
@@ -78,10 +81,7 @@ impl Rtc {
 
     /// Forgets interrupts that nobody has waited for.
     pub fn forget(&self) -> io::Result<()> {
-        let mut entry =
-            libc::pollfd { fd: self.file.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `entry` is live and writable, and there is one.
-        if checked(unsafe { libc::poll(&raw mut entry, 1, 0) })? > 0 {
+        if wait_readable(&self.file, SpanNs(0))? {
             self.wait()?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Serial lines and pseudoterminals: their settings, who may use them, and waiting for bytes.
+//! Serial lines and pseudoterminals: their settings, and who may use them.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, OpenOptions};
@@ -8,11 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use wakescope_core::units::SpanNs;
-
 use crate::checked;
-
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// The error of the system that calls on a line get, besides the end of the file, once its other end is closed
 /// or its device is gone.
@@ -244,27 +240,12 @@ pub fn discard(line: &File) -> io::Result<()> {
     checked(unsafe { libc::tcflush(line.as_raw_fd(), libc::TCIOFLUSH) }).map(drop)
 }
 
-/// Waits until `line` has something to read or was closed at its other end, for `patience` at most;
-/// false if that time passed.
-#[inline]
-pub fn wait_readable(line: &File, patience: SpanNs) -> io::Result<bool> {
-    let mut entry = libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // The rest is below 10^9, which fits; no wait takes 2^31 seconds.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
-    let time = libc::timespec {
-        tv_sec: (patience.0 / NS_PER_S).min(i32::MAX as u64) as libc::time_t,
-        tv_nsec: (patience.0 % NS_PER_S) as libc::c_long,
-    };
-    // SAFETY: one live entry, a live time, and no signal mask.
-    let ready =
-        checked(unsafe { libc::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) })?;
-    Ok(ready > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poll::wait_readable;
     use std::io::{Read, Write};
+    use wakescope_core::units::SpanNs;
 
     #[test]
     fn a_raw_line_carries_bytes_as_they_are_and_is_restored() {

@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn the_last_answers_are_kept_and_neighbours_are_not_touched() {
         const WORDS: usize = Answers::WORDS;
-        let file = crate::record_lock::nameless_file().unwrap();
+        let file = crate::file::file_in_memory().unwrap();
         file.set_len((3 * WORDS * size_of::<u64>()) as u64).unwrap();
         let words = Words::map(file.as_fd(), 3 * WORDS).unwrap();
         let mut answers = words.answers(1).unwrap();

@@ -7,6 +7,8 @@ use std::{io, mem, ptr};
 
 use wakescope_core::units::SpanNs;
 
+use crate::clock;
+
 /// A request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -70,11 +72,7 @@ impl EndSignals {
     /// The same. The error tells why there is none: `WouldBlock` after that time, and `Interrupted` where this
     /// thread was stopped meanwhile, because no handler of a signal runs in it.
     pub fn fetch(&self, patience: SpanNs) -> io::Result<Signal> {
-        let time = libc::timespec {
-            tv_sec: libc::time_t::try_from(patience.0 / 1_000_000_000).unwrap_or(libc::time_t::MAX),
-            #[allow(clippy::cast_possible_truncation)] // Below 10^9, which fits every c_long.
-            tv_nsec: (patience.0 % 1_000_000_000) as libc::c_long,
-        };
+        let time = clock::timespec(patience.0);
         // One of these that somebody sends to this process is no stop.
         let mut set = self.set;
         // SAFETY: `set` and `time` are live; no information about the sender is asked for.
@@ -213,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::clock;
-    use crate::serial::wait_readable;
+    use crate::poll::wait_readable;
 
     #[test]
     fn a_sleeping_thread_is_interrupted() {

@@ -7,8 +7,6 @@ use wakescope_core::units::{MonoNs, SpanNs};
 
 use crate::{checked, clock};
 
-const NS_PER_S: u64 = 1_000_000_000;
-
 /// A timer of `CLOCK_MONOTONIC` (`timerfd`).
 #[derive(Debug)]
 pub struct TimerFile(OwnedFd);
@@ -55,9 +53,7 @@ impl TimerFile {
         let now = clock::now();
         // SAFETY: `left` is live, and the kernel writes no more than that.
         checked(unsafe { libc::timerfd_gettime(self.0.as_raw_fd(), &raw mut left) })?;
-        let (s, ns) = (left.it_value.tv_sec, left.it_value.tv_nsec);
-        let parts = u64::try_from(s).ok().zip(u64::try_from(ns).ok());
-        let left = parts.map_or(0, |(s, ns)| s.saturating_mul(NS_PER_S).saturating_add(ns));
+        let left = clock::nanoseconds(left.it_value);
         Ok((left > 0).then(|| now.after(SpanNs(left))))
     }
 }
@@ -67,7 +63,7 @@ mod tests {
     use std::fs::File;
 
     use super::*;
-    use crate::process;
+    use crate::poll::wait_readable;
 
     #[test]
     fn a_timer_expires_when_it_is_due() {
@@ -80,7 +76,7 @@ mod tests {
         let due = clock::now().after(SpanNs(1_000_000));
         timer.arm(due).unwrap();
         let file = File::from(timer.0);
-        assert!(process::wait_readable(&file, SpanNs(60_000_000_000)).unwrap());
+        assert!(wait_readable(&file, SpanNs(60_000_000_000)).unwrap());
         assert!(clock::now() >= due);
     }
 }

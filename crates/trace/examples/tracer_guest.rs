@@ -21,7 +21,7 @@ use wakescope_core::preemption::Model;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::guest::{mount, restart};
-use wakescope_sys::process::pipe;
+use wakescope_sys::pipe::pipe;
 use wakescope_sys::sched::{Schedule, set_schedule, set_timer_slack, this_thread};
 use wakescope_sys::shared::Answers;
 use wakescope_trace::watch::{Limits, Watcher};

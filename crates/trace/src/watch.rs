@@ -434,7 +434,7 @@ fn comm(halves: [u64; 2]) -> String {
 #[cfg(test)]
 fn words(count: usize) -> Words {
     use std::os::fd::AsFd;
-    let file = wakescope_sys::record_lock::nameless_file().unwrap();
+    let file = wakescope_sys::file::file_in_memory().unwrap();
     file.set_len((count * size_of::<u64>()) as u64).unwrap();
     Words::map(file.as_fd(), count).unwrap()
 }

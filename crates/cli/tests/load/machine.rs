@@ -10,7 +10,7 @@ use crate::common::bench::{
 };
 use wakescope_sys::file::effective_user;
 use wakescope_sys::network::leave_for_a_new_one;
-use wakescope_sys::process::wait_readable;
+use wakescope_sys::poll::wait_readable;
 use wakescope_sys::serial::open_pair;
 use wakescope_testing::write_program;
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start, pipe};
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start};
 
 use super::ArchiveError;
 use crate::watch::Watch;

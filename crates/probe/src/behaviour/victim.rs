@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use wakescope_core::behaviour::Call;
 use wakescope_core::units::SpanNs;
-use wakescope_sys::{clock, machine, pipe, record_lock, repeat};
+use wakescope_sys::{clock, file, machine, pipe, record_lock, repeat};
 
 /// Makes one call, and its times are noted.
 pub(super) type Note<'a> =
@@ -119,7 +119,7 @@ const LOCKS: record_lock::Offset = 40_000;
 
 impl Locks {
     pub(super) fn new() -> io::Result<Self> {
-        let file = record_lock::nameless_file()?;
+        let file = file::file_in_memory()?;
         record_lock::lock(&file, 0..2 * LOCKS)?;
         // Every second byte is unlocked, from the end on: then the lock to split is always the
         // first that the kernel finds. Setting the locks one by one takes time with their square.

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use wakescope_sys::cage;
-use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, set_nonblocking};
 
 use super::desk::{Desk, streams};
 use super::kinds::Job;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::process::wait_writable;
+use wakescope_sys::poll::wait_writable;
 
 use super::intensity::{Intensity, Pace, with_pace};
 use super::report::{Reading, Report};
@@ -169,7 +169,7 @@ pub(super) fn fault(what: &str, path: &Path, e: &io::Error) -> String {
 /// A desk that nobody reads the reports of.
 #[cfg(test)]
 pub(super) fn test_desk() -> Desk {
-    let (_, reports) = wakescope_sys::process::pipe().expect("a pipe");
+    let (_, reports) = wakescope_sys::pipe::pipe().expect("a pipe");
     Desk::new(reports, Intensity::FULL)
 }
 
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn pauses_end_when_the_desk_says_stop() {
-        let (_, reports) = wakescope_sys::process::pipe().unwrap();
+        let (_, reports) = wakescope_sys::pipe::pipe().unwrap();
         let desk = Desk::new(reports, "1%".parse().unwrap());
         thread::scope(|scope| {
             let spin = || {
@@ -214,7 +214,7 @@ mod tests {
         for (error, want) in
             [(11, format!("{}\n", Report::Remedy(MORE_PROCESSES.into()))), (12, String::new())]
         {
-            let (mut heard, reports) = wakescope_sys::process::pipe().unwrap();
+            let (mut heard, reports) = wakescope_sys::pipe::pipe().unwrap();
             let desk = Desk::new(reports, Intensity::FULL);
             let fault = desk.not_started("cannot start it", &io::Error::from_raw_os_error(error));
             assert!(fault.starts_with("cannot start it: "), "{fault}");

@@ -9,9 +9,9 @@ use std::path::Path;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::make_fifo;
 
-use wakescope_sys::process::{
-    Apart, Child, Environment, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
-};
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::poll::wait_readable;
+use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start, set_nonblocking};
 use wakescope_sys::shared::Words;
 
 use super::budget::Budget;

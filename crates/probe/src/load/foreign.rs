@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::poll::wait_readable;
 use wakescope_sys::process::{
     Apart, Environment, Exit, Program, Start, adopt_orphans, collect_any, kill_child,
-    kill_namespace, pipe, set_nonblocking, terminate_child, wait_readable,
+    kill_namespace, set_nonblocking, terminate_child,
 };
 
 use super::desk::Desk;

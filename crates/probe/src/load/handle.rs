@@ -11,9 +11,9 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::LeftOut;
 use wakescope_sys::clock;
-use wakescope_sys::process::{
-    Apart, Child, Environment, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
-};
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::poll::wait_readable;
+use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start, set_nonblocking};
 
 use super::Spec;
 use super::keeper::{KEEPER_VERB, MARK};

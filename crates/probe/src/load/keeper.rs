@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::process::{set_nonblocking, wait_readable};
+use wakescope_sys::poll::wait_readable;
+use wakescope_sys::process::set_nonblocking;
 use wakescope_sys::sched::{Schedule, set_schedule, set_timer_slack};
 use wakescope_sys::{clock, signal::EndSignals};
 

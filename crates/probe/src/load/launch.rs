@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, set_nonblocking};
 
 use super::desk::{Desk, streams};
 use super::kinds::Job;

@@ -7,8 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::poll::wait_readable;
 use wakescope_sys::process::{
-    Apart, Environment, Exit, Program, Start, adopt_orphans, pipe, set_nonblocking, wait_readable,
+    Apart, Environment, Exit, Program, Start, adopt_orphans, set_nonblocking,
 };
 
 use super::desk::{Desk, fault, streams};

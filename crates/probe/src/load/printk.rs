@@ -87,7 +87,7 @@ fn write_lines(mut log: &File, most: u64, interval: SpanNs, desk: &Desk) -> Resu
 mod tests {
     use super::*;
     use crate::load::desk::test_desk;
-    use wakescope_sys::process::pipe;
+    use wakescope_sys::pipe::pipe;
 
     #[test]
     fn lines_are_counted_and_limited() {

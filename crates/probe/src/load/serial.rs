@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::process::{set_nonblocking, wait_readable, wait_writable};
+use wakescope_sys::poll::{wait_readable, wait_writable};
+use wakescope_sys::process::set_nonblocking;
 use wakescope_sys::serial::{self, Settings};
 
 use super::crew::{Crew, work_together};

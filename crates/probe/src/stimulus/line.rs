@@ -11,7 +11,8 @@ use std::io::{self, Read, Write};
 
 use wakescope_core::line::{AnsweredBy, EdgeWaits};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::{clock, serial};
+use wakescope_sys::clock;
+use wakescope_sys::poll::wait_readable;
 
 use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 use crate::line::{Port, closed, closed_or, is_passing};
@@ -258,10 +259,7 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
 /// Waits until `until`, or less, for something to read; a signal ends the wait.
 #[inline]
 pub(crate) fn is_readable(from: &File, until: MonoNs) -> io::Result<bool> {
-    match serial::wait_readable(from, until.since(clock::now())) {
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-        other => other,
-    }
+    wait_readable(from, until.since(clock::now()))
 }
 
 impl Wire for Port {

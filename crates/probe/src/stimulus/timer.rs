@@ -164,12 +164,12 @@ mod tests {
     use crate::stimulus::Loss;
     use crate::stimulus::sleep::Nanosleep;
     use std::os::fd::AsFd;
-    use wakescope_sys::record_lock::nameless_file;
+    use wakescope_sys::file::file_in_memory;
     use wakescope_sys::shared::Words;
 
     #[test]
     fn the_watchdog_expires_only_after_the_patience_of_who_looks_on() {
-        let file = nameless_file().unwrap();
+        let file = file_in_memory().unwrap();
         file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
         let answers = || words.answers(0).unwrap();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_wakeup_that_no_tracer_recognises_is_announced_until_it_is_answered() {
-        let file = nameless_file().unwrap();
+        let file = file_in_memory().unwrap();
         file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
         let stop = Stop::default();

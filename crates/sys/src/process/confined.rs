@@ -6,9 +6,10 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use super::{Child, Program, clone_process, pipe, reset_signals};
+use super::{Child, Program, clone_process, reset_signals};
 use crate::checked;
 use crate::landlock::Rules;
+use crate::pipe::pipe;
 use crate::signal::resets_file_size;
 
 /// The number that the first inherited descriptor gets.

@@ -1,7 +1,10 @@
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
+use wakescope_core::units::SpanNs;
+
 use super::*;
+use crate::poll::{wait_readable, wait_writable};
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 const PATIENCE: SpanNs = SpanNs(30_000_000_000);

@@ -5,8 +5,8 @@ use std::fs::File;
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
+use wakescope_sys::pipe::pipe;
 use wakescope_sys::poll_set::PollSet;
-use wakescope_sys::process::pipe;
 
 use super::super::desk::Desk;
 use super::disturber::{Burst, Disturber};
