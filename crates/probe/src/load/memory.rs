@@ -3,14 +3,11 @@
 
 mod own_cgroup;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use wakescope_core::units::counted;
 use wakescope_sys::memory::Mapping;
 use wakescope_sys::sched::affinity;
 
 use super::budget::available_memory;
+use super::crew::work_together;
 use super::desk::Desk;
 use super::kinds::Job;
 use super::random::Random;
@@ -60,34 +57,15 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     if let Err(reason) = &group {
         desk.omit("reclaim", reason);
     }
-    let failed = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for rank in 0..cpus.len() as u64 {
-            let (failed, reclaims) = (&failed, group.is_ok());
-            let work = move || {
-                let mut random = Random::new(seed.wrapping_add(rank));
-                let mut worker = Worker { large, reclaims, given_back: None };
-                while !desk.stopping() && !failed.load(Ordering::Relaxed) {
-                    worker.round(&mut random, desk).map_err(|e| {
-                        failed.store(true, Ordering::Relaxed);
-                        format!("cannot map memory: {e}")
-                    })?;
-                }
-                Ok(())
-            };
-            let thread = thread::Builder::new().name("load-memory".into());
-            threads.push(thread.spawn_scoped(scope, work).map_err(|e| {
-                failed.store(true, Ordering::Relaxed);
-                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
-                desk.not_started(&what, &e)
-            })?);
+    let (members, reclaims) = ((0..cpus.len() as u64).collect(), group.is_ok());
+    work_together("load-memory", members, desk, |rank, crew| {
+        let mut random = Random::new(seed.wrapping_add(rank));
+        let mut worker = Worker { large, reclaims, given_back: None };
+        crew.ready();
+        while !crew.stopping() {
+            worker.round(&mut random, desk).map_err(|e| format!("cannot map memory: {e}"))?;
         }
-        desk.ready();
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))
-        };
-        threads.into_iter().try_for_each(join)
+        Ok(())
     })
 }
 

@@ -3,12 +3,10 @@
 //! instructions.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
-use wakescope_core::units::counted;
 use wakescope_sys::sched::affinity;
 
+use super::crew::work_together;
 use super::kinds::Job;
 use super::random::Random;
 
@@ -22,28 +20,17 @@ type Matrix = [[f32; SIZE]; SIZE];
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { seed, desk, .. } = job;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
-    let too_few = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for rank in 0..cpus.len() as u64 {
-            let thread = thread::Builder::new().name("load-p3-fpu".into());
-            let too_few = &too_few;
-            let work = move || {
-                let mut random = Random::new(seed.wrapping_add(rank));
-                let (a, b) = (matrix(&mut random), matrix(&mut random));
-                let mut product = [[0.0; SIZE]; SIZE];
-                while !desk.stopping() && !too_few.load(Ordering::Relaxed) {
-                    multiply(black_box(&a), black_box(&b), &mut product);
-                    black_box(&product);
-                    desk.done(1);
-                }
-            };
-            thread.spawn_scoped(scope, work).map_err(|e| {
-                too_few.store(true, Ordering::Relaxed);
-                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
-                desk.not_started(&what, &e)
-            })?;
+    let members = (0..cpus.len() as u64).collect();
+    work_together("load-p3-fpu", members, desk, |rank, crew| {
+        let mut random = Random::new(seed.wrapping_add(rank));
+        let (a, b) = (matrix(&mut random), matrix(&mut random));
+        let mut product = [[0.0; SIZE]; SIZE];
+        crew.ready();
+        while !crew.stopping() {
+            multiply(black_box(&a), black_box(&b), &mut product);
+            black_box(&product);
+            crew.done(1);
         }
-        desk.ready();
         Ok(())
     })
 }
