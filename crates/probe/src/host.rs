@@ -20,6 +20,7 @@ mod sources;
 pub use files::Files;
 
 use crate::mark;
+use crate::proc_files::status_line;
 
 /// Facts about this machine, where `cpus` are to be measured. Never fails: what cannot be read is
 /// left out.
@@ -143,11 +144,6 @@ fn governors(files: &Files, cpus: &[u32]) -> Vec<String> {
     all.sort();
     all.dedup();
     all
-}
-
-/// The value of a line of /proc/self/status.
-fn status_line<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
 
 /// The capabilities that count for the whole machine, a bit each: none where this process is in a user namespace

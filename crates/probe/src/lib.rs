@@ -15,6 +15,7 @@ pub mod measured_cpus;
 pub mod measurement;
 pub mod observer;
 pub mod prober;
+mod proc_files;
 pub mod respond;
 pub mod schedule;
 pub mod session;

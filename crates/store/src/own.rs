@@ -23,23 +23,24 @@ const FOLDER_MODE: u32 = 0o755;
 ///
 /// The user who called `sudo` is somebody else here: what is below may run as root.
 pub fn open_own_folder(path: &Path) -> Result<Option<Folder>, WayError> {
-    match walk(path, false)? {
+    own_folder(path, false)
+}
+
+/// Makes the folder at `path`, with all above it that is missing, unless it is there. The same is
+/// asked of it as by [`open_own_folder`].
+pub fn make_own_folder(path: &Path) -> Result<(), WayError> {
+    let made = own_folder(path, true)?;
+    made.map(drop).ok_or_else(|| not_opened(path)(io::ErrorKind::NotFound.into()))
+}
+
+fn own_folder(path: &Path, make: bool) -> Result<Option<Folder>, WayError> {
+    match walk(path, make)? {
         Some((Found::Folder(folder), at)) => {
             check(&folder.about().map_err(not_opened(&at))?, &at)?;
             Ok(Some(folder))
         }
         Some((Found::Other(kind), at)) => refused(&at, Refused::NoFolder(kind)),
         None => Ok(None),
-    }
-}
-
-/// Makes the folder at `path`, with all above it that is missing, unless it is there. The same is
-/// asked of it as by [`open_own_folder`].
-pub fn make_own_folder(path: &Path) -> Result<(), WayError> {
-    match walk(path, true)? {
-        Some((Found::Folder(folder), at)) => check(&folder.about().map_err(not_opened(&at))?, &at),
-        Some((Found::Other(kind), at)) => refused(&at, Refused::NoFolder(kind)),
-        None => Err(not_opened(path)(io::ErrorKind::NotFound.into())),
     }
 }
 

@@ -18,6 +18,7 @@ use wakescope_sys::process::{
 
 use super::desk::Desk;
 use super::report::Report;
+use crate::proc_files::field_after_name;
 
 /// How often to look whether the program is still there.
 const LOOK: SpanNs = SpanNs(100_000_000);
@@ -222,15 +223,9 @@ fn children() -> Vec<i32> {
     numbers
         .filter(|pid| {
             let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-            parent_in(&stat) == Some(this.as_str())
+            field_after_name(&stat, 1) == Some(this.as_str())
         })
         .collect()
-}
-
-/// The parent in /proc/PID/stat: the second field after the name, which may hold anything.
-fn parent_in(stat: &[u8]) -> Option<&str> {
-    let after_name = stat.iter().rposition(|&b| b == b')')? + 1;
-    std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace().nth(1)
 }
 
 #[cfg(test)]
@@ -242,20 +237,6 @@ mod tests {
 
     fn ear(words: File, work_in: Option<fn(&str) -> Option<u64>>) -> Ear {
         Ear { words, last: Vec::new(), line: Vec::new(), work_in, work: 0 }
-    }
-
-    #[test]
-    fn parents_are_read_whatever_the_name() {
-        for (stat, want) in [
-            (&b"12 (sh) S 7 12 12"[..], Some("7")),
-            (b"12 (a) R 9 (b) S 7 12", Some("7")),
-            (b"12 (\xff\n) ) S 7 12", Some("7")),
-            (b"12 (sh) S", None),
-            (b"12 sh", None),
-            (b"", None),
-        ] {
-            assert_eq!(parent_in(stat), want, "{}", String::from_utf8_lossy(stat));
-        }
     }
 
     #[test]

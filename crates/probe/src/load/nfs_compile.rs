@@ -12,6 +12,7 @@ use wakescope_sys::poll::wait_readable;
 use wakescope_sys::process::{
     Apart, Environment, Exit, Program, Start, adopt_orphans, set_nonblocking,
 };
+use wakescope_sys::serial::numbers;
 
 use super::desk::{Desk, fault, streams};
 use super::foreign::end_descendants;
@@ -78,7 +79,7 @@ fn expect_own_server(dir: &str, desk: &Desk) -> Result<(), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo");
     let mounts = mounts.map_err(|e| fault("read", Path::new("/proc/self/mountinfo"), &e))?;
     let device = fs::metadata(".").map_err(|e| format!("cannot look at {dir}: {e}"))?.dev();
-    match Mount::of(device, &mounts) {
+    match Mount::of(numbers(device), &mounts) {
         Some(mount) if mount.is_own_server() => Ok(()),
         _ => {
             desk.advise(REMEDY);

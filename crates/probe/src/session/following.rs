@@ -10,6 +10,7 @@ use wakescope_sys::clock;
 use super::{MeasureError, record};
 use crate::measurement::{Measurement, Progress, Request, SampleSink};
 use crate::observer::Observer;
+use crate::proc_files::status_line;
 use crate::surroundings::Surroundings;
 
 /// Threads of others, followed for as long as the plan says or as long as they are there.
@@ -153,7 +154,7 @@ fn began_by(stat: &str) -> Option<u64> {
 /// its ID, and so does a first thread that ended before the others.
 fn is_alive(id: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{id}/status")) else { return false };
-    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let value = |key| status_line(&status, key);
     let has_ended = value("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
     let is_first = value("Tgid:") == Some(&id.to_string());
     let is_alone = !is_first || value("Threads:") == Some("1");

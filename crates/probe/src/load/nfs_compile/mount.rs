@@ -9,15 +9,15 @@ pub(super) struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
-    /// The one whose files have this device number, by the text of mountinfo.
-    pub(super) fn of(device: u64, mountinfo: &'a str) -> Option<Self> {
+    /// The one whose files have these numbers of their device, major and minor, by the text of mountinfo.
+    pub(super) fn of(device: (u32, u32), mountinfo: &'a str) -> Option<Self> {
         mountinfo.lines().find_map(|line| {
             let (first, second) = line.split_once(" - ")?;
             let (major, minor) = first.split(' ').nth(2)?.split_once(':')?;
-            let number = libc_device(major.parse().ok()?, minor.parse().ok()?);
+            let numbers = (major.parse().ok()?, minor.parse().ok()?);
             let mut words = second.split(' ');
             let mount = Self { kind: words.next()?, source: words.next()?, options: words.next()? };
-            (number == device).then_some(mount)
+            (numbers == device).then_some(mount)
         })
     }
 
@@ -30,11 +30,6 @@ impl<'a> Mount<'a> {
         // Any name may lead to this machine. If the mount has an address, that decides.
         matches!(self.kind, "nfs" | "nfs4") && is_loopback(address.unwrap_or(host))
     }
-}
-
-/// The number of a device as `st_dev` has it.
-fn libc_device(major: u64, minor: u64) -> u64 {
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
 }
 
 #[cfg(test)]
@@ -60,18 +55,19 @@ a line of something else
             ((0, 300), Some(("nfs", true))),
             ((8, 1), None),
         ] {
-            let mount = Mount::of(libc_device(device.0, device.1), MOUNTINFO);
+            let mount = Mount::of(device, MOUNTINFO);
             let got = mount.as_ref().map(|mount| (mount.kind, mount.is_own_server()));
             assert_eq!(got, want, "{device:?}");
         }
-        assert_eq!(Mount::of(1, ""), None);
+        assert_eq!(Mount::of((0, 1), ""), None);
     }
 
     #[test]
     fn the_root_of_this_machine_is_found() {
         use std::os::unix::fs::MetadataExt;
+        use wakescope_sys::serial::numbers;
         let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let device = std::fs::metadata("/proc").unwrap().dev();
-        assert_eq!(Mount::of(device, &text).unwrap().kind, "proc");
+        assert_eq!(Mount::of(numbers(device), &text).unwrap().kind, "proc");
     }
 }

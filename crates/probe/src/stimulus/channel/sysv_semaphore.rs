@@ -10,6 +10,7 @@ use wakescope_sys::file::effective_user;
 use wakescope_sys::semaphore_set::{self as set, SetId};
 
 use super::{Channel, Slept};
+use crate::proc_files::field_after_name;
 use crate::stimulus::waker::exchange::Exchange;
 
 /// Where the kernel lists all sets.
@@ -112,11 +113,10 @@ fn namespace() -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// When a process began, from /proc/PID/stat: the 20th field after its name, which may hold anything.
+/// When a process began, from /proc/PID/stat.
 fn begin_of(process: u64) -> Option<u64> {
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    let after_name = stat.iter().rposition(|&b| b == b')')? + 1;
-    std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+    field_after_name(&stat, 19)?.parse().ok()
 }
 
 /// Removes the sets of this user that processes made which are gone. Those of others stay: what is
