@@ -104,20 +104,6 @@ impl Draws {
     }
 }
 
-/// The largest value that the sample of this rank from the top (1 is the maximum) can have had.
-pub(crate) fn from_the_top(d: &Distribution, rank: u64) -> Option<u64> {
-    let mut seen = 0_u64;
-    let bucket = d.histogram.buckets().iter().rev().find(|bucket| {
-        seen = seen.saturating_add(bucket.count);
-        seen >= rank
-    })?;
-    match rank {
-        0 => None,
-        1 => Some(d.max_range()?.1),
-        _ => Some((bucket.upper - 1).min(d.max_range()?.1)),
-    }
-}
-
 /// How likely it is that none of `largest` samples is among `count` drawn from `all`.
 fn chance_to_leave_out(largest: u64, all: u64, count: u64) -> f64 {
     // The same whether the one or the other is drawn.
@@ -152,7 +138,6 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        let d = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         let scaled = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(|ms| ms * 1_000_000));
         let mean = |weights: &[(f64, f64)]| {
             weights.iter().map(|(weight, value)| weight * value.ln()).sum::<f64>().exp()
@@ -173,7 +158,6 @@ mod tests {
         }
         assert_eq!(mean_maximum(&of(&[]), 1), None);
         assert_eq!(mean_maximum(&of(&[0, 0, 0]), 2), Some(0));
-        assert_eq!((from_the_top(&d, 0), from_the_top(&d, 11)), (None, None));
     }
 
     #[test]
