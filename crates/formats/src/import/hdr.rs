@@ -202,9 +202,10 @@ impl Scale {
             0 => (0, index),
             octaves => (octaves - 1, (index & (half - 1)) + half),
         };
+        if octave.saturating_add(u64::from(self.unit_bits + self.half_bits)) >= 62 {
+            return Err("it has counts beyond 2^62".into());
+        }
         let shift = octave + u64::from(self.unit_bits);
-        let shift = u32::try_from(shift).ok().filter(|&s| s + self.half_bits < 62);
-        let shift = shift.ok_or("it has counts beyond 2^62")?;
         Ok(Bucket { lower: within << shift, upper: (within + 1) << shift, count })
     }
 
@@ -213,20 +214,14 @@ impl Scale {
         let mut index = 0_u64;
         while !at.bytes.is_empty() {
             let word = at.leb128()?;
-            // Zigzag: negative numbers are so many empty buckets.
             let (half, negative) = (word >> 1, word & 1 == 1);
-            if negative {
-                index = index
-                    .checked_add(half)
-                    .and_then(|i| i.checked_add(1))
-                    .ok_or_else(|| wrong("it has too many buckets"))?;
-                continue;
-            }
-            if half > 0 {
+            if !negative && half > 0 {
                 budget.keep(1, Entry::BUCKET)?;
                 buckets.push(self.bucket(index, half)?);
             }
-            index += 1;
+            // Zigzag: negative numbers are so many empty buckets.
+            let passed = if negative { half + 1 } else { 1 };
+            index = index.checked_add(passed).ok_or_else(|| wrong("it has too many buckets"))?;
         }
         Ok(buckets)
     }
@@ -291,8 +286,12 @@ mod tests {
     /// A histogram of one sample of 3 and two of 5, with such a header.
     fn packed(offset: u32, digits: u32, ratio: u64) -> Vec<u8> {
         // Zigzag: three without samples, 1, one without, 2.
-        let counts = [5, 2, 1, 4];
-        let words = [0x1c84_9313, 4, offset, digits];
+        with_counts(offset, digits, ratio, &[5, 2, 1, 4])
+    }
+
+    fn with_counts(offset: u32, digits: u32, ratio: u64, counts: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(counts.len()).unwrap();
+        let words = [0x1c84_9313, length, offset, digits];
         let mut plain: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
         plain.extend([1, 1_000_000, ratio].iter().flat_map(|word: &u64| word.to_be_bytes()));
         plain.extend(counts);
@@ -306,14 +305,41 @@ mod tests {
         packed
     }
 
+    fn decoded(packed: &[u8]) -> Result<Vec<Bucket>, String> {
+        decode(packed, &Budget::default()).map_err(|fault| match fault {
+            Fault::Wrong(why) => why,
+            Fault::Exceeded(e) => panic!("{e}"),
+        })
+    }
+
+    /// So many buckets without samples, in nine bytes.
+    fn without_samples(buckets: u64) -> Vec<u8> {
+        let word = (buckets - 1) << 1 | 1;
+        let byte = |place: u32| u8::try_from(word >> (7 * place) & 0x7f).unwrap() | 0x80;
+        (0..8).map(byte).chain([word.to_be_bytes()[0]]).collect()
+    }
+
+    #[test]
+    fn counts_beyond_the_scale_are_refused() {
+        let five = vec![10];
+        let half = without_samples(1 << 63);
+        for (digits, counts, want) in [
+            // The shift and the 10 bits of 3 digits add up to more than 32 bits hold.
+            (3, [without_samples(0xffff_fffe << 10), five.clone()].concat(), "counts beyond 2^62"),
+            // The index is the last one of 64 bits. Without digits, the shift is nearly as large.
+            (0, [&half[..], &without_samples((1 << 63) - 1), &five].concat(), "counts beyond 2^62"),
+            (3, [&half[..], &without_samples((1 << 63) - 1), &[0], &five].concat(), "too many"),
+            (3, [&half[..], &half[..], &five].concat(), "too many buckets"),
+        ] {
+            let error = decoded(&with_counts(0, digits, 1.0_f64.to_bits(), &counts)).unwrap_err();
+            assert!(error.contains(want), "{digits} {counts:?}: {error}");
+        }
+    }
+
     #[test]
     fn headers_of_all_libraries_are_read() {
         let one = 1.0_f64.to_bits();
-        let decode = |packed: Vec<u8>| match decode(&packed, &Budget::default()) {
-            Ok(buckets) => Ok(buckets),
-            Err(Fault::Wrong(why)) => Err(why),
-            Err(Fault::Exceeded(e)) => panic!("{e}"),
-        };
+        let decode = |packed: Vec<u8>| decoded(&packed);
         let want = decode(packed(0, 3, one)).unwrap();
         assert_eq!(want.iter().map(|b| (b.lower, b.count)).collect::<Vec<_>>(), [(3, 1), (5, 2)]);
         // As the library for JavaScript writes it.
