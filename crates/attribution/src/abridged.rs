@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::compose::{is_section, is_switch, is_way_to_scheduler};
+use super::compose::{is_section, is_switch, is_tracer, is_way_to_scheduler};
 use super::rank::Part;
 use crate::group::{Group, Key, subject};
 use crate::net_of_steal::{Lateness, take_off};
@@ -22,12 +22,13 @@ const MOST_CULPRITS: usize = 16_384;
 type Measure = fn(&Share) -> bool;
 
 /// What sections and bounds are made of.
-const MEASURES: [Measure; 5] = [
+const MEASURES: [Measure; 6] = [
     |share| share.cause == Cause::IrqOff,
     |share| matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint),
     is_section,
     is_way_to_scheduler,
     is_switch,
+    is_tracer,
 ];
 
 /// Late wakeups of which only their components and shares are kept, in bounded memory: all of them as
@@ -248,7 +249,7 @@ impl Abridged {
         self.above(above_ns, Lateness::Whole).any(|brief| brief.stolen_ns > 0)
     }
 
-    /// The blame of those wakeups that held the longest sections and switches.
+    /// The blame of those wakeups that held the longest sections and switches, and the tracer's longest time.
     pub fn longest(&self) -> impl Iterator<Item = &[Share]> + Clone {
         self.longest.iter().map(Vec::as_slice).filter(|blame| !blame.is_empty())
     }
@@ -340,6 +341,7 @@ mod tests {
             0,
             vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)],
         );
+        abridged.add(late(30), 0, vec![share(Cause::Tracer, "", 25), share(Cause::IrqOff, "b", 5)]);
         for _ in 0..4 * MOST {
             let switch = share(Cause::Scheduler, "", 20);
             abridged.add(late(20), 0, vec![Share { phase: Some(Phase::Switch), ..switch }]);
@@ -348,7 +350,7 @@ mod tests {
         assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
         assert_eq!(longest(|share| share.cause == Cause::PreemptOff), Some(50));
         assert_eq!((longest(is_section), longest(is_switch)), (Some(90), Some(20)));
-        assert_eq!(longest(is_way_to_scheduler), Some(0));
+        assert_eq!((longest(is_tracer), longest(is_way_to_scheduler)), (Some(25), Some(0)));
     }
 
     #[test]

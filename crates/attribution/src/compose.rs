@@ -62,7 +62,7 @@ pub(crate) fn is_switch(share: &Share) -> bool {
     share.cause == Cause::Scheduler && !is_way_to_scheduler(share)
 }
 
-fn is_tracer(share: &Share) -> bool {
+pub(crate) fn is_tracer(share: &Share) -> bool {
     share.cause == Cause::Tracer
 }
 
