@@ -52,7 +52,12 @@ struct Listed {
 
 /// The causes whose shares are exchanged in a ranking.
 #[derive(Debug, Default)]
-struct Exchange(BTreeMap<Group, Moved>);
+struct Exchange {
+    /// The recorded ranking.
+    rows: BTreeMap<Group, Sum>,
+    /// By the rows that the shares are part of.
+    moved: BTreeMap<Group, Moved>,
+}
 
 /// The shares of a cause, before and after.
 #[derive(Debug, Default)]
@@ -97,8 +102,8 @@ impl Reattribution {
         Self {
             anew: Anew::default(),
             above_ns: run.explanation.as_ref().map_or(0, |explanation| explanation.above_ns),
-            causes: Exchange::default(),
-            net: net.map(|net| (net.above_ns, Exchange::default(), Listed::of(&net.worst))),
+            causes: Exchange::of(&run.causes),
+            net: net.map(|net| (net.above_ns, Exchange::of(&net.causes), Listed::of(&net.worst))),
             subjects: by.map(|by| (by, BTreeMap::new())),
             changes: HashMap::new(),
             components_before: Components::default(),
@@ -132,7 +137,7 @@ impl Reattribution {
             if new.ns(NetOfSteal) >= *above_ns {
                 let stolen_ns = new.stolen_ns();
                 let net = |blame: &[Share]| without_stolen(blame, stolen_ns);
-                causes.add(&grouped(&net(&before), &net(&after)), budget)?;
+                causes.add(&net(&before), &net(&after), budget)?;
             }
             listed.update(&new, is_changed, self.origin_ns);
         }
@@ -144,11 +149,10 @@ impl Reattribution {
         self.components_before = self.components_before.plus(&components_before);
         self.components_after = self.components_after.plus(&new.components);
         self.sections.see(&before, &new.blame);
-        let moved = grouped(&before, &after);
-        self.causes.add(&moved, budget)?;
+        self.causes.add(&before, &after, budget)?;
         self.add_subjects(&after, budget)?;
         if is_changed {
-            self.change(&moved, budget)?;
+            self.change(&grouped(&before, &after, |group| group), budget)?;
         }
         self.listed.update(&new, is_changed, self.origin_ns);
         Ok(())
@@ -198,7 +202,7 @@ impl Reattribution {
         let lines = lines_of(run);
         let mut anew = self.anew;
         let mut ranked = |exchange: Exchange, recorded: &mut Vec<CauseRow>| {
-            let (rows, excess_ns) = exchange.ranked(recorded);
+            let (rows, excess_ns) = exchange.ranked();
             anew.excess_ns = anew.excess_ns.saturating_add(excess_ns);
             *recorded = rows;
         };
@@ -268,13 +272,31 @@ fn reduce_to_answer(share: &mut Share) {
 }
 
 impl Exchange {
-    fn add(&mut self, moved: &Moves, budget: &Budget) -> Result<(), Exceeded> {
-        for (group, [was, is]) in moved {
-            if !self.0.contains_key(group) {
+    fn of(recorded: &[CauseRow]) -> Self {
+        let mut rows: BTreeMap<Group, Sum> = BTreeMap::new();
+        for row in recorded {
+            let sum = rows.entry(Group::of(row.blamed())).or_default();
+            sum.episodes = sum.episodes.saturating_add(row.episodes);
+            sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
+            sum.worst_ns = sum.worst_ns.max(row.worst_ns);
+        }
+        Self { rows, moved: BTreeMap::new() }
+    }
+
+    /// The row that a cause is part of: without one of its own, that of others, if there is one.
+    fn row_of(&self, group: Group) -> Group {
+        let others = Group::others(group.cause);
+        let is_other = !self.rows.contains_key(&group) && self.rows.contains_key(&others);
+        if is_other { others } else { group }
+    }
+
+    /// Adds the shares of an episode. Those in the same row count once, as in the recorded ranking.
+    fn add(&mut self, before: &[Share], after: &[Share], budget: &Budget) -> Result<(), Exceeded> {
+        for (group, [was, is]) in grouped(before, after, |group| self.row_of(group)) {
+            if !self.moved.contains_key(&group) {
                 budget.keep(1, Entry::CAUSE)?;
-                self.0.insert(group.clone(), Moved::default());
             }
-            let Some(row) = self.0.get_mut(group) else { continue };
+            let row = self.moved.entry(group).or_default();
             was.iter().for_each(|&ns| row.before.add(ns));
             is.iter().for_each(|&ns| row.after.add(ns));
         }
@@ -283,23 +305,8 @@ impl Exchange {
 
     /// The recorded rows with the shares of the episodes exchanged, and by how much these exceeded what
     /// was recorded, nanoseconds.
-    fn ranked(self, recorded: &[CauseRow]) -> (Vec<CauseRow>, u64) {
-        let mut rows: BTreeMap<Group, Sum> = BTreeMap::new();
-        for row in recorded {
-            let sum = rows.entry(Group::of(row.blamed())).or_default();
-            sum.episodes = sum.episodes.saturating_add(row.episodes);
-            sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
-            sum.worst_ns = sum.worst_ns.max(row.worst_ns);
-        }
-        // A cause without a row of its own is part of the row of others.
-        let mut moved: BTreeMap<Group, Moved> = BTreeMap::new();
-        for (group, shares) in self.0 {
-            let others = Group::others(group.cause);
-            let is_other = !rows.contains_key(&group) && rows.contains_key(&others);
-            let sum = moved.entry(if is_other { others } else { group }).or_default();
-            sum.before.plus(&shares.before);
-            sum.after.plus(&shares.after);
-        }
+    fn ranked(self) -> (Vec<CauseRow>, u64) {
+        let Self { mut rows, moved } = self;
         let mut excess = 0_u64;
         for (group, Moved { before, after }) in moved {
             let row = rows.entry(group).or_default();
@@ -339,11 +346,11 @@ impl Sum {
 /// The shares of an episode by what they are grouped by, before and after, nanoseconds.
 type Moves = BTreeMap<Group, [Option<u64>; 2]>;
 
-fn grouped(before: &[Share], after: &[Share]) -> Moves {
+fn grouped(before: &[Share], after: &[Share], row_of: impl Fn(Group) -> Group) -> Moves {
     let mut sums = Moves::new();
     for (side, shares) in [before, after].into_iter().enumerate() {
         for share in shares.iter().filter(|share| share.ns > 0) {
-            let sum = &mut sums.entry(Group::of(share.blamed())).or_default()[side];
+            let sum = &mut sums.entry(row_of(Group::of(share.blamed()))).or_default()[side];
             *sum = Some(sum.unwrap_or(0).saturating_add(share.ns));
         }
     }

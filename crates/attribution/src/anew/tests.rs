@@ -232,6 +232,36 @@ fn shares_that_the_record_does_not_have_are_an_excess() {
 }
 
 #[test]
+fn an_episode_counts_once_in_the_row_of_others() {
+    let share = |cause, name: &str, ns| Share {
+        cause,
+        culprit: Culprit::interrupt(name),
+        ns,
+        ..Share::default()
+    };
+    let of = |name: &str, others, episodes, total_ns| {
+        let (cause, culprit) = (Cause::Irq, Culprit::interrupt(name));
+        let culprit = if others { Culprit::default() } else { culprit };
+        CauseRow { cause, culprit, others, episodes, total_ns, worst_ns: 40, ..CauseRow::default() }
+    };
+    let ranked = |after: &[Share]| {
+        let mut exchange = Exchange::of(&[of("eth0", false, 3, 90), of("", true, 5, 100)]);
+        let before = ["a", "b", "eth0"].map(|name| share(Cause::Irq, name, 10));
+        exchange.add(&before, after, &Budget::default()).unwrap();
+        let (rows, excess_ns) = exchange.ranked();
+        assert_eq!(excess_ns, 0);
+        let rows = rows.iter().map(|row| (row.cause, row.others, row.episodes, row.total_ns));
+        rows.collect::<Vec<_>>()
+    };
+    let (irq, softirq) = (Cause::Irq, Cause::Softirq);
+    // It leaves the row, and comes into it.
+    let after = [share(softirq, "NET_RX", 30)];
+    assert_eq!(ranked(&after), [(irq, false, 2, 80), (irq, true, 4, 80), (softirq, false, 1, 30)]);
+    let after = ["a", "c", "d"].map(|name| share(irq, name, 10));
+    assert_eq!(ranked(&after), [(irq, true, 5, 110), (irq, false, 2, 80)]);
+}
+
+#[test]
 fn sections_of_episodes_are_found_anew_and_others_stay() {
     let section = |ns, name: &str| Share {
         cause: Cause::IrqOff,
