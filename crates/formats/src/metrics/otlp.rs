@@ -1,7 +1,7 @@
 //! What OpenTelemetry's collectors take: `ExportMetricsServiceRequest` as JSON, of OTLP 1.0.
 //!
-//! Each request has what came since the one before (delta temporality). So the maximum is that of this time,
-//! and it is exact, which no other format has a place for. The minimum is not known, and left out.
+//! Each request has what came since the one before (delta temporality). So maximum and minimum are
+//! those of this time, which no other format has a place for. Either is left out unless it is exact.
 
 use serde_json::{Value as Json, json};
 use wakescope_core::watch::Waits;
