@@ -311,7 +311,7 @@ fn judged(
         None => Order::of(new, old),
         Some(_) => order::of_watches(new, old),
     };
-    let mut reasons = found.reasons();
+    let mut reasons = found.reasons(options.alpha);
     if order == Order::Blocks && !options.accept_blocks {
         let remedy = if watches.is_some() { order::WATCHES } else { order::RUNS };
         let why = order::lower(&mut found, verdict, &order::in_blocks(new, old), remedy);
@@ -408,10 +408,10 @@ impl Results {
     }
 
     /// Why the verdict is no clearer.
-    fn reasons(&self) -> Vec<String> {
+    fn reasons(&self, alpha: f64) -> Vec<String> {
         let mut reasons = reasons::of_all(&self.quantities);
         let runs = self.quantities.first().map_or([0, 0], |quantity| quantity.runs);
-        reasons.extend(self.watches.iter().flat_map(|watches| watches.reasons(runs)));
+        reasons.extend(self.watches.iter().flat_map(|watches| watches.reasons(runs, alpha)));
         reasons
     }
 

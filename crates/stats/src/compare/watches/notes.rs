@@ -2,7 +2,7 @@
 
 use super::super::guard::difference;
 use super::super::words::{count_of, listed, percent};
-use super::super::{ALPHA, Difference, Value, Verdict};
+use super::super::{Difference, Value, Verdict};
 use super::{MOST_LISTED, OfGroup, OfWatches, OneSided, Watched, Watches};
 use crate::unpaired::can_decide;
 use wakescope_core::units::grouped;
@@ -122,10 +122,10 @@ impl Watches<'_> {
 }
 
 impl OfWatches {
-    /// Why the verdict is no clearer as far as groups are concerned.
-    pub(in super::super) fn reasons(&self, runs: [usize; 2]) -> Vec<String> {
+    /// Why the verdict at the level `alpha` is no clearer as far as groups are concerned.
+    pub(in super::super) fn reasons(&self, runs: [usize; 2], alpha: f64) -> Vec<String> {
         let mut reasons = Vec::new();
-        if !can_decide(runs[0], runs[1], 1, ALPHA) {
+        if !can_decide(runs[0], runs[1], 1, alpha) {
             reasons.push(
                 "A watch counts as one run, however long it is: its windows share machine, boot and \
                  load. Name the watches of more machines, or of more boots."

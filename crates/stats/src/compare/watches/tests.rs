@@ -250,6 +250,18 @@ fn one_watch_a_side_gives_no_verdict() {
 }
 
 #[test]
+fn too_few_watches_are_told_by_the_level_that_is_asked_for() {
+    // The smallest p is 2/20 of three a side, and 2/70 of four.
+    for (runs, alpha, told) in [(3, 0.05, true), (3, 0.2, false), (4, 0.05, false), (4, 0.01, true)]
+    {
+        let [new, old] = [NOON + 60, NOON].map(|start| steady(runs, &[100], start, 1_000));
+        let got = held(&new, &old, &Options { alpha, ..Options::default() }).unwrap();
+        let is_told = got.reasons.iter().any(|r| r.starts_with("A watch counts as one run"));
+        assert_eq!(is_told, told, "{runs} a side, {alpha}: {:?}", got.reasons);
+    }
+}
+
+#[test]
 fn last_week_against_this_week_is_a_risk_to_be_accepted() {
     let (old, new) = (steady(6, &[100], NOON, 1_000), steady(6, &[300], NOON + 604_800, 1_000));
     let compared = got(&new, &old);
