@@ -84,6 +84,8 @@ const HELPERS: &[&str] = &[
     "el1_*",
     "el0_interrupt",
     "call_on_irq_stack",
+    "fred_*",
+    "__fred_*",
 ];
 
 /// Functions through which everything in the kernel is called, so that they say nothing.
@@ -243,7 +245,18 @@ pub(crate) fn unlocks(frame: &Frame) -> bool {
 /// the kernel's.
 pub(crate) fn is_of_user_mode(stack: &[Frame]) -> bool {
     const INTERRUPTS: &[&str] = &["asm_sysvec_*", "asm_common_interrupt", "el0t_64_irq"];
-    stack.last().is_some_and(|frame| is_one_of(INTERRUPTS, frame.name()))
+    /// With FRED (x86, since 6.9) system calls and exceptions have the same entry as interrupts. What it
+    /// calls tells which it was; a function that ends with such a call may have left no frame.
+    const FRED: [&str; 2] = ["asm_fred_entrypoint_user", "fred_entry_from_user"];
+    const FRED_INTERRUPTS: &[&str] = &["fred_extint*", "common_interrupt"];
+    let mut outer = stack.iter().rev().map(Frame::name).peekable();
+    match outer.next_if_eq(&FRED[0]) {
+        Some(_) => {
+            outer.next_if_eq(&FRED[1]);
+            outer.next().is_some_and(|name| is_one_of(FRED_INTERRUPTS, name))
+        }
+        None => outer.next().is_some_and(|name| is_one_of(INTERRUPTS, name)),
+    }
 }
 
 /// Whether the innermost function is on the kernel's way back to a program or out of a switch: what it

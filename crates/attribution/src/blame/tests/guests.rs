@@ -200,6 +200,23 @@ fn the_way_back_to_a_program_had_interrupts_off_only_since_it_was_interrupted() 
     has(&of(stack, true), "irq_off 3 irqentry_exit_to_user_mode");
     has(&of(stack, false), "unexplained 40");
     has(&of(stack, false), "irq_off 3 irqentry_exit_to_user_mode");
+    // With FRED, a function that ends with a call leaves no frame.
+    let (entry, from_user) = ("asm_fred_entrypoint_user", "fred_entry_from_user");
+    let way_back = "irqentry_exit_to_user_mode";
+    for stack in [
+        &[way_back, "irqentry_exit", "fred_extint", from_user, entry][..],
+        &[way_back, "irqentry_exit", "fred_extint.constprop.0", entry],
+        &[way_back, "common_interrupt", entry],
+    ] {
+        has(&of(stack, true), "steal 40 hypervisor bound");
+    }
+    // A system call has the same entry, and so has what broke into the kernel.
+    let call = [way_back, "evict", "do_syscall_64", from_user, entry];
+    let in_kernel = ["irqentry_exit", "fred_extint", "asm_fred_entrypoint_kernel", "evict"];
+    for stack in [&call[..], &in_kernel] {
+        let got = of(stack, true);
+        assert!(!got.iter().any(|share| share.starts_with("steal")), "{stack:?}: {got:?}");
+    }
     // One that came in the kernel came where interrupts went on again.
     has(&of(&["irqentry_exit", "asm_sysvec_reschedule_ipi", "evict"], true), "irq_off 43 evict");
 }

@@ -51,6 +51,24 @@ fn the_caller_of_helpers_is_named_with_the_outermost_function_that_says_somethin
         ],
         ("tcp_poll", "do_sys_poll in rm[412]"),
     );
+    check(
+        &[
+            "fred_sysvec_apic_timer_interrupt+0x1",
+            "fred_extint+0x6",
+            "fred_entry_from_kernel+0x3",
+            "asm_fred_entrypoint_kernel+0x41",
+            "shmem_undo_range+0x1",
+            "evict+0x2",
+            "do_syscall_64+0x1",
+            "fred_entry_from_user+0x2",
+            "asm_fred_entrypoint_user+0x3",
+        ],
+        ("shmem_undo_range", "evict in rm[412]"),
+    );
+    check(
+        &["__fred_entry_from_kvm+0x1", "asm_fred_entry_from_kvm+0x2", "vmx_vcpu_run+0x3"],
+        ("vmx_vcpu_run", "rm[412]"),
+    );
     // A later interrupt may break into the tracer itself.
     check(
         &[
