@@ -117,8 +117,12 @@ impl Decoder<'_> {
         let frames = &interrupted.stack;
         let by_address = frames.iter().position(|&frame| frame == interrupted.ip);
         let begin = by_address.or_else(|| {
-            let is_entry = |&frame: &u64| is_interrupt_entry(&self.function(frame));
-            frames.iter().rposition(is_entry).map(|at| at + 1)
+            let name = |&frame: &u64| self.function(frame);
+            let is_entry = |&begin: &usize| {
+                let mut outer = frames[..begin].iter().rev().map(name);
+                outer.next().is_some_and(|entry| is_interrupt_entry(&entry, outer))
+            };
+            (1..=frames.len()).rev().find(is_entry)
         });
         let begin = begin.unwrap_or_else(|| {
             let ours = |&frame: &u64| !is_tracing(&self.function(frame));

@@ -56,11 +56,26 @@ pub(crate) fn text(bytes: &[u8; 16]) -> String {
 }
 
 /// Whether a function is where the processor enters the kernel for an interrupt: arch/x86/entry and
-/// arch/arm64/kernel/entry.S.
-pub(crate) fn is_interrupt_entry(function: &str) -> bool {
-    let entries =
-        ["asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "el1h_64_irq", "el0t_64_irq"];
-    entries.iter().any(|entry| function.starts_with(entry))
+/// arch/arm64/kernel/entry.S. `inside` are the functions that it called, the outermost first.
+///
+/// FRED of x86 has one entry for interrupts, exceptions and system calls (entry_fred.c): what it calls tells
+/// which it was. A function that ends with such a call may have left no frame.
+pub(crate) fn is_interrupt_entry(function: &str, inside: impl Iterator<Item = String>) -> bool {
+    const ENTRIES: [&str; 6] = [
+        "asm_sysvec_",
+        "asm_common_interrupt",
+        "asm_exc_nmi",
+        "asm_fred_entry_from_kvm",
+        "el1h_64_irq",
+        "el0t_64_irq",
+    ];
+    const OF_FRED: [&str; 3] = ["fred_extint", "common_interrupt", "fred_exc_nmi"];
+    let begins = |name: &str, with: &[&str]| with.iter().any(|begin| name.starts_with(begin));
+    if !function.starts_with("asm_fred_entrypoint_") {
+        return begins(function, &ENTRIES);
+    }
+    let mut called = inside.skip_while(|name| name.starts_with("fred_entry_from_"));
+    called.next().is_some_and(|name| begins(&name, &OF_FRED))
 }
 
 /// Whether a function belongs to tracing itself, which is the top of each stack.

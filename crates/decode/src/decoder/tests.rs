@@ -7,7 +7,7 @@ use super::*;
 use crate::kernel::{GivenUpAt, Irq, KernelEvent, Link, Switch, SwitchedFrom, Vector};
 
 /// Functions of a kernel that is made up, each from here to the next one.
-const FUNCTIONS: [(u64, &str); 11] = [
+const FUNCTIONS: [(u64, &str); 15] = [
     (0xffff_ffff_8100_0000, "asm_sysvec_apic_timer_interrupt"),
     (0xffff_ffff_8100_0100, "do_work"),
     (0xffff_ffff_8100_0200, "do_syscall_64"),
@@ -18,7 +18,11 @@ const FUNCTIONS: [(u64, &str); 11] = [
     (0xffff_ffff_8100_0700, "hrtimer_wakeup"),
     (0xffff_ffff_8100_0800, "watchdog_nmi"),
     (0xffff_ffff_8100_0900, "do_work.cold"),
-    (0xffff_ffff_8100_0a00, ""),
+    (0xffff_ffff_8100_0a00, "asm_fred_entrypoint_kernel"),
+    (0xffff_ffff_8100_0b00, "fred_entry_from_kernel"),
+    (0xffff_ffff_8100_0c00, "fred_extint"),
+    (0xffff_ffff_8100_0d00, "exc_page_fault"),
+    (0xffff_ffff_8100_0e00, ""),
 ];
 
 fn kernel_frame(address: u64) -> Frame {
@@ -41,6 +45,10 @@ mod at {
     pub(super) const WAKER: u64 = 0xffff_ffff_8100_0700;
     pub(super) const NMI: u64 = 0xffff_ffff_8100_0800;
     pub(super) const COLD_WORK: u64 = 0xffff_ffff_8100_0904;
+    pub(super) const FRED_ENTRY: u64 = 0xffff_ffff_8100_0a41;
+    pub(super) const FRED_FROM_KERNEL: u64 = 0xffff_ffff_8100_0b05;
+    pub(super) const FRED_EXTINT: u64 = 0xffff_ffff_8100_0c06;
+    pub(super) const PAGE_FAULT: u64 = 0xffff_ffff_8100_0d07;
 }
 
 fn name(text: &str) -> [u8; 16] {
@@ -432,6 +440,15 @@ fn a_stack_begins_where_the_interrupt_came() {
     check_stack(&frames, 0, &interrupted);
     check_stack(&frames, 0xdead, &interrupted);
     check_stack(&[at::ENTRY, at::TRACE, at::ENTRY, at::WORK], 0, &["do_work+0x23"]);
+    // An exception has the same entry of FRED. The function between may have no frame.
+    let fault = [at::PAGE_FAULT, at::FRED_FROM_KERNEL, at::FRED_ENTRY, at::SYSCALL];
+    let in_fault = ["do_work+0x23", "exc_page_fault+0x7", "fred_entry_from_kernel+0x5"];
+    let in_fault = [&in_fault[..], &["asm_fred_entrypoint_kernel+0x41", interrupted[1]]].concat();
+    for between in [&[at::FRED_FROM_KERNEL][..], &[]] {
+        let came = [&[at::BPF, at::TRACE, at::FRED_EXTINT], between, &[at::FRED_ENTRY]].concat();
+        check_stack(&[&came[..], &[at::WORK, at::SYSCALL]].concat(), 0, &interrupted);
+        check_stack(&[&came[..], &[at::WORK], &fault].concat(), 0, &in_fault);
+    }
     // Without either, all but tracing itself.
     check_stack(&[at::BPF, at::TRACE, at::WORK], 0, &["do_work+0x23"]);
     // No record holds an address.
