@@ -127,7 +127,26 @@ fn added_up(shares: &[Share]) -> Vec<Share> {
 
 /// Whether both are the same but for their lengths.
 fn is_same(one: &Share, other: &Share) -> bool {
-    Share { ns: 0, ..one.clone() } == Share { ns: 0, ..other.clone() }
+    without_length(one) == without_length(other)
+}
+
+fn without_length(share: &Share) -> impl PartialEq + '_ {
+    let Share {
+        ns: _,
+        cause,
+        culprit,
+        phase,
+        from_cpu,
+        within,
+        waiting_for_lock,
+        evidence,
+        gap,
+        frames,
+        given_up_at,
+        user_stack,
+    } = share;
+    let how = (evidence, gap, frames, given_up_at, user_stack);
+    (cause, culprit, phase, from_cpu, within, waiting_for_lock, how)
 }
 
 /// What the CPU was at when the wakeup was due.
