@@ -1,7 +1,7 @@
 //! Why a comparison came out as it did, in sentences.
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
-use crate::compare::times;
+use crate::compare::{percent, times};
 use crate::paired::pairs_needed;
 use wakescope_core::units::{counted, grouped, one_or_many};
 
@@ -152,12 +152,6 @@ fn undecided_figure(name: &str, effect: &Effect, comparison: &Comparison, alpha:
     })
 }
 
-/// A share in percent, without zeros that say nothing: `10 %`, `2.5 %`.
-fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 /// With a capital at its beginning, unless that is the name of a figure.
 fn sentence(text: &str) -> String {
     match text.strip_prefix('t') {
@@ -175,13 +169,6 @@ mod tests {
     fn the_samples_for_p999_are_those_that_carry_it() {
         let p999: Percentile = "p99.9".parse().unwrap();
         assert_eq!(p999.samples_needed(), SAMPLES_FOR_P999);
-    }
-
-    #[test]
-    fn shares_in_percent() {
-        for (share, want) in [(0.1, "10 %"), (0.025, "2.5 %"), (0.0, "0 %"), (1.0, "100 %")] {
-            assert_eq!(percent(share), want);
-        }
     }
 
     #[test]

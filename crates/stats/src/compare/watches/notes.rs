@@ -5,7 +5,7 @@ use super::super::words::{count_of, listed, percent};
 use super::super::{Difference, Value, Verdict};
 use super::{MOST_LISTED, OfGroup, OfWatches, OneSided, Watched, Watches};
 use crate::unpaired::can_decide;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 use wakescope_core::watch::observed::{Group, Grouping};
 
 /// A watch that has lost this part of its waits may have lost all beyond p99.9.
@@ -28,8 +28,8 @@ impl Watches<'_> {
             (share >= TOO_MANY_LOST).then(|| format!("{} of the waits", percent_or_less(share)))
         };
         let differing =
-            |w: &Watched| (w.watch.differing > 0).then(|| count_of_u64(w.watch.differing, "task"));
-        let cpus = self.by_value(|w| Some(count_of_u64(w.watch.cpus.into(), "CPU")));
+            |w: &Watched| (w.watch.differing > 0).then(|| counted(w.watch.differing, "task"));
+        let cpus = self.by_value(|w| Some(counted(w.watch.cpus.into(), "CPU")));
         let lost = self.by_value(lost);
         let differing = self.by_value(differing);
         let mut found = Vec::new();
@@ -251,8 +251,4 @@ fn in_words(values: &[Value]) -> String {
 /// A share in percent, never 0 %.
 fn percent_or_less(share: f64) -> String {
     if share < 0.000_1 { "0.01 %".into() } else { percent(share) }
-}
-
-fn count_of_u64(count: u64, what: &str) -> String {
-    wakescope_core::units::counted(count, what)
 }
