@@ -39,6 +39,12 @@ mod unit;
 pub use detect::{HEAD_BYTES, Head, detect};
 pub use jitterdebugger::unit_of_results;
 
+/// The most CPUs, or threads that are on one each, of a file: the most that Linux can be built for.
+const MOST_CPUS: u64 = 8_192;
+
+/// The most rows of a histogram of cyclictest's: its own limit.
+const MOST_ROWS: u64 = 1_000_000;
+
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {

@@ -15,12 +15,6 @@ pub(super) mod json;
 pub(super) mod text;
 pub(super) mod verbose;
 
-/// The most rows of a histogram: cyclictest's own limit.
-const MOST_ROWS: u64 = 1_000_000;
-
-/// The most threads that are read: the most CPUs that Linux can be built for.
-const MOST_THREADS: u64 = 8_192;
-
 /// The minimum of a thread that has no sample, or none below it.
 const NO_MINIMUM: u64 = 1_000_000;
 
@@ -105,7 +99,7 @@ impl UnitSeen {
 }
 
 /// Short options of cyclictest that take a value.
-const VALUED: &str = "aAbcdDFhHilopty";
+pub(super) const VALUED: &str = "aAbcdDFhHilopty";
 
 /// What a priority says of the policy: without one it is `SCHED_OTHER`.
 fn policy_of(priority: u64) -> Option<ProbePolicy> {

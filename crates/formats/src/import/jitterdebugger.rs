@@ -19,10 +19,7 @@ use super::draft::{Draft, Kernel};
 use super::json::{self, Entries};
 use super::lines::number;
 use super::tally::Tally;
-use super::{About, ImportError, Unit, unit};
-
-/// Threads that are read: the most CPUs that Linux can be built for.
-const MOST_THREADS: u32 = 8_192;
+use super::{About, ImportError, MOST_CPUS, Unit, unit};
 
 /// Rows of the histogram in `results.json`: 1 ms.
 const END_NS: u64 = 1_000_000;
@@ -85,7 +82,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     draft.kernel = (!release.is_empty()).then_some(Kernel { release, version, arch });
     draft.coarse(unit_ns);
     for (key, thread) in &file.cpu.0 {
-        let id = number(key).filter(|&id| id < u64::from(MOST_THREADS));
+        let id = number(key).filter(|&id| id < MOST_CPUS);
         let id =
             id.ok_or_else(|| ImportError::new("a key of `cpu` is not the number of a thread"))?;
         let of_thread = |why| ImportError::new(format!("thread {id}: {why}"));
@@ -195,7 +192,7 @@ impl Record {
     #[inline]
     fn fault(&self) -> Option<&'static str> {
         // A machine runs for less than 292 years; nothing is later than that.
-        if self.thread >= MOST_THREADS {
+        if u64::from(self.thread) >= MOST_CPUS {
             Some("there are no more than 8,192 threads")
         } else if self.nanoseconds >= 1_000_000_000 || self.seconds >= 1 << 33 {
             Some("its time is none")

@@ -20,9 +20,7 @@ use super::draft::Draft;
 use super::json::{self, Entries};
 use super::lines::{Line, Lines, Word, number, thousandths};
 use super::statement::Figure;
-use super::{About, ImportError, Unit, unit};
-
-const MOST_CPUS: u64 = 8_192;
+use super::{About, ImportError, MOST_CPUS, Unit, unit};
 
 /// The most rows: the program's own limit.
 const MOST_ROWS: usize = 1_024;

@@ -17,17 +17,15 @@ use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
 use super::counts::{Counts, in_ns};
+use super::cyclictest::VALUED;
 use super::draft::{Draft, Kernel};
 use super::lines::{number, thousandths};
 use super::statement::Figure;
-use super::{About, ImportError, Unit, unit};
+use super::{About, ImportError, MOST_CPUS, MOST_ROWS, Unit, unit};
 use wakescope_core::harmless::clean;
 
 /// The largest file that is read; of 1,024 cores with 3,500 buckets it takes that.
 const LARGEST: u64 = 256 << 20;
-
-/// The most buckets, as cyclictest's rows.
-const MOST_ROWS: u64 = 1_000_000;
 
 const DEPTH: usize = 32;
 
@@ -181,7 +179,7 @@ impl Seen {
                 let id = attribute(element, "id")?.ok_or("a <core> without id")?;
                 let priority = attribute(element, "priority")?;
                 let cpu = whole(&id)?;
-                let cpu = u32::try_from(cpu).ok().filter(|&cpu| cpu < 8_192);
+                let cpu = u32::try_from(cpu).ok().filter(|&cpu| u64::from(cpu) < MOST_CPUS);
                 self.current = Some(Part {
                     cpu: Some(cpu.ok_or("a <core> whose id is not the number of a CPU")?),
                     priority: priority
@@ -277,7 +275,7 @@ impl Seen {
         let mut draft =
             Draft::new("rteval", "XML summary", about, Quantity::WakeupLatency, Omission::Skipped);
         draft.source.version = self.version.map(|v| clean(&v, 20));
-        let options = Command::new(&command, "aAbcdDFhHilopty");
+        let options = Command::new(&command, VALUED);
         draft.interval_ns = options.number('i', "interval").unwrap_or(1_000).checked_mul(1_000);
         draft.priority = self.cores.iter().find_map(|c| c.priority);
         draft.policy = draft.priority.map(|_| wakescope_core::plan::ProbePolicy::Fifo);

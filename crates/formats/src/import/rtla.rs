@@ -17,7 +17,7 @@ use super::counts::{Counts, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
 use super::statement::{Extremes, Figure};
-use super::{About, ImportError, Imported, Unit, unit};
+use super::{About, ImportError, Imported, MOST_CPUS, Unit, unit};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl Seen {
         let column = |word: Word<'_>| {
             let parts = word.text.split_once('-');
             let kind = parts.and_then(|(kind, _)| Kind::ALL.iter().find(|k| k.0 == kind));
-            let cpu = parts.and_then(|(_, cpu)| number(cpu)).filter(|&cpu| cpu < 8_192);
+            let cpu = parts.and_then(|(_, cpu)| number(cpu)).filter(|&cpu| cpu < MOST_CPUS);
             let belongs = |kind: Kind| (kind == Kind::Noise) == (tracer == Tracer::Osnoise);
             match (kind.filter(|k| belongs(k.2)), cpu.and_then(|cpu| u32::try_from(cpu).ok())) {
                 (Some(&(_, _, kind)), Some(cpu)) => Ok(Column {

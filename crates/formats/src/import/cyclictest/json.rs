@@ -17,8 +17,8 @@ use super::super::lines::number;
 use super::super::own::Own;
 use super::super::rt_tests;
 use super::super::statement::Figure;
-use super::super::{About, ImportError, Unit, unit};
-use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, extremes, of_thread, priority};
+use super::super::{About, ImportError, MOST_CPUS, MOST_ROWS, Unit, unit};
+use super::{VALUED, draft, extremes, of_thread, priority};
 
 /// What rt-tests write before the results.
 #[derive(Deserialize)]
@@ -106,7 +106,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         return Err(refused.error());
     }
     let file: File = json::parse(&bytes)?;
-    if file.num_threads != file.thread.0.len() as u64 || file.num_threads > MOST_THREADS {
+    if file.num_threads != file.thread.0.len() as u64 || file.num_threads > MOST_CPUS {
         return Err(ImportError::new(format!(
             "it states {} threads and has {}; there are no more than 8,192",
             file.num_threads,

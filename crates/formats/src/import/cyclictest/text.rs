@@ -14,11 +14,8 @@ use super::super::lines::{Line, Lines, Word};
 use super::super::own::Own;
 use super::super::rt_tests;
 use super::super::statement::Figure;
-use super::super::{About, ImportError, Unit};
-use super::{
-    MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, extremes, is_of_spikes, of_thread,
-    policy_of, priority,
-};
+use super::super::{About, ImportError, MOST_CPUS, MOST_ROWS, Unit};
+use super::{NO_MINIMUM, UnitSeen, draft, extremes, is_of_spikes, of_thread, policy_of, priority};
 
 /// All that the text states.
 #[derive(Default)]
@@ -177,7 +174,7 @@ impl Seen {
         self.row_count += 1;
         let counts: Vec<Word<'_>> = words.collect();
         let columns = *self.columns.get_or_insert(counts.len());
-        if columns == 0 || counts.len() != columns || columns as u64 > MOST_THREADS + 1 {
+        if columns == 0 || counts.len() != columns || columns as u64 > MOST_CPUS + 1 {
             return Err(line.fault(&format!("not a row and {columns} counts")));
         }
         self.rows.resize(columns, Vec::new());
@@ -477,7 +474,7 @@ pub(super) fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
         word.and_then(super::super::lines::number).ok_or_else(fault)
     };
     let thread = value("T:")?;
-    if thread >= MOST_THREADS {
+    if thread >= MOST_CPUS {
         return Err(line.fault("there are no more than 8,192 threads"));
     }
     let cycles = value(" C:")?;

@@ -15,9 +15,9 @@ use super::super::draft::Draft;
 use super::super::frame::{Unframed, unframed};
 use super::super::lines::{self, Line};
 use super::super::tally::Tally;
-use super::super::{About, ImportError};
+use super::super::{About, ImportError, MOST_CPUS};
 use super::text::{Summary, plan_of, states_floored_mean, summary};
-use super::{MOST_THREADS, UnitSeen, draft, is_of_spikes, of_thread};
+use super::{UnitSeen, draft, is_of_spikes, of_thread};
 use wakescope_core::harmless::clean;
 
 /// What is read at once; also the longest line.
@@ -166,7 +166,7 @@ impl<'a> Samples<'a> {
 
     #[cold]
     fn grow(&mut self, thread: u64) -> Result<(), ImportError> {
-        if thread >= MOST_THREADS {
+        if thread >= MOST_CPUS {
             let why =
                 format!("{thread} is not the number of a thread: there are no more than 8,192");
             return Err(ImportError::at(self.line, 0, why));
@@ -317,7 +317,7 @@ fn complete(tally: &mut Tally, line: &Summary, budget: &Budget) -> Result<(), Im
 fn binding(text: &str) -> Option<(u64, u32)> {
     let (thread, cpu) =
         text.strip_prefix("Thread ")?.strip_suffix('.')?.split_once(" using cpu ")?;
-    let thread = lines::number(thread).filter(|&t| t < MOST_THREADS)?;
+    let thread = lines::number(thread).filter(|&t| t < MOST_CPUS)?;
     Some((thread, u32::try_from(lines::number(cpu)?).ok()?))
 }
 

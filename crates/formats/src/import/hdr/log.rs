@@ -11,7 +11,7 @@ use wakescope_core::source::{Omission, Quantity};
 use super::super::counts::{Counts, in_ns};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, number, thousandths};
-use super::super::{About, ImportError, Imported};
+use super::super::{About, ImportError, Imported, MOST_CPUS};
 use super::{Declared, Fault, decode, from_base64};
 use wakescope_core::harmless::clean;
 
@@ -173,7 +173,7 @@ impl Log {
         for (tag, intervals) in &self.tags {
             let of_tag = |why| ImportError::new(format!("{}: {why}", clean(tag, 40)));
             let mut draft = self.draft(about, intervals, unit_ns).map_err(of_tag)?;
-            let cpu = tag.strip_prefix("cpu").and_then(number).filter(|&cpu| cpu < 8_192);
+            let cpu = tag.strip_prefix("cpu").and_then(number).filter(|&cpu| cpu < MOST_CPUS);
             for thread in &mut draft.threads {
                 thread.cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
             }
