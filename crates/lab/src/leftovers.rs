@@ -108,7 +108,7 @@ pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, Stor
 fn needed(store: &CellStore) -> Result<BTreeSet<String>, StoreError> {
     let mut needed = BTreeSet::new();
     for key in store.keys()? {
-        if let Lookup::Stored(cell) = store.lookup(&key) {
+        if let Lookup::Stored(cell) = store.peek(&key) {
             let parts =
                 ["kernel", "guest", ROOT].map(|part| cell.recipe.part(part).map(String::from));
             needed.extend(parts.into_iter().flatten());

@@ -94,11 +94,16 @@ impl CellStore {
 
     /// What is known of `key`. Each file whose bits matter is read and held against its checksum.
     pub fn lookup(&self, key: &Key) -> Lookup {
-        let found = cell::look(&self.place(key), key);
+        let found = self.peek(key);
         if let Lookup::Stored(cell) = &found {
             cell.touch();
         }
         found
+    }
+
+    /// The same, but does not count as a use of the cell.
+    pub(crate) fn peek(&self, key: &Key) -> Lookup {
+        cell::look(&self.place(key), key)
     }
 
     /// The cell if it was run, else the right to run it, unless somebody else has that.

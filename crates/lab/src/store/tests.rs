@@ -7,6 +7,8 @@ use super::cell::{ENDING, RECIPE};
 use super::removal::MARKER;
 use super::sums::{META, SUMS};
 use super::*;
+use crate::cache::Cache;
+use crate::leftovers::leftovers;
 
 fn recipe(seed: u32) -> Recipe {
     let (kernel, guest) = ("1".repeat(64), "2".repeat(64));
@@ -318,6 +320,18 @@ fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
     assert_eq!(store.keys().unwrap(), [cells[1].key.clone()]);
     store.prune(0).unwrap();
     assert_eq!(names(store.folder()), [""; 0]);
+}
+
+#[test]
+fn a_search_for_leftovers_uses_no_cell() {
+    let folder = Folder::new("store-leftovers");
+    let cache = Cache::at(folder.path());
+    let store = CellStore::open(&cache.cells()).unwrap();
+    let sums = fill(&store, 1).folder.join(SUMS);
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
+    fs::File::open(&sums).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(leftovers(&cache, &store).unwrap(), []);
+    assert_eq!(fs::metadata(&sums).unwrap().modified().unwrap(), long_ago);
 }
 
 #[test]
