@@ -24,6 +24,8 @@ const LONGEST_CELL: SpanNs = SpanNs(24 * 3_600_000_000_000);
 impl Plan {
     /// This plan, if all of it can be.
     pub(super) fn checked(self) -> Result<Self, PlanError> {
+        // First, for the search for duplicates takes time with the square of a list's length.
+        self.check_sizes()?;
         self.check_texts()?;
         self.check_kernels()?;
         self.check_models()?;
@@ -36,7 +38,6 @@ impl Plan {
                 "write the smallest relative difference that counts: 0.1 is 10 %",
             ));
         }
-        self.check_sizes()?;
         if self.kernel_names().is_empty() {
             // They are still to come, and with them what can be compared.
             return Ok(self);

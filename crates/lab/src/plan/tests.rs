@@ -465,6 +465,9 @@ fn sizes_have_bounds() {
     let too_many = |n: usize, rest: &str| format!("kernels = [{}]\n{rest}", many[..n].join(","));
     for (text, want) in [
         (too_many(201, ""), "201 entries"),
+        // Before anything is searched for duplicates, which takes long in a long list.
+        (format!("kernels = [{}]", ["\"a\""; 201].join(",")), "201 entries"),
+        (format!("loads = [{}]", ["\"find\""; 201].join(",")), "201 entries"),
         (too_many(200, "seeds = 1000"), "800,000 cells"),
         (format!("description = \"{}\"", "x".repeat(501)), "501 characters"),
         (format!("x = {}", "[".repeat(100_000)), "recursion limit"),
