@@ -304,7 +304,7 @@ impl Scenario {
     /// A checksum of all that the scenario holds (FNV-1a), 16 digits. It tells scenarios of good faith
     /// apart; comments, the order of keys in a file and published figures do not matter.
     pub fn checksum(&self) -> String {
-        let simulated = Self { published: Vec::new(), ..self.clone() };
+        let simulated = Self { published: Vec::new(), measured: Vec::new(), ..self.clone() };
         let add = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         format!("{:016x}", simulated.to_toml().bytes().fold(0xcbf2_9ce4_8422_2325, add))
     }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::scenario::{Does, LockKind, Machine, Path, ScenarioTask, Step, length::Length};
+use crate::scenario::{
+    Does, LockKind, Machine, Measured, Path, ScenarioTask, Step, length::Length,
+};
 use crate::simulation::Until;
 
 fn scenario(steps: Vec<Step>) -> Scenario {
@@ -83,6 +85,9 @@ fn published_figures_make_no_other_scenario() {
     let plain = scenario(vec![Step::Compute(Length::Fixed(1))]);
     let published = Scenario { published: vec!["somebody: 5 ms".into()], ..plain.clone() };
     assert_eq!(plain.checksum(), published.checksum());
+    let measured = Measured { max_ns: Some(5_000_000), ..Measured::default() };
+    let measured = Scenario { measured: vec![measured], ..plain.clone() };
+    assert_eq!(plain.checksum(), measured.checksum());
     let other = scenario(vec![Step::Compute(Length::Fixed(2))]);
     assert_ne!(plain.checksum(), other.checksum());
 }
