@@ -34,16 +34,16 @@ const LINE_MOST: usize = 160;
 pub fn trouble(log: &[u8]) -> Option<Verdict> {
     let text = String::from_utf8_lossy(log);
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let (sign, meaning) =
-        SIGNS.into_iter().find(|(sign, _)| lines.iter().any(|line| line.contains(sign)))?;
-    let message = lines.iter().find(|line| line.contains(sign))?;
+    let (message, rest, meaning) = SIGNS.into_iter().find_map(|(sign, meaning)| {
+        lines.iter().find_map(|line| Some((line, after(line, sign)?, meaning)))
+    })?;
     // A panic is told after what led to it, so the first sign of any kind begins the story.
-    let first = lines.iter().position(|line| SIGNS.iter().any(|(sign, _)| line.contains(sign)))?;
-    let what = match message.split_once(" - ").or_else(|| message.split_once(sign)) {
-        Some((_, detail)) if !detail.trim_matches([' ', ':']).is_empty() => {
-            format!("{meaning}: {}", cut(detail.trim_matches([' ', ':'])))
-        }
-        _ => meaning.into(),
+    let has_sign = |line: &&str| SIGNS.iter().any(|(sign, _)| after(line, sign).is_some());
+    let first = lines.iter().position(has_sign)?;
+    let detail = message.split_once(" - ").map_or(rest, |(_, detail)| detail);
+    let what = match detail.trim_matches([' ', ':', ',']) {
+        "" => meaning.into(),
+        detail => format!("{meaning}: {}", cut(detail)),
     };
     let mut quoted: Vec<String> =
         lines[first..].iter().take(LINES_MOST - 1).map(|line| cut(line)).collect();
@@ -52,6 +52,24 @@ pub fn trouble(log: &[u8]) -> Option<Verdict> {
         quoted.push(message);
     }
     Some(Verdict { what, lines: quoted })
+}
+
+/// The text after a sign that a line of the log holds, if the kernel speaks of itself there. The sign is no end of a
+/// longer word, as of `DEBUG: `.
+fn after<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
+    if is_of_program(line) {
+        return None;
+    }
+    let begins_word =
+        |at: &usize| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let mut places = line.match_indices(sign).map(|(at, _)| at);
+    places.find(begins_word).map(|at| &line[at + sign.len()..])
+}
+
+/// Whether an x86 kernel tells here of a program that crashed:
+/// `traps: fio[3920] general protection fault ip:7f… sp:7f… error:0 in libc.so.6`.
+fn is_of_program(line: &str) -> bool {
+    line.split_once("traps: ").is_some_and(|(_, told)| told.contains("] ") && told.contains(" ip:"))
 }
 
 /// The last lines of a log that says nothing in particular.
@@ -80,6 +98,21 @@ mod tests {
     fn trouble_is_seen_and_named() {
         check("", None);
         check("[    0.1] Linux version 6.1\n[    0.2] Run /init as init process\n", None);
+        for harmless in [
+            "[    3.1] traps: fio[3920] general protection fault ip:55e4 sp:7ffd error:0 in fio[55e4+9]\n",
+            "DEBUG: fio begins\n",
+            "fio: MY_BUG: none\n",
+        ] {
+            check(harmless, None);
+        }
+        check(
+            "DEBUG: it begins\n[    3.1] traps: PANIC: double fault, error_code: 0x0\n",
+            Some("the kernel had an oops: error_code: 0x0"),
+        );
+        check(
+            "DEBUG: BUG: sleeping function called from invalid context\n",
+            Some("the kernel found a bug in itself: sleeping function called from invalid context"),
+        );
         check(
             "[    0.4] Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000200\n",
             Some("the kernel panicked: not syncing: Attempted to kill init! exitcode=0x00000200"),
