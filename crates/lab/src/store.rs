@@ -30,7 +30,7 @@ mod tests;
 pub use cell::{Label, Lookup, Meta, RECIPE, StoredCell};
 pub(crate) use cell::{host_name, note_use};
 pub use ending::{Ending, Failed, FailureKind};
-pub use error::StoreError;
+pub use error::{Lack, StoreError};
 pub use prune::{Pruned, Size};
 pub use recipe::{Ingredients, Key, Recipe};
 pub(crate) use recipe::{ORDER, ROOT};
@@ -45,6 +45,9 @@ use slot::{NEW, OLD};
 /// Bytes that must be free for a cell to be run, and to be believed when it says that it has no
 /// result. A cell takes some hundred kB.
 pub const LEAST_ROOM: u64 = 4 << 20;
+
+/// Files that must be free for the same. A cell has some ten.
+const LEAST_FILES: u64 = 100;
 
 /// The cache of cells.
 #[derive(Debug)]
@@ -131,14 +134,10 @@ impl CellStore {
 
     /// Fails if there is too little room to run a cell.
     pub fn check_room(&self) -> Result<(), StoreError> {
-        match room(&self.folder) {
-            Ok(room) if room.bytes < LEAST_ROOM || room.files < 100 => Err(StoreError::Full {
-                folder: self.folder.clone(),
-                free: room.bytes,
-                needed: LEAST_ROOM,
-            }),
-            // Where it cannot be told, writing will tell.
-            _ => Ok(()),
+        // Where it cannot be told, writing will tell.
+        match room(&self.folder).ok().and_then(|room| Lack::of(&room)) {
+            Some(lack) => Err(StoreError::Full { folder: self.folder.clone(), lack }),
+            None => Ok(()),
         }
     }
 

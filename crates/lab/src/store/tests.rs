@@ -1,6 +1,7 @@
 use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
+use wakescope_sys::file::Room;
 use wakescope_testing::Folder;
 
 use super::cell::{ENDING, RECIPE};
@@ -356,8 +357,21 @@ fn errors_name_the_thing_and_the_cause() {
     assert!(text.starts_with("cannot create ") && text.contains("file/cells: "), "{text}");
     let full = io::Error::from(io::ErrorKind::StorageFull);
     let error = StoreError::new("write", Path::new("/c/x/y"), Path::new("/c"), full);
-    let want = "no space left for cells in /c: 0 bytes are free, 4,194,304 are needed";
+    let want = "no space left for cells in /c: the disk is full, or a quota is used up";
     assert_eq!(error.to_string(), want);
     assert!(error.remedy().starts_with("free space there"));
     assert!(error.remedy().contains("wakescope lab prune --keep "));
+}
+
+#[test]
+fn what_is_lacking_is_said_in_its_own_unit() {
+    let (enough, many) = (LEAST_ROOM, LEAST_FILES);
+    for (bytes, files, want) in [
+        (enough, many, None),
+        (enough - 1, 0, Some("4,194,303 bytes are free, 4,194,304 are needed")),
+        (500_000_000_000, many - 1, Some("99 more files can be made, 100 are needed")),
+    ] {
+        let lack = Lack::of(&Room { bytes, files, in_memory: false });
+        assert_eq!(lack.map(|lack| lack.to_string()).as_deref(), want);
+    }
 }
