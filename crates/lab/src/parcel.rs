@@ -61,7 +61,7 @@ pub fn pack(items: &[Item]) -> Vec<u8> {
     out
 }
 
-/// The files of a parcel.
+/// The files of a parcel, of which no two have the same name.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<Item>, ParcelError> {
     if bytes.is_empty() {
         return Err(ParcelError::Empty);
@@ -85,7 +85,8 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Item>, ParcelError> {
             return if value == sum { Ok(items) } else { Err(ParcelError::Damaged) };
         }
         let length: usize = value.parse().map_err(|_| ParcelError::Damaged)?;
-        if !is_name(name) || items.len() == FILES_MAX {
+        let is_new = items.iter().all(|item: &Item| item.name != name);
+        if !is_name(name) || !is_new || items.len() == FILES_MAX {
             return Err(ParcelError::Damaged);
         }
         if rest.len() <= length {
@@ -153,9 +154,16 @@ mod tests {
             all
         };
         assert_eq!(unpack(&signed("a 1\nx\n")), Ok(vec![Item::new("a", "x")]));
-        for body in
-            ["../a 1\nx\n", "a/b 1\nx\n", ".a 1\nx\n", " 1\nx\n", "a -1\nx\n", "a 1\nxy", "a\nx\n"]
-        {
+        for body in [
+            "a 1\nx\na 1\ny\n",
+            "../a 1\nx\n",
+            "a/b 1\nx\n",
+            ".a 1\nx\n",
+            " 1\nx\n",
+            "a -1\nx\n",
+            "a 1\nxy",
+            "a\nx\n",
+        ] {
             assert_eq!(unpack(&signed(body)), Err(ParcelError::Damaged), "{body:?}");
         }
         let many: String = (0..=FILES_MAX).map(|i| format!("f{i} 0\n\n")).collect();

@@ -1,6 +1,7 @@
 //! What came of a guest: a result, or why there is none.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use wakescope_core::episodes::Entry;
@@ -8,38 +9,41 @@ use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::run::Run;
 use wakescope_store::{is_full, write_new};
 
-use super::Work;
 use super::emulation::{RESULTS, WORDS, lines_of};
-use crate::farm::Job;
 use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN};
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::End;
 use crate::parcel::{Item, unpack};
-use crate::store::{Ending, Failed, FailureKind};
+use crate::store::{Ending, Failed, FailureKind, Key};
 
-/// What came of a guest: its files are written to `folder`.
-pub(super) fn conclude(end: &End, job: &Job<Work>, folder: &Path) -> Ending {
-    let [log, parcel] = lines_of(folder);
+/// What came of the guest of the cell `key` that was to send the file `result`: its files are written to `folder`.
+pub(super) fn conclude(end: &End, result: &str, key: &Key, folder: &Path) -> Ending {
+    let lines = lines_of(folder);
     // They served; a cell keeps what repeats, and the console.
     for name in [RESULTS, WORDS] {
         let _ = fs::remove_file(folder.join(name));
     }
     if !matches!(end, End::Restarted) {
+        let [log, _] = lines.unwrap_or_default();
         return of_host(end, &log).into();
     }
+    let [log, parcel] = match lines {
+        Ok(lines) => lines,
+        Err(e) => return of_files("read what the guest sent to", folder, &e).into(),
+    };
     let parcel = unpack(&parcel);
     // A panic ends a guest while it sends, or before.
     let Ok(items) = parcel else {
         return without_result(&log, &parcel.unwrap_err().to_string()).into();
     };
-    match verify(&items, &log, job.work.result) {
+    match verify(&items, &log, result) {
         Err(failed) => {
             let _ = keep(folder, &items, &[FACTS, KERNEL_LOG]);
             failed.into()
         }
         Ok(mut run) => {
             if let Some(run) = &mut run {
-                run.id = job.recipe.key().as_str()[..16].to_string();
+                run.id = key.as_str()[..16].to_string();
             }
             let episodes = run.as_ref().and_then(|run| episodes_of(run, &items));
             let record = run.map(|run| Item::new(RUN, run.to_json()));
@@ -48,10 +52,7 @@ pub(super) fn conclude(end: &End, job: &Job<Work>, folder: &Path) -> Ending {
             let kept = keep(folder, &both, &[RUN, EPISODES]);
             match others.and(kept) {
                 Ok(()) => Ending::Measured,
-                Err(e) => {
-                    let reason = format!("cannot write the results to {}: {e}", folder.display());
-                    Failed::new(FailureKind::DiskFull, reason).into()
-                }
+                Err(e) => of_files("write the results to", folder, &e).into(),
             }
         }
     }
@@ -125,8 +126,14 @@ fn of_host(end: &End, log: &[u8]) -> Failed {
     Failed::new(kind, end.to_string()).with_evidence(lines)
 }
 
+/// The failure of the host to do something with the files in `folder`. It says nothing about the guest.
+fn of_files(task: &str, folder: &Path, e: &io::Error) -> Failed {
+    let kind = if is_full(e) { FailureKind::DiskFull } else { FailureKind::Lab };
+    Failed::new(kind, format!("cannot {task} {}: {e}", folder.display()))
+}
+
 /// Writes those of `items` that are among `names`.
-fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
+fn keep(folder: &Path, items: &[Item], names: &[&str]) -> io::Result<()> {
     let wanted = items.iter().filter(|item| names.contains(&item.name.as_str()));
     wanted.into_iter().try_for_each(|item| write_new(&folder.join(&item.name), &item.bytes))
 }
@@ -134,7 +141,47 @@ fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parcel::pack;
+    use crate::store::CONSOLE;
     use wakescope_core::episodes::Head;
+    use wakescope_testing::Folder;
+
+    #[test]
+    fn trouble_with_the_hosts_files_is_no_full_disk_and_nothing_of_the_guest() {
+        let facts = Item::new(FACTS, serde_json::to_vec(&Facts::default()).unwrap());
+        let items = [facts.clone(), Item::new(CHECK, "{}")];
+        let key: Key = "0a".repeat(32).parse().unwrap();
+        let ended = |parcel: &[Item], prepare: fn(&Path)| {
+            let folder = Folder::new("conclusion");
+            fs::write(folder.join(RESULTS), pack(parcel)).unwrap();
+            prepare(folder.path());
+            match conclude(&End::Restarted, CHECK, &key, folder.path()) {
+                Ending::Measured => None,
+                Ending::Failed(failed) => Some((failed.kind, failed.reason)),
+            }
+        };
+        assert_eq!(ended(&items, |_| {}), None);
+        let unreadable = |folder: &Path| fs::create_dir(folder.join(CONSOLE)).unwrap();
+        let taken = |folder: &Path| fs::write(folder.join(FACTS), "").unwrap();
+        for (prepare, want) in [
+            (unreadable as fn(&Path), "cannot read what the guest sent to "),
+            (taken, "cannot write the results to "),
+        ] {
+            let (kind, reason) = ended(&items, prepare).unwrap();
+            assert_eq!(kind, FailureKind::Lab, "{reason}");
+            assert!(reason.starts_with(want), "{reason}");
+        }
+        // That a guest sends a file twice follows from its recipe.
+        let (kind, reason) = ended(&[&items[..], &[facts]].concat(), |_| {}).unwrap();
+        assert!(kind.repeats() && reason.contains("is damaged"), "{kind}: {reason}");
+        for (kind, want) in [
+            (io::ErrorKind::StorageFull, FailureKind::DiskFull),
+            (io::ErrorKind::QuotaExceeded, FailureKind::DiskFull),
+            (io::ErrorKind::OutOfMemory, FailureKind::Lab),
+        ] {
+            assert_eq!(of_files("read", Path::new("/c"), &kind.into()).kind, want);
+        }
+    }
 
     #[test]
     fn episodes_of_a_guest_are_given_the_id_of_its_run() {

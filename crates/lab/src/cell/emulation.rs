@@ -1,6 +1,7 @@
 //! Runs guests in the emulator. Those whose boot was saved resume.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -124,7 +125,7 @@ impl Emulation {
         cancel: &AtomicBool,
     ) -> Ending {
         let end = self.boot(&job.work, folder, observer, cancel);
-        conclude(&end, job, folder)
+        conclude(&end, job.work.result, &job.recipe.key(), folder)
     }
 
     /// Resumes the saved state of this boot, if there is one that the emulator takes.
@@ -138,7 +139,7 @@ impl Emulation {
             clear(folder);
             return None;
         }
-        Some(conclude(&end, job, folder))
+        Some(conclude(&end, job.work.result, &job.recipe.key(), folder))
     }
 
     /// Boots, and saves the machine for other guests. If it cannot be saved, these boot.
@@ -151,8 +152,8 @@ impl Emulation {
             clear(folder);
             return self.observe(job, folder, None, cancel);
         }
-        let lines = saved.is_some().then(|| lines_of(folder));
-        let ending = conclude(&end, job, folder);
+        let lines = saved.as_ref().and_then(|_| lines_of(folder).ok());
+        let ending = conclude(&end, job.work.result, &job.recipe.key(), folder);
         if let (Some(state), Some(lines), Ending::Measured) = (saved, lines, &ending) {
             if let Some(state) = self.proven(state, &lines, attempt) {
                 let _ = states.keep(boot, &state);
@@ -168,20 +169,25 @@ impl Emulation {
             let copy = state.copy()?;
             fs::create_dir(&folder)?;
             let (work, cancel) = (&attempt.job.work, attempt.cancel);
-            Ok::<_, std::io::Error>(self.emulate(work, &folder, Beginning::Resume(&copy), cancel))
+            Ok::<_, io::Error>(self.emulate(work, &folder, Beginning::Resume(&copy), cancel))
         };
         let end = run();
-        let [console, results] = lines_of(&folder);
+        let proof = lines_of(&folder);
         let _ = fs::remove_dir_all(&folder);
+        let [console, results] = proof.ok()?;
         let before = lines[0].strip_suffix(&console[..])?;
         let same = matches!(end, Ok(End::Restarted)) && results == lines[1];
         same.then(|| state.after(before))
     }
 }
 
-/// What came out of the console and of the line of results.
-pub(super) fn lines_of(folder: &Path) -> [Vec<u8>; 2] {
-    [CONSOLE, RESULTS].map(|name| fs::read(folder.join(name)).unwrap_or_default())
+/// What came out of the console and of the line of results; nothing, where the emulator did not begin.
+pub(super) fn lines_of(folder: &Path) -> io::Result<[Vec<u8>; 2]> {
+    let read = |name| match fs::read(folder.join(name)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    };
+    Ok([read(CONSOLE)?, read(RESULTS)?])
 }
 
 /// Makes way for another attempt.
