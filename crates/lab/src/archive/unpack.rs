@@ -101,10 +101,12 @@ impl Unpacker {
                     let target = target.and_then(|target| self.open(&target));
                     let mut target =
                         target.ok_or_else(|| wrong("is a link to what is not there"))?;
-                    let mode = target.metadata().map_or(0, |found| found.permissions().mode());
-                    let mut file = self.create(&place, mode)?;
-                    io::copy(&mut target, &mut file)
-                        .map_err(|e| UnpackError::Write(place.clone(), e))?;
+                    let failed = |e| UnpackError::Write(place.clone(), e);
+                    let found = target.metadata().map_err(failed)?;
+                    // A copy takes as much room again, of which the archive says nothing.
+                    self.count_bytes(found.len())?;
+                    let mut file = self.create(&place, found.permissions().mode())?;
+                    io::copy(&mut target, &mut file).map_err(failed)?;
                 }
             }
         }
@@ -135,16 +137,14 @@ impl Unpacker {
     }
 
     fn count(&mut self, entry: &Entry) -> Result<(), UnpackError> {
-        let Limits { entries, bytes } = LIMITS;
-        let left = &mut self.limits;
-        left.entries = left
-            .entries
-            .checked_sub(1)
-            .ok_or(UnpackError::Limit { what: "files", most: entries })?;
-        left.bytes = left
-            .bytes
-            .checked_sub(entry.size)
-            .ok_or(UnpackError::Limit { what: "bytes", most: bytes })?;
+        let too_many = || UnpackError::Limit { what: "files", most: LIMITS.entries };
+        self.limits.entries = self.limits.entries.checked_sub(1).ok_or_else(too_many)?;
+        self.count_bytes(entry.size)
+    }
+
+    fn count_bytes(&mut self, bytes: u64) -> Result<(), UnpackError> {
+        let too_many = || UnpackError::Limit { what: "bytes", most: LIMITS.bytes };
+        self.limits.bytes = self.limits.bytes.checked_sub(bytes).ok_or_else(too_many)?;
         Ok(())
     }
 

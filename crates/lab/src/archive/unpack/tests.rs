@@ -161,6 +161,19 @@ fn a_file_takes_the_place_of_an_earlier_one_and_of_no_folder() {
 }
 
 #[test]
+fn a_second_name_counts_as_the_file_that_is_copied() {
+    let copy = |name| (b'1', name, "a", 0o644, &b""[..]);
+    let entries: Entries = &[(b'0', "a", "", 0o644, b"12345"), copy("b"), copy("c")];
+    for (bytes, fits) in [(15, true), (14, false)] {
+        let folder = Folder::new("copies");
+        let got = unpack_within(folder.path(), &[entries], Limits { entries: 3, bytes });
+        let want = if fits { None } else { Some("it holds more than 4294967296 bytes".into()) };
+        assert_eq!(got.err().map(|e| e.to_string()), want);
+        assert_eq!(folder.join("tree/c").exists(), fits);
+    }
+}
+
+#[test]
 fn packages_are_bounded_all_together() {
     let entries: Entries =
         &[(b'0', "a", "", 0o644, b"12345"), (b'0', "doc/b", "", 0o644, b"12345")];
