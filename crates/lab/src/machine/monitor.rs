@@ -16,6 +16,9 @@ const ANSWERS_MOST: usize = 1 << 20;
 /// How often to try. While something is on its way to a device of the machine, the emulator refuses to save it.
 const TRIES: u32 = 50;
 
+/// How long an emulator may leave commands unread until there is no room for another one.
+const PATIENCE: SpanNs = SpanNs(1_000_000_000);
+
 /// Halts the machine when its guest is ready for its order, saves it, and resumes it.
 #[derive(Debug)]
 pub struct Monitor {
@@ -25,13 +28,23 @@ pub struct Monitor {
     /// Whether the guest has begun to read its order.
     is_reading: bool,
     tries: u32,
+    /// Whether it did not take a command.
+    is_deaf: bool,
     outcome: Option<Result<(), String>>,
 }
 
 impl Monitor {
     /// Speaks through `stream`.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
-        Ok(Self { stream, line: Vec::new(), is_reading: false, tries: 0, outcome: None })
+        stream.set_write_timeout(Some(Duration::from_nanos(PATIENCE.0)))?;
+        Ok(Self {
+            stream,
+            line: Vec::new(),
+            is_reading: false,
+            tries: 0,
+            is_deaf: false,
+            outcome: None,
+        })
     }
 
     /// Waits for so long at most for what comes from the emulator, and answers it.
@@ -102,8 +115,10 @@ impl Monitor {
     }
 
     fn send(&mut self, message: &Value) {
-        // If it cannot be sent, the machine stays halted, and its time runs out.
-        let _ = self.stream.write_all(format!("{message}\n").as_bytes());
+        // If it cannot be sent, the machine stays halted, and its time runs out. Nobody waits for that again.
+        if !self.is_deaf {
+            self.is_deaf = self.stream.write_all(format!("{message}\n").as_bytes()).is_err();
+        }
     }
 }
 
@@ -163,6 +178,21 @@ mod tests {
         check(&[], &[], Err("the machine did not halt"));
         // The guest has its order by then.
         check(&[reads, stop.clone()], &[go_on], Err("the machine halted too late"));
+    }
+
+    #[test]
+    fn an_emulator_that_reads_nothing_holds_nobody_up() {
+        let (own, mut other) = UnixStream::pair().unwrap();
+        let mut monitor = Monitor::new(own).unwrap();
+        let events = format!("{}\n", json!({"event": "GUEST_PANICKED"})).repeat(100);
+        // Each is answered, until the answers take all the room that there is.
+        while !monitor.is_deaf {
+            other.write_all(events.as_bytes()).unwrap();
+            monitor.attend(PATIENCE);
+        }
+        other.write_all(events.as_bytes()).unwrap();
+        monitor.attend(PATIENCE);
+        assert_eq!(monitor.outcome(), Err("the machine did not halt".into()));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl fmt::Display for End {
 pub struct Watch<'a> {
     /// The most time of the host that it may take.
     pub limit: SpanNs,
-    /// The files that it writes to.
+    /// The files that its guest writes to.
     pub outputs: &'a [PathBuf],
     /// Set when it is to be ended.
     pub cancel: &'a AtomicBool,
@@ -77,6 +77,8 @@ pub fn run(
         Err(e) => return End::NotStarted(e),
     };
     let began = clock::now();
+    // A guest that has taken the emulator over can make it say what it will.
+    let outputs: Vec<&Path> = watch.outputs.iter().map(PathBuf::as_path).chain([words]).collect();
     loop {
         if let Some(exit) = child.try_wait() {
             return match exit {
@@ -90,7 +92,7 @@ pub fn run(
             Some(End::Cancelled)
         } else if clock::now().since(began) > watch.limit {
             Some(End::TimeUp(watch.limit))
-        } else if watch.outputs.iter().any(|path| size(path) > OUTPUT_MOST) {
+        } else if outputs.iter().any(|path| size(path) > OUTPUT_MOST) {
             Some(End::Flood)
         } else {
             None
@@ -127,4 +129,36 @@ fn last_words(path: &Path) -> String {
     let last =
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
     last.chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use wakescope_sys::pipe::pipe;
+    use wakescope_sys::process::{Apart, Environment, Program, Start};
+    use wakescope_testing::Folder;
+
+    use super::*;
+
+    #[test]
+    fn an_emulator_that_says_too_much_is_ended() {
+        let folder = Folder::new("power");
+        // Its input comes from nobody, and never ends.
+        let (input, _open) = pipe().unwrap();
+        let program = Program::new(Path::new("/bin/cat"), [""; 0]).unwrap();
+        for (bytes, want) in [(OUTPUT_MOST + 1, "more than 64 MiB"), (OUTPUT_MOST, "within 200 ms")]
+        {
+            let start = |words: &File| {
+                words.set_len(bytes)?;
+                let stdio = [input.as_fd(), words.as_fd(), words.as_fd()];
+                let (apart, environment) = (Apart::No, Environment::Empty);
+                Start { program: &program, stdio, apart, dies_with_thread: true, environment }.run()
+            };
+            let limit = SpanNs(200_000_000);
+            let watch = Watch { limit, outputs: &[], cancel: &AtomicBool::new(false) };
+            let end = run(start, &folder.join(format!("{bytes}.log")), watch, None);
+            assert!(end.to_string().contains(want), "{end}");
+        }
+    }
 }
