@@ -136,6 +136,7 @@ mod tests {
     use wakescope_testing::Folder;
 
     use super::*;
+    use crate::testing::program;
 
     #[test]
     fn what_is_not_set_is_left_out() {
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn the_same_inputs_give_the_same_bytes_and_others_do_not() {
         let folder = Folder::new("guest");
-        let program = folder.write("static", elf::tests::program(62, false));
+        let program = folder.write("static", program(62, false));
         let config = folder.write("config", b"CONFIG_PREEMPT=y\n");
         let make = || image(&program, Arch::Amd64, Some(("6.1", &config)), &[]).unwrap();
         let first = make();
@@ -170,8 +171,8 @@ mod tests {
             let e = image(&path, Arch::Amd64, None, &[]).unwrap_err().to_string();
             assert!(e.contains(want), "{e}");
         };
-        check("dynamic", &elf::tests::program(62, true), "needs shared libraries");
-        check("arm", &elf::tests::program(183, false), "not a program for amd64");
+        check("dynamic", &program(62, true), "needs shared libraries");
+        check("arm", &program(183, false), "not a program for amd64");
         check("text", b"#!/bin/sh\n", "is not a program");
         check("empty", b"", "is not a program");
         let gone = image(Path::new("/does/not/exist"), Arch::Amd64, None, &[]).unwrap_err();

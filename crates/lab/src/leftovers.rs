@@ -22,8 +22,8 @@ use crate::store::{CellStore, Lookup, ROOT, StoreError};
 use crate::sum::Memo;
 use crate::watch::Unwatched;
 
-/// A lab that has just begun has no cell yet that names what it boots: what is younger may be needed after all. Saved
-/// machines are not: a lab that finds none boots.
+/// A lab that has just begun has no cell yet that names what it boots: what is younger may be needed after all. Images
+/// of guests and root images are as old as their last use. Saved machines are not needed: a lab that finds none boots.
 const YOUNG_S: u64 = 3600;
 
 /// What an image of a guest begins with.

@@ -68,3 +68,15 @@ pub(crate) fn deb(control: &str, files: &[u8]) -> Vec<u8> {
     }
     bytes
 }
+
+/// The least that looks like a program.
+pub(crate) fn program(machine: u8, dynamic: bool) -> Vec<u8> {
+    let mut file = vec![0; 64 + 56];
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    file[18] = machine;
+    file[32] = 64;
+    file[54] = 56;
+    file[56] = 1;
+    file[64] = if dynamic { 3 } else { 1 };
+    file
+}

@@ -29,21 +29,10 @@ pub(super) fn kind(file: &[u8]) -> Option<Kind> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
+    use crate::testing::program;
     use wakescope_testing::fuzz;
-
-    /// The least that looks like a program.
-    pub(in crate::guest) fn program(machine: u8, dynamic: bool) -> Vec<u8> {
-        let mut file = vec![0; 64 + 56];
-        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        file[18] = machine;
-        file[32] = 64;
-        file[54] = 56;
-        file[56] = 1;
-        file[64] = if dynamic { 3 } else { 1 };
-        file
-    }
 
     #[test]
     fn programs_are_recognized() {

@@ -16,6 +16,7 @@ use super::cpio::Archive as Cpio;
 use crate::archive::{Archive, ArchiveError, Package, Purpose, Site};
 use crate::cache::{Cache, CacheError, read_bounded};
 use crate::kernel::Arch;
+use crate::store::note_use;
 use crate::sum::Memo;
 use crate::watch::Watch;
 
@@ -125,7 +126,7 @@ pub struct Fetched {
     pub bytes: u64,
 }
 
-/// The image of these packages, if the cache has it.
+/// The image of these packages, if the cache has it; it is used then.
 pub fn find(cache: &Cache, arch: Arch, names: &Names, memo: &mut Memo) -> Option<RootImage> {
     let folder = place(cache, arch, names);
     let card = read_bounded(&folder.join(CARD), LARGEST_CARD).ok()?;
@@ -134,7 +135,12 @@ pub fn find(cache: &Cache, arch: Arch, names: &Names, memo: &mut Memo) -> Option
     let bytes = fs::metadata(&path).ok()?.len();
     let sha256 = memo.sum(&path).ok()?;
     let Card { schema, packages } = card;
-    (schema == SCHEMA).then_some(RootImage { path, sha256, bytes, packages })
+    if schema != SCHEMA {
+        return None;
+    }
+    // No cell names it yet, perhaps, and it may have been made long ago.
+    note_use(&folder);
+    Some(RootImage { path, sha256, bytes, packages })
 }
 
 /// Sees to it that the cache has an image of these packages. One that is there is taken as it is, unless

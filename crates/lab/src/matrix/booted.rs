@@ -8,6 +8,7 @@ use crate::cell::{Guest, Workshop};
 use crate::guest::modules::{Module, resolve};
 use crate::guest::{self, GuestError};
 use crate::kernel::Kernel;
+use crate::store::note_use;
 use crate::sum::{self, Memo};
 
 /// A kernel with what it is booted with.
@@ -60,7 +61,10 @@ fn make_guest(
     parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
     let key = sum::of_bytes(parts.join("\n").as_bytes());
     let image = equipment.cache.guests().join(format!("{key}.cpio"));
-    if !image.is_file() {
+    if image.is_file() {
+        // No cell names it yet, perhaps, and it may have been made long ago.
+        note_use(&image);
+    } else {
         let config = config.map(|config| (kernel.release.as_str(), config));
         let bytes = guest::image(program, kernel.arch, config, modules).map_err(LabError::Guest)?;
         Cache::write(&image, &bytes).map_err(LabError::Cache)?;
@@ -101,6 +105,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use wakescope_testing::Folder;
 
@@ -143,23 +148,44 @@ mod tests {
         assert!(modules(&stored, &[], &cache).is_ok_and(|none| none.is_empty()));
     }
 
-    #[test]
-    fn a_load_is_left_out_where_its_modules_are_not_here_and_not_where_others_may_write_them() {
-        let folder = Folder::new("load-modules");
-        let cache = Cache::at(folder.join("cache"));
-        let stored = kernel(&folder, "cache/kernels/amd64/6.1.0-56-cloud/modules");
-        let without = Kernel { modules: None, ..stored.clone() };
-        let equipment = Equipment {
+    fn equipment(cache: Cache) -> Equipment {
+        Equipment {
             store: CellStore::open(&cache.cells()).unwrap(),
             cache,
             workshops: BTreeMap::new(),
             programs: BTreeMap::new(),
             modules: Vec::new(),
             own_modules: BTreeMap::new(),
-            load_modules: Some(LoadModules { names: vec!["loop".into()], required: false }),
+            load_modules: None,
             roots: BTreeMap::new(),
             parallel: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_there_is_used() {
+        let folder = Folder::new("used-image");
+        let mut equipment = equipment(Cache::at(folder.join("cache")));
+        equipment
+            .programs
+            .insert(Arch::Amd64, folder.write("program", crate::testing::program(62, false)));
+        let kernel = kernel(&folder, "own");
+        let make = || make_guest(&kernel, &[], &equipment, &mut Memo::open(&equipment.cache));
+        let first = make().unwrap();
+        let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
+        fs::File::open(&first.image).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(make().unwrap().image, first.image);
+        assert!(fs::metadata(&first.image).unwrap().modified().unwrap() > long_ago);
+    }
+
+    #[test]
+    fn a_load_is_left_out_where_its_modules_are_not_here_and_not_where_others_may_write_them() {
+        let folder = Folder::new("load-modules");
+        let cache = Cache::at(folder.join("cache"));
+        let stored = kernel(&folder, "cache/kernels/amd64/6.1.0-56-cloud/modules");
+        let without = Kernel { modules: None, ..stored.clone() };
+        let load_modules = Some(LoadModules { names: vec!["loop".into()], required: false });
+        let equipment = Equipment { load_modules, ..equipment(cache) };
         assert!(matches!(modules_for_loads(&without, &equipment), Ok(None)));
         let refused = modules_for_loads(&stored, &equipment);
         assert!(matches!(refused, Err(LabError::Cache(_))), "{refused:?}");

@@ -68,7 +68,7 @@ pub(super) mod tests {
         check("depends=a b\0", no_names);
         check(&format!("depends={}\0", "a".repeat(65)), no_names);
         assert_eq!(depends(b"\x7fELF"), Err("it is not a complete 64-bit ELF file"));
-        let program = crate::guest::elf::tests::program(62, false);
+        let program = crate::testing::program(62, false);
         assert_eq!(depends(&program), Err("it has no .modinfo"));
     }
 

@@ -1,3 +1,5 @@
+use std::time::{Duration, UNIX_EPOCH};
+
 use super::*;
 use wakescope_testing::Folder;
 
@@ -115,7 +117,10 @@ fn an_image_is_found_by_the_names_of_its_packages() {
     let card = |schema: &str| Card { schema: schema.into(), packages: Vec::new() };
     let write = |card| Cache::write(&place.join(CARD), &serde_json::to_vec(&card).unwrap());
     write(card(SCHEMA)).unwrap();
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
+    fs::File::open(&place).unwrap().set_modified(long_ago).unwrap();
     let image = found(&cache).unwrap();
+    assert!(fs::metadata(&place).unwrap().modified().unwrap() > long_ago, "it is used");
     assert_eq!((image.bytes, image.sha256), (6, crate::sum::of_bytes(b"070701")));
     write(card("wakescope.image/0")).unwrap();
     assert_eq!(found(&cache), None);
