@@ -97,6 +97,11 @@ pub enum Point {
 }
 
 impl Course {
+    /// How long it is, ns.
+    fn length_ns(&self) -> u64 {
+        self.stretches.first().map_or(0, |first| self.end_ns.saturating_sub(first.from_ns))
+    }
+
     /// Whether the last stretch goes on in `next`, for nothing changes there.
     fn goes_on_in(&self, next: &Stretch) -> bool {
         let Some(last) = self.stretches.last() else { return false };

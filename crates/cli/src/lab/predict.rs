@@ -170,6 +170,9 @@ fn failure<'a>(e: &CannotPredict, functions: impl Iterator<Item = &'a str>) -> F
         Unpredictable::Cuts(_) => failure
             .because("each time is replayed, and takes memory")
             .try_this("give longer times to --break, --limit-sections and --every"),
+        Unpredictable::Interval { .. } => failure
+            .because("each wakeup is replayed in each phase of the timer, and takes memory")
+            .try_this("run the lab with fewer wakeups: --samples 2000"),
         Unpredictable::Twice => failure
             .because("a course that is given twice would count twice")
             .try_this("leave it out once"),

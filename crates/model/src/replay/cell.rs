@@ -6,6 +6,7 @@ use std::ops::Range;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::predict::{Measured, Path};
 use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
 
 use super::edges::Seen;
 use super::idle::longer_ns;
@@ -18,6 +19,9 @@ use crate::rules::Rules;
 
 /// Phases of the grid that are replayed.
 pub(super) const PHASES: u32 = 256;
+
+/// The most wakeups of a phase: in all phases they take 6 kB each.
+pub(super) const MOST_WAKEUPS: u64 = 1 << 18;
 
 /// How often each phase is drawn anew.
 const DRAWS: usize = 4;
@@ -73,14 +77,19 @@ pub(super) struct LatestWakeup {
 
 impl Replay {
     pub(super) fn of(seen: Seen, run: &Run, own_rules: &Rules) -> Result<Self, Unpredictable> {
-        let own = arrivals(&seen.own, run.plan.interval_ns).into_iter().zip(ways(&seen.own));
+        let (interval_ns, window_ns) = (run.plan.interval_ns, seen.course.length_ns());
+        if window_ns.checked_div(interval_ns).is_none_or(|wakeups| wakeups > MOST_WAKEUPS) {
+            let (interval, window) = (SpanNs(interval_ns), SpanNs(window_ns));
+            return Err(Unpredictable::Interval { interval, window });
+        }
+        let own = arrivals(&seen.own, interval_ns).into_iter().zip(ways(&seen.own));
         let own: Vec<(u64, Way)> = own.filter_map(|(at, way)| Some((at, way?))).collect();
         let ways: Vec<Way> = own.iter().map(|(_, way)| *way).collect();
         let (known, all) = (ways.len() as u64, run.woken().count);
         if known < all.div_ceil(2).max(1) {
             return Err(Unpredictable::Wakeups { seen: known, all });
         }
-        let grid = Grid { interval_ns: run.plan.interval_ns, phases: PHASES };
+        let grid = Grid { interval_ns, phases: PHASES };
         let wakeups = run.expiries().count;
         let mut replay = Self { seen, grid, wakeups, ways, own };
         let delivery_ns = replay.delivery_ns(own_rules, run.woken().min_ns);

@@ -10,8 +10,9 @@ use wakescope_core::predict::{
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_core::scope::edges::Edges;
+use wakescope_core::units::SpanNs;
 
-use super::cell::{PHASES, Replay, Sample};
+use super::cell::{MOST_WAKEUPS, PHASES, Replay, Sample};
 use super::edges::{Probe, Seen};
 use super::{Breaks, Figures, Latest, Section, ranking};
 use crate::rules::Rules;
@@ -95,6 +96,16 @@ pub enum Unpredictable {
     /// More would be replayed than there is memory for.
     #[error("the functions would let go {0} times, and {MOST_CUTS} times can be replayed")]
     Cuts(u64),
+    /// The interval of its record, which the guest wrote, would have more wakeups replayed than there is memory for.
+    #[error(
+        "its record has a wakeup due every {interval} for {window}, and {MOST_WAKEUPS} can be replayed"
+    )]
+    Interval {
+        /// From a wakeup to the next.
+        interval: SpanNs,
+        /// How long the emulator saw it.
+        window: SpanNs,
+    },
     /// There is nothing to replay.
     #[error("the emulator saw nothing of the time in which the cell measured")]
     Nothing,

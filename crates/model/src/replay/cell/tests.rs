@@ -233,6 +233,34 @@ fn nothing_is_predicted_if_the_probes_wakeups_are_not_recognised() {
 }
 
 #[test]
+fn no_more_wakeups_are_replayed_than_there_is_memory_for() {
+    let two_s = Course { end_ns: 2_000_000_000, ..course(&[(0, 'u')]) };
+    for (interval_ns, is_refused) in [
+        (0, true),
+        (1, true),
+        (2_000_000_000 / MOST_WAKEUPS, true),
+        (2_000_000_000_u64.div_ceil(MOST_WAKEUPS), false),
+        (1_000_000, false),
+    ] {
+        let mut run = Run::default();
+        run.plan.interval_ns = interval_ns;
+        let seen = Seen { course: two_s.clone(), ..Seen::default() };
+        let refused = Replay::of(seen, &run, &full()).map(drop).unwrap_err();
+        let (interval, window) = (SpanNs(interval_ns), SpanNs(2_000_000_000));
+        let want = match is_refused {
+            true => Unpredictable::Interval { interval, window },
+            false => Unpredictable::Wakeups { seen: 0, all: 0 },
+        };
+        assert_eq!(refused, want, "{interval_ns}");
+    }
+    let of_zero = Unpredictable::Interval { interval: SpanNs(0), window: SpanNs(2_000_000_000) };
+    assert_eq!(
+        of_zero.to_string(),
+        "its record has a wakeup due every 0 ns for 2.00 s, and 262144 can be replayed"
+    );
+}
+
+#[test]
 fn expiries_that_came_while_the_probe_was_late_count_as_in_the_measurement() {
     // 6.1, full, file-move: one section of 3.66 ms swallowed 15 expiries of 2,015, which are all of p99.9.
     let course = course(&[(0, 'u'), (100, 'i'), (360, 'u')]);
