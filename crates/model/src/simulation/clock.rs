@@ -458,6 +458,10 @@ impl<W: Watch> Environment for Clock<'_, W> {
             self.watch.happened(cpu, self.now, what);
         }
         match what {
+            Transition::Woken { task, .. } => {
+                let deadline = self.relative_deadline(self.image.tasks[task.index()].policy);
+                self.tasks[task.index()].deadline = deadline;
+            }
             Transition::Switch { from, to, .. } => self.switched(cpu, from, to),
             Transition::Response(task) => self.responded(cpu, task),
             Transition::Work(task) => self.tasks[task.index()].work += 1,
@@ -528,10 +532,7 @@ impl<W: Watch> Environment for Clock<'_, W> {
             by == source && (on == cpu || source != LOCAL_TIMER)
         };
         let at = self.expired.iter().position(is_ours)?;
-        let task = self.expired.remove(at);
-        let deadline = self.relative_deadline(self.image.tasks[task.index()].policy);
-        self.tasks[task.index()].deadline = deadline;
-        Some(task)
+        Some(self.expired.remove(at))
     }
 
     fn take_tick(&mut self, cpu: CpuId) -> bool {

@@ -129,6 +129,29 @@ fn a_long_system_call_holds_the_probe_up_unless_the_kernel_can_be_preempted() {
 }
 
 #[test]
+fn a_deadline_is_so_long_after_each_wakeup_whatever_woke_the_task() {
+    let by_timer = Step::Block { length: us(20_000), interrupt: None };
+    let by_event = Step::Wait("go".into());
+    for (woken, whose) in [(by_timer, "a timer"), (by_event, "another task")] {
+        let mut scenario = scenario(vec![woken, Step::Compute(us(5_000))]);
+        scenario.tasks[0].policy = TaskPolicy::Deadline(1_000_000);
+        scenario.tasks[1].policy = TaskPolicy::Deadline(100_000_000);
+        scenario.tasks.push(ScenarioTask {
+            name: "waker".into(),
+            policy: TaskPolicy::Fifo(50),
+            does: Does::Path("waker".into()),
+            ..ScenarioTask::default()
+        });
+        let steps =
+            vec![Step::Block { length: us(20_000), interrupt: None }, Step::Wake("go".into())];
+        scenario.paths.push(Path { name: "waker".into(), steps });
+        // The probe is due first whenever both are ready, and waits for steps of the kernel only.
+        let (_, worst) = range(&latencies(&scenario, "full"));
+        assert!(worst < 2_000, "woken by {whose}: {worst}");
+    }
+}
+
+#[test]
 fn spin_locks_hold_up_all_but_those_that_sleep() {
     let load = scenario(vec![
         Step::Lock(LockKind::Spin, "lock".into()),
