@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wakescope_core::explain::Share;
 use wakescope_core::run::{Episode, Run};
@@ -29,6 +30,14 @@ pub(crate) fn can_follow_real_time(test: &str) -> bool {
         skip(test, "no thread may have a real-time priority");
     }
     may
+}
+
+static CPUS: Mutex<()> = Mutex::new(());
+
+/// The CPUs, for a test whose real-time thread leaves others little of one, or whose threads must have one between
+/// them. Tests that ask for them run one after the other.
+pub(crate) fn cpus_alone() -> MutexGuard<'static, ()> {
+    CPUS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A CPU that the command does not need itself, where wakeups can be followed. If there is none, says for `test` why.

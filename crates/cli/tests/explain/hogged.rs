@@ -9,7 +9,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::Schedule;
 
 use crate::common::bench::Test;
-use crate::common::following::{explained, other_cpu, sum_ns};
+use crate::common::following::{cpus_alone, explained, other_cpu, sum_ns};
 use crate::common::threads::Threads;
 
 const HOG: &str = "keeps-the-cpu";
@@ -37,8 +37,12 @@ fn pair(cpu: u32, act: impl Fn() + Send + 'static) -> (Threads, u32) {
 }
 
 /// The waits for such a thread that had more events than the tracer keeps, and the text.
-fn too_long_for_the_ring(test: &Test, pair: (Threads, u32)) -> (Vec<Episode>, String) {
-    let (threads, waits) = pair;
+fn too_long_for_the_ring(
+    test: &Test,
+    pair: impl FnOnce() -> (Threads, u32),
+) -> (Vec<Episode>, String) {
+    let _alone = cpus_alone();
+    let (threads, waits) = pair();
     let pid = waits.to_string();
     let asked = ["--pid", &pid, "--duration", "5s", "--above", "100ms", "--out", "run"];
     let (run, text) = explained(test, &asked);
@@ -61,7 +65,7 @@ fn who_kept_the_cpu_for_nearly_a_second_is_named() {
     const NAME: &str = "who_kept_the_cpu_for_nearly_a_second_is_named";
     let Some(cpu) = other_cpu(NAME) else { return };
     let test = Test::new("hogged");
-    let (lossy, _) = too_long_for_the_ring(&test, pair(cpu, || ()));
+    let (lossy, _) = too_long_for_the_ring(&test, || pair(cpu, || ()));
     let is_named = |episode: &&Episode| {
         let first = &episode.blame[0];
         let is_hog = matches!(&first.culprit, Culprit::Task(task) if task.comm == HOG);
@@ -86,7 +90,7 @@ fn softirqs_that_filled_the_ring_are_told_as_a_bound() {
         let _ = socket.send(&[1]);
         let _ = socket.recv(&mut [0]);
     };
-    let (lossy, text) = too_long_for_the_ring(&test, pair(cpu, flood));
+    let (lossy, text) = too_long_for_the_ring(&test, || pair(cpu, flood));
     let bound_ns = sum_ns(&lossy, |share| {
         let is_summed_up = share.culprit == Culprit::None && share.evidence == Evidence::Bound;
         share.cause == Cause::Softirq && is_summed_up

@@ -11,7 +11,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::Schedule;
 
 use crate::common::bench::Test;
-use crate::common::following::{explained, other_cpu, sum_ns};
+use crate::common::following::{cpus_alone, explained, other_cpu, sum_ns};
 use crate::common::threads::Threads;
 
 const TAKES: &str = "takes-turns";
@@ -46,20 +46,26 @@ fn who_took_hundreds_of_turns_is_named() {
     const NAME: &str = "who_took_hundreds_of_turns_is_named";
     let Some(cpu) = other_cpu(NAME) else { return };
     let test = Test::new("turns");
-    let (threads, waits) = crowd(cpu);
-    let pid = waits.to_string();
-    let asked = ["--pid", &pid, "--duration", "3s", "--above", "1ms", "--worst", "50"];
-    let (run, text) = explained(&test, &[&asked[..], &["--out", "run"]].concat());
-    threads.end();
     let lost = |episode: &Episode| {
         episode.timeline.iter().any(|step| match step.event {
             StepEvent::Missing { count } => count > 100,
             _ => false,
         })
     };
-    let mut lossy = run.worst;
-    lossy.retain(lost);
-    assert!(!lossy.is_empty(), "no wait was too long for the ring: {text}");
+    // On a machine that is busy otherwise the two take few turns.
+    let followed = (0..4).map(|i| {
+        let _alone = cpus_alone();
+        let (threads, waits) = crowd(cpu);
+        let (pid, out) = (waits.to_string(), format!("run-{i}"));
+        let asked = ["--pid", &pid, "--duration", "3s", "--above", "1ms", "--worst", "50"];
+        let (run, text) = explained(&test, &[&asked[..], &["--out", &out]].concat());
+        threads.end();
+        let mut lossy = run.worst;
+        lossy.retain(lost);
+        (lossy, text)
+    });
+    let found = followed.into_iter().find(|(lossy, _)| !lossy.is_empty());
+    let (lossy, text) = found.expect("no wait was too long for the ring");
     let is_named = |share: &Share| {
         let by_task = matches!(&share.culprit, Culprit::Task(task) if task.comm == TAKES);
         share.cause == Cause::EqualOrLowerTask && by_task

@@ -17,7 +17,8 @@ use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
 
 use crate::common::bench::{Test, eventually, kill, skip};
 use crate::common::following::{
-    await_programs, can_follow, can_follow_real_time, explained, other_cpu, start_explain,
+    await_programs, can_follow, can_follow_real_time, cpus_alone, explained, other_cpu,
+    start_explain,
 };
 use crate::common::measured::{allowed_cpus, assert_not_found, record};
 use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
@@ -372,6 +373,7 @@ fn two_that_want_one_cpu_wait_for_each_other() {
         return;
     }
     let test = Test::new("both");
+    let _alone = cpus_alone();
     // Children inherit the one CPU.
     let cpu = allowed_cpus()[0];
     let start = move || {
@@ -460,6 +462,7 @@ fn the_task_that_takes_the_cpu_is_the_culprit() {
         return;
     }
     let test = Test::new("taken");
+    let _alone = cpus_alone();
     let cpu = allowed_cpus()[0];
     // Only what comes first takes the CPU from this one.
     let ends = Arc::new(AtomicBool::new(false));
