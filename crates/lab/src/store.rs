@@ -134,7 +134,7 @@ impl CellStore {
 
     /// Fails if there is too little room to run a cell.
     pub fn check_room(&self) -> Result<(), StoreError> {
-        // Where it cannot be told, writing will tell.
+        // If the room is not known, a full disk is found when the cell is written.
         match room(&self.folder).ok().and_then(|room| Lack::of(&room)) {
             Some(lack) => Err(StoreError::Full { folder: self.folder.clone(), lack }),
             None => Ok(()),

@@ -102,7 +102,8 @@ pub struct Series {
     /// The runs.
     pub runs: Vec<RunFigures>,
     /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it, they are too few to
-    /// show a change of any size, or some have only bounds of it and no change is certain to be larger.
+    /// show a change of any size, or some have only bounds of it and no change is certain to be larger; also if
+    /// runs became longer or shorter at each change that was found, which may be all of it.
     pub p999: Option<Vec<Step>>,
     /// Changes of the maximum, at equal count, over the runs with as many samples; `null` likewise.
     pub max: Option<Vec<Step>>,
@@ -117,16 +118,17 @@ pub struct Step {
     pub before: String,
     /// The label of the first run after it.
     pub after: String,
-    /// Geometric mean of the runs since the last change, or the first run, in nanoseconds. Where files of
-    /// other programs tell values only to a step, this and the next one are as close to each other as the
-    /// steps allow.
+    /// Geometric mean of the runs since the last change that was found, also one that steps or lengths may be all
+    /// of, or the first run, in nanoseconds. Where files of other programs tell values only to a step, or lengths
+    /// changed, this and the next one are as close to each other as these allow.
     pub before_ns: f64,
-    /// Geometric mean of the runs until the next change, or the last run.
+    /// Geometric mean of the runs until the next change that was found, or the last run.
     pub after_ns: f64,
     /// After / before.
     pub ratio: f64,
-    /// The least and the largest ratio that files of other programs allow; `None` if the figure of each run
-    /// is known to 6.25 %.
+    /// The least and the largest ratio that files of other programs allow, and that the lengths of runs do where
+    /// these changed, too; `None` if the figure of each run is known to 6.25 %, and lengths did not change by more
+    /// than a tenth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_within: Option<[f64; 2]>,
     /// How likely a change that looks so large is to be found somewhere, were there none.

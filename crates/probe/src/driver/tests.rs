@@ -25,6 +25,10 @@ struct Simulated {
     waited: Rc<RefCell<u32>>,
     /// Which of them is broken off by a stop, counted from 1; none if 0.
     stopped_in: u32,
+    /// When the observer prepared.
+    prepared: Option<MonoNs>,
+    /// From when on wakeups count for it.
+    origin: Option<MonoNs>,
 }
 
 impl Simulated {
@@ -74,8 +78,11 @@ impl Observer for Simulated {
     fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
         Ok(())
     }
-    fn prepare(&mut self) {}
-    fn begin(&mut self, _: MonoNs) -> Result<(), ObserverError> {
+    fn prepare(&mut self) {
+        self.prepared = Some(clock::now());
+    }
+    fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
+        self.origin = Some(origin);
         Err(ObserverError::Begin("no".into()))
     }
     fn pace(&self, _: MonoNs) -> Option<SpanNs> {
@@ -219,45 +226,13 @@ fn an_observer_that_cannot_begin_ends_the_measurement_with_its_own_error() {
     assert!(all.calls.borrow().is_empty(), "nothing was measured");
 }
 
-/// Notes when it has prepared, and the origin that it is told.
-#[derive(Default)]
-struct Prepared {
-    prepared: Option<MonoNs>,
-    origin: Option<MonoNs>,
-}
-
-impl Observer for Prepared {
-    fn answers(&self, _: usize) -> Option<Answers> {
-        None
-    }
-    fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
-        Ok(())
-    }
-    fn prepare(&mut self) {
-        self.prepared = Some(clock::now());
-    }
-    fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
-        self.origin = Some(origin);
-        Ok(())
-    }
-    fn pace(&self, _: MonoNs) -> Option<SpanNs> {
-        None
-    }
-    fn look(&mut self, _: MonoNs) {}
-    fn lateness(&self) -> Distribution {
-        Distribution::default()
-    }
-    fn complete_checkpoint(&self, _: &mut Run) {}
-    fn complete(&mut self, _: &mut Run) {}
-}
-
 #[test]
 fn the_origin_of_a_run_of_others_is_chosen_after_the_observer_has_prepared() {
     let target = Target::Comm { comm: "nobody".into() };
     let plan = Plan { target, duration_ns: Some(1), ..Plan::default() };
-    let mut observer = Prepared::default();
-    Following::begin(request(plan), &mut observer).unwrap();
-    let prepared = observer.prepared.expect("it was told to prepare");
+    let mut observer = Simulated::default();
+    assert!(Following::begin(request(plan), &mut observer).is_err(), "it does not begin");
+    let prepared = observer.prepared.expect("it has prepared");
     assert!(observer.origin.unwrap() >= prepared.after(Following::LEAD));
 }
 

@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_timer_that_fails_is_lost_with_the_cause() {
-        /// Whose calls fail with these errors.
+        /// A sleep that fails: the error of arming it, if that fails, and the error of waiting.
         struct Failing(Option<i32>, i32);
         impl Sleep for Failing {
             fn arm(&mut self, _: MonoNs) -> io::Result<()> {
