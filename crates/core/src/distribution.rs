@@ -142,6 +142,13 @@ impl Distribution {
         Some((low.min(max_ns), high.min(last.upper - 1).max(max_ns)))
     }
 
+    /// The maximum in ns; `None` without samples, and where it is the edge of a bucket that is too wide for a value:
+    /// [`Self::max_range`] has that.
+    pub fn known_maximum(&self) -> Option<u64> {
+        let range = self.max_range()?;
+        self.max_ns.filter(|_| !self.has_edges_as_extremes() || self.is_narrow(range))
+    }
+
     /// The values that a file can state as `value_ns`.
     fn within_a_step(&self, value_ns: u64) -> (u64, u64) {
         let beside = self.step_ns() - 1;

@@ -133,7 +133,7 @@ impl Limit {
     fn figure(&self, expiries: &Distribution) -> Option<u64> {
         match self.percentile {
             Some(p) => expiries.percentile(p),
-            None => expiries.max_ns,
+            None => expiries.known_maximum(),
         }
     }
 

@@ -7,7 +7,8 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_stats::compare::{
-    Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, RunFigures, Throughput, Verdict,
+    Bounded, Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, RunFigures, Throughput,
+    Verdict,
 };
 use wakescope_stats::compare::{Within, percent, probability, times};
 
@@ -221,11 +222,15 @@ fn figures<'a>(of: &'a OfQuantity, compare: &Compare) -> Vec<(String, &'a Figure
 /// A figure's means over the new runs and over the old ones; where some of these have only bounds, from
 /// the least to the largest that they allow.
 fn means(figure: &Figure) -> [String; 2] {
-    let ranges = match &figure.effect.only_bounded {
-        Some(bounded) => [bounded.new_ns, bounded.old_ns],
-        None => [[figure.new_ns; 2], [figure.old_ns; 2]],
-    };
-    ranges.map(|range| quantity::within(Some(range.map(rounded))))
+    match &figure.effect.only_bounded {
+        Some(bounded) => bounds(bounded),
+        None => [figure.new_ns, figure.old_ns].map(span),
+    }
+}
+
+/// The means over the new runs and over the old ones, from the least to the largest.
+fn bounds(bounded: &Bounded) -> [String; 2] {
+    [bounded.new_ns, bounded.old_ns].map(|range| quantity::within(Some(range.map(rounded))))
 }
 
 /// A mean in ns, three digits and a unit.

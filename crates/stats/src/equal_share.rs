@@ -32,12 +32,6 @@ impl Share {
         Some(Self { percentile, rank: count - percentile.rank(count) + 1, count })
     }
 
-    /// The value in ns that a run has at this share; `None` if its samples do not carry the percentile, or only
-    /// bounds are known.
-    pub(crate) fn value(self, d: &Distribution) -> Option<u64> {
-        self.range(d).filter(|&range| d.is_narrow(range)).map(|(_, most)| most)
-    }
-
     /// The rank from the top that has this share beyond it among `count` samples, in whole ranks and a part
     /// of one.
     ///
@@ -89,6 +83,13 @@ mod tests {
 
     fn percentile(text: &str) -> Percentile {
         text.parse().unwrap()
+    }
+
+    impl Share {
+        /// The value in ns that a run has at this share, if it is known.
+        fn value(self, d: &Distribution) -> Option<u64> {
+            self.range(d).filter(|&range| d.is_narrow(range)).map(|(_, most)| most)
+        }
     }
 
     /// The share of the percentile of `shortest` samples.

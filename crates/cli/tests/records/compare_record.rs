@@ -110,7 +110,11 @@ fn in_steps() -> Vec<Observation> {
             sum_ns: lower * count,
             histogram: Histogram::from_buckets(vec![Bucket { lower, upper: lower + 1_000, count }])
                 .unwrap(),
-            stated: Some(Stated { resolution_ns: 1_000, ..Stated::default() }),
+            stated: Some(Stated {
+                resolution_ns: 1_000,
+                extremes_are_edges: true,
+                ..Stated::default()
+            }),
             ..Distribution::default()
         };
         run

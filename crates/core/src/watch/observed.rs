@@ -158,7 +158,7 @@ fn distribution_of(waits: &Waits) -> Distribution {
     histogram.shrink_to_fit();
     Distribution {
         count: waits.count,
-        max_ns: waits.max_ns,
+        max_ns: waits.longest_at_most(),
         sum_ns: waits.sum_ns,
         histogram,
         stated: Some(Stated {

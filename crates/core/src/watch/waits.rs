@@ -63,6 +63,22 @@ impl Waits {
         })
     }
 
+    /// What the longest took at most, ns; `None` if there are none. Where its bucket has no end, that is what the
+    /// others leave of the sum, if each is as short as its bucket allows; the largest number if the sum is not
+    /// that of these waits.
+    pub(crate) fn longest_at_most(&self) -> Option<u64> {
+        Some(match self.longest()? {
+            Known::Exactly(ns) | Known::AtMost(ns) => ns,
+            Known::AtLeast(ns) => {
+                let buckets = self.histogram.buckets();
+                let least = buckets.iter().map(|b| u128::from(b.lower) * u128::from(b.count));
+                let others = least.sum::<u128>() - u128::from(buckets.last()?.lower);
+                let left = u64::try_from(u128::from(self.sum_ns).saturating_sub(others)).ok();
+                left.filter(|&left| left >= ns).unwrap_or(u64::MAX)
+            }
+        })
+    }
+
     /// Both together.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
@@ -247,6 +263,31 @@ mod tests {
             assert_eq!(other.merged(one).longest(), Some(want), "{other:?} {one:?}");
         }
         assert_eq!(Waits::default().longest(), None);
+    }
+
+    #[test]
+    fn one_without_an_end_took_no_more_than_the_others_leave_of_the_sum() {
+        let beyond = |count, sum_ns| {
+            let bucket = Bucket { lower: 17_179_869_184, upper: u64::MAX, count };
+            let histogram = Histogram::from_buckets(vec![bucket]).unwrap();
+            let max_ns = Some(17_179_869_184);
+            Waits { count, sum_ns, max_ns, histogram, ..Waits::default() }
+        };
+        let (short, read) = (Waits::exactly(&[900, 900]), Waits::exactly(&[900]));
+        let hour = 3_600_000_000_000;
+        for (waits, want) in [
+            (beyond(1, hour), hour),
+            (beyond(2, hour), hour - 17_179_869_184),
+            // A bucket of the fine scale begins at 900 ns.
+            (beyond(1, hour).merged(&short), hour),
+            // The sum is that of another window.
+            (beyond(1, 900), u64::MAX),
+            (read, 900),
+            (roughly(&[901]), 901),
+        ] {
+            assert_eq!(waits.longest_at_most(), Some(want), "{waits:?}");
+        }
+        assert_eq!(Waits::default().longest_at_most(), None);
     }
 
     #[test]

@@ -83,7 +83,8 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
     let mut out =
         String::from("| | new | old | new / old | interval | |\n|---|---:|---:|---:|---|---|\n");
     for (name, figure, decides) in figures(of, compare) {
-        let (effect, [new, old]) = (&figure.effect, means(figure));
+        let effect = &figure.effect;
+        let [new, old] = means(effect, [figure.new_ns, figure.old_ns]);
         let _ = writeln!(
             out,
             "| {name} | {new} | {old} | {} | {} | {} |",

@@ -146,7 +146,7 @@ fn row(side: &str, run: &RunFigures, longer: bool, has_kernel: bool) -> Vec<Stri
         shortened(&run.label),
         grouped(run.count),
         quantity::within(run.p999_range_ns()),
-        quantity::within(run.max_ns.map(|ns| [ns; 2])),
+        quantity::within(run.max_range_ns()),
     ];
     if longer {
         cells.push(quantity::within(run.max_of_count_range_ns()));

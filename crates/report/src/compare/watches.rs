@@ -6,7 +6,7 @@ use wakescope_stats::compare::{
     Compare, Effect, Means, OfGroup, OfWatches, Throughput, Verdict, times,
 };
 
-use super::{capital, interval, ratio, span, word};
+use super::{bounds, capital, interval, ratio, span, word};
 use crate::style::clean;
 
 /// The most groups in a table; the record has more.
@@ -88,8 +88,8 @@ pub(super) fn rows(
     watches: &OfWatches,
     runs: [usize; 2],
 ) -> Option<(Vec<String>, Vec<Vec<String>>)> {
-    let mut shown: Vec<&OfGroup> =
-        watches.groups.iter().filter(|group| group.p999_ns.is_some()).collect();
+    let has_tail = |group: &&OfGroup| group.p999_ns.is_some() || group.tested.is_some();
+    let mut shown: Vec<&OfGroup> = watches.groups.iter().filter(has_tail).collect();
     shown.sort_by_key(|group| match group.tested.as_ref().map(|effect| effect.verdict) {
         Some(Verdict::Worse) => 0,
         Some(Verdict::Better) => 1,
@@ -128,20 +128,33 @@ pub(super) fn more(watches: &OfWatches, rows: usize) -> Option<String> {
 }
 
 fn row(group: &OfGroup) -> Vec<String> {
-    let means =
-        |means: Option<Means>, of: &dyn Fn(Means) -> String| means.map_or_else(|| "–".into(), of);
-    let tail = group.p999_ns;
+    let ratio_of =
+        |means: Option<Means>| means.map_or_else(|| "–".into(), |means| times(means.ratio));
     let tested = group.tested.as_ref();
+    let [new, old, ratio] = tail(group);
     vec![
         cell(group),
-        means(tail, &|tail| span(tail.new)),
-        means(tail, &|tail| span(tail.old)),
-        means(tail, &|tail| times(tail.ratio)),
+        new,
+        old,
+        ratio,
         tested.and_then(interval).unwrap_or_default(),
         tested.map_or("not tested", |effect| word(effect.verdict)).into(),
-        means(group.waits_per_second, &|rate| times(rate.ratio)),
-        means(group.waited_ns, &|waited| times(waited.ratio)),
+        ratio_of(group.waits_per_second),
+        ratio_of(group.waited_ns),
     ]
+}
+
+/// The 99.9th percentiles of new and of old watches, and their ratio; bounds of them if no more is known.
+fn tail(group: &OfGroup) -> [String; 3] {
+    let tested = group.tested.as_ref();
+    match (group.p999_ns, tested.and_then(|effect| Some((effect, effect.only_bounded.as_ref()?)))) {
+        (Some(known), _) => [span(known.new), span(known.old), times(known.ratio)],
+        (None, Some((effect, bounded))) => {
+            let [new, old] = bounds(bounded);
+            [new, old, effect.ratio_in_words()]
+        }
+        (None, None) => ["–"; 3].map(str::to_owned),
+    }
 }
 
 /// A name in a cell: that of the tasks, and the end of their cgroup, which says most.
@@ -172,4 +185,26 @@ pub(super) fn tested(compare: &Compare) -> Vec<(String, &Effect, String)> {
             Some((clean(&group.name(), LONGEST), effect, said(group, effect)))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_stats::compare::Bounded;
+
+    /// Of a tested group, the worst watches may have no more than bounds.
+    #[test]
+    fn a_tail_of_which_only_bounds_are_known_has_a_row() {
+        let bounded = Bounded {
+            runs: [2, 0],
+            ratio: [0.5, 4.0],
+            new_ns: [17_179_869_184.0, 90e9],
+            old_ns: [20e9; 2],
+        };
+        let mut group = OfGroup { tested: Some(Effect::default()), ..OfGroup::default() };
+        group.tested.as_mut().unwrap().only_bounded = Some(bounded);
+        let watches = OfWatches { groups: vec![group], ..OfWatches::default() };
+        let (_, rows) = rows(&watches, [0, 0]).unwrap();
+        assert_eq!(rows[0][1..4], ["17.2 s to 1.50 min", "20.0 s", "0.50 to 4.00 ×"]);
+    }
 }

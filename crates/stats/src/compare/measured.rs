@@ -41,7 +41,7 @@ pub struct RunFigures {
     pub p99_ns: Option<u64>,
     /// The 99.9th percentile.
     pub p999_ns: Option<u64>,
-    /// The maximum.
+    /// The maximum; `null` if it is only the edge of a bucket that is wider than 6.25 %.
     pub max_ns: Option<u64>,
     /// The geometric mean of the maximum of as many of its samples as maxima are compared over; `null` if it has fewer.
     pub max_of_count_ns: Option<u64>,
@@ -59,6 +59,9 @@ pub struct RunBounds {
     pub p99_ns: Option<[u64; 2]>,
     /// Of the 99.9th percentile.
     pub p999_ns: Option<[u64; 2]>,
+    /// Of the maximum.
+    #[serde(default)]
+    pub max_ns: Option<[u64; 2]>,
     /// Of the maximum of as many samples as maxima are compared over.
     pub max_of_count_ns: Option<[u64; 2]>,
 }
@@ -68,6 +71,11 @@ impl RunFigures {
     /// known. `None` if the samples do not carry it.
     pub fn p999_range_ns(&self) -> Option<[u64; 2]> {
         self.p999_ns.map(|ns| [ns; 2]).or_else(|| self.only_bounded?.p999_ns)
+    }
+
+    /// The same of the maximum.
+    pub fn max_range_ns(&self) -> Option<[u64; 2]> {
+        self.max_ns.map(|ns| [ns; 2]).or_else(|| self.only_bounded?.max_ns)
     }
 
     /// The same of the maximum of as many samples as maxima are compared over.
@@ -150,6 +158,7 @@ impl<'a> Measured<'a> {
             p50_ns: bounds(P50),
             p99_ns: bounds(P99),
             p999_ns: bounds(P999),
+            max_ns: unless_known(self.expiries.known_maximum(), self.expiries.max_range()),
             max_of_count_ns: unless_known(self.maximum_of(count), self.maximum_range(count)),
         };
         RunFigures {
@@ -162,7 +171,7 @@ impl<'a> Measured<'a> {
             p50_ns: self.percentile(P50),
             p99_ns: self.percentile(P99),
             p999_ns: self.percentile(P999),
-            max_ns: self.expiries.max_ns,
+            max_ns: self.expiries.known_maximum(),
             max_of_count_ns: self.maximum_of(count),
             only_bounded: (only_bounded != RunBounds::default()).then_some(only_bounded),
         }
@@ -204,16 +213,18 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
         grouped(count)
     );
     let short: Vec<&&Measured> = runs.iter().filter(|m| m.expiries.count < count).collect();
-    if let Some(largest) = short.iter().filter_map(|m| m.expiries.max_ns).max() {
+    let largest = short.iter().max_by_key(|m| m.expiries.max_ns);
+    if let Some((largest, max_ns)) = largest.and_then(|m| Some((m.expiries, m.expiries.max_ns?))) {
         let labels: Vec<String> = short.iter().map(|m| m.label.to_owned()).collect();
         text += &format!(
-            " {} too short to count ({}); the largest value there is {}.",
+            " {} too short to count ({}); the largest value there is {}{}.",
             match short.len() {
                 1 => "1 run is".to_owned(),
                 n => format!("{} are", count_of(n, "run")),
             },
             listed(&labels),
-            SpanNs(largest)
+            if largest.known_maximum().is_some() { "" } else { "at most " },
+            SpanNs(max_ns)
         );
     }
     Some(text)

@@ -18,7 +18,7 @@ use super::{Compare, judged, of_quantity, times};
 use super::{
     Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
 };
-use crate::equal_count::{equal_count, mean_maximum};
+use crate::equal_count::{equal_count, mean_maximum_range};
 use crate::equal_share::Share;
 use crate::unpaired::can_decide;
 use wakescope_core::distribution::Distribution;
@@ -76,7 +76,8 @@ pub struct OfGroup {
     pub runs: [usize; 2],
     /// Its 99.9th percentile tested; `None` if it is not tested.
     pub tested: Option<Effect>,
-    /// The medians, in ns; `None`, as the others, if the watches of a side have too few waits.
+    /// The medians, in ns; `None`, as the others, if the watches of a side have too few waits, or only bounds are
+    /// known of one.
     pub p50_ns: Option<Means>,
     /// The 99th percentiles, in ns.
     pub p99_ns: Option<Means>,
@@ -207,8 +208,8 @@ impl<'a> Watches<'a> {
             let [new, old] = counts(&sides);
             let share = Share::of(P999, [&new, &old]);
             let tails = sides.each_ref().map(|side| {
-                let of = side.iter().filter_map(|(_, waits)| Some((*waits, share?.value(waits)?)));
-                Ranges::of_distributions(of.map(|(waits, ns)| (waits, (ns, ns))), RESOLUTION)
+                let of = side.iter().filter_map(|(_, waits)| Some((*waits, share?.range(waits)?)));
+                Ranges::of_distributions(of, RESOLUTION)
             });
             let [new, old] = tails.each_ref().map(|tails| tails.least.len());
             if places > 0 && can_decide(new, old, most, options.alpha) {
@@ -262,9 +263,17 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
     };
     let [new, old] = counts(sides);
     let count = equal_count([&new, &old]);
+    // The watches of which only bounds are known may be the worst, so the others do not stand for all.
+    let if_known = |range: &dyn Fn(&Distribution) -> Option<(u64, u64)>| {
+        let is_open = |waits: &Distribution| range(waits).is_some_and(|of| !waits.is_narrow(of));
+        if sides.iter().flatten().any(|(_, waits)| is_open(waits)) {
+            return None;
+        }
+        means(&|_, waits| Some(range(waits)?.1.min(waits.max_ns?) as f64))
+    };
     let percentile = |p| {
         let share = Share::of(p, [&new, &old]);
-        means(&|_, waits| Some(share?.value(waits)? as f64))
+        if_known(&|waits| share?.range(waits))
     };
     OfGroup {
         group: group.clone(),
@@ -273,7 +282,7 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
         p50_ns: percentile(P50),
         p99_ns: percentile(P99),
         p999_ns: percentile(P999),
-        max_ns: means(&|_, waits| mean_maximum(waits, count).map(|ns| ns as f64)),
+        max_ns: if_known(&|waits| mean_maximum_range(waits, count)),
         waited_ns: means(&|watch, waits| Some(per_second(watch, waits.sum_ns))),
         waits_per_second: means(&|watch, waits| Some(per_second(watch, waits.count))),
     }

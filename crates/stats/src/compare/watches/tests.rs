@@ -11,6 +11,8 @@ use wakescope_core::watch::scale::{BUCKETS, edges_of};
 use wakescope_core::watch::sum::Sum;
 use wakescope_core::watch::{Audit, Cpu, OwnCost, SCHEMA, Series, Waits, Window};
 
+mod beyond_the_scale;
+
 /// A machine that is made up: how its load goes on, and its tasks, with how much longer each waits.
 struct Machine<'a> {
     random: &'a mut Random,
