@@ -6,7 +6,7 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::grouped;
 use wakescope_stats::compare::{RunFigures, percent, probability, times};
-use wakescope_stats::trend::{Series, Step, Trend, permutations};
+use wakescope_stats::trend::{Series, Step, Trend, Unclear, permutations};
 
 use crate::compare::name_of_max;
 use crate::domain;
@@ -33,9 +33,9 @@ pub fn text(trend: &Trend, style: Style) -> String {
             1 if series.quantity == Quantity::WakeupLatency => String::new(),
             _ => format!("{}: ", series.quantity),
         };
-        for (name, steps) in figures(series) {
-            let changed = steps.is_some_and(|steps| !steps.is_empty());
-            let sentence = wrapped(&format!("{title}{}", headline(&name, steps)), WIDTH, "  ");
+        for figure in figures(series) {
+            let changed = figure.steps.is_some_and(|steps| !steps.is_empty());
+            let sentence = wrapped(&format!("{title}{}", headline(&figure)), WIDTH, "  ");
             let _ = writeln!(out, "{}", if changed { style.strong(&sentence) } else { sentence });
         }
     }
@@ -52,14 +52,28 @@ pub fn text(trend: &Trend, style: Style) -> String {
     out
 }
 
-/// Figures, each with its changes; `None` where nothing can be said of them.
-fn figures(series: &Series) -> [(String, Option<&[Step]>); 2] {
-    let max = name_of_max(series.count, &series.runs);
-    [("p99.9".into(), series.p999.as_deref()), (max, series.max.as_deref())]
+/// A figure of a series.
+struct Figure<'a> {
+    name: String,
+    /// `None` where nothing can be said of its changes.
+    steps: Option<&'a [Step]>,
+    unclear: &'a [Unclear],
 }
 
-/// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001).`
-fn headline(name: &str, steps: Option<&[Step]>) -> String {
+fn figures(series: &Series) -> [Figure<'_>; 2] {
+    let max = name_of_max(series.count, &series.runs);
+    [
+        Figure {
+            name: "p99.9".into(),
+            steps: series.p999.as_deref(),
+            unclear: &series.p999_unclear,
+        },
+        Figure { name: max, steps: series.max.as_deref(), unclear: &series.max_unclear },
+    ]
+}
+
+/// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001), and perhaps from night-14 on.`
+fn headline(Figure { name, steps, unclear }: &Figure) -> String {
     let Some(steps) = steps else { return format!("{name}: whether it changed is not known.") };
     let text: Vec<String> = steps
         .iter()
@@ -68,18 +82,27 @@ fn headline(name: &str, steps: Option<&[Step]>) -> String {
             format!("{} from {run} on ({})", step.ratio_in_words(), probability(step.p_value))
         })
         .collect();
+    let text = text.join(", ") + &perhaps(unclear);
     match steps.len() {
         0 => format!("{name}: no change found."),
-        1 => format!("{name} changed once: {}.", text[0]),
-        2 => format!("{name} changed twice: {}.", text.join(", ")),
-        n => format!("{name} changed {} times: {}.", grouped(n as u64), text.join(", ")),
+        1 => format!("{name} changed once: {text}."),
+        2 => format!("{name} changed twice: {text}."),
+        n => format!("{name} changed {} times: {text}.", grouped(n as u64)),
     }
+}
+
+/// `, and perhaps from night-14 on`: behind changes that are certain; empty if there are no others.
+pub(crate) fn perhaps(unclear: &[Unclear]) -> String {
+    let runs: Vec<String> =
+        unclear.iter().map(|it| format!("from {} on", clean(&it.after, 80))).collect();
+    if runs.is_empty() { String::new() } else { format!(", and perhaps {}", runs.join(", ")) }
 }
 
 fn table(series: &Series) -> String {
     let of_p999: Vec<_> = series.runs.iter().map(RunFigures::p999_range_ns).collect();
     let of_max: Vec<_> = series.runs.iter().map(RunFigures::max_of_count_range_ns).collect();
-    let (p999, max) = (Column::of(&of_p999, &series.p999), Column::of(&of_max, &series.max));
+    let p999 = Column::of(&of_p999, &series.p999, &series.p999_unclear);
+    let max = Column::of(&of_max, &series.max, &series.max_unclear);
     let max_name = format!("max of {}", grouped(series.count));
     let head = ["run", "p99.9", "", "", &max_name, "", ""];
     let mut rows = vec![head.map(String::from).to_vec()];
@@ -99,26 +122,38 @@ struct Column<'a> {
     values: &'a [Option<[u64; 2]>],
     largest: u64,
     steps: &'a [Step],
+    unclear: &'a [Unclear],
 }
 
 impl<'a> Column<'a> {
-    fn of(values: &'a [Option<[u64; 2]>], steps: &'a Option<Vec<Step>>) -> Self {
+    fn of(
+        values: &'a [Option<[u64; 2]>],
+        steps: &'a Option<Vec<Step>>,
+        unclear: &'a [Unclear],
+    ) -> Self {
         let largest = values.iter().flatten().map(|[_, most]| *most).max().unwrap_or(0);
-        Self { values, largest, steps: steps.as_deref().unwrap_or_default() }
+        Self { values, largest, steps: steps.as_deref().unwrap_or_default(), unclear }
     }
 
     fn is_next_to_a_change(&self, at: usize) -> bool {
-        self.steps.iter().any(|step| step.at == at || step.at == at + 1)
+        let unclear = self.unclear.iter().map(|unclear| unclear.at);
+        let mut changes = self.steps.iter().map(|step| step.at).chain(unclear);
+        changes.any(|change| change == at || change == at + 1)
     }
 
-    /// The value, its bar, which is that of the largest possible value, and the change that begins here.
+    /// The value, its bar, which is that of the largest possible value, and the change that begins here, `?` if it is
+    /// unclear.
     fn cells(&self, at: usize) -> [String; 3] {
-        let step = self.steps.iter().find(|step| step.at == at);
-        let change = step.map_or_else(String::new, |step| {
-            let (arrow, bound) = if step.ratio >= 1.0 { ('↑', "≥ ") } else { ('↓', "≤ ") };
-            let bound = step.ratio_within.map_or("", |_| bound);
-            format!("{arrow} {bound}{}", times(step.ratio))
-        });
+        let is_unclear = self.unclear.iter().any(|unclear| unclear.at == at);
+        let change = match self.steps.iter().find(|step| step.at == at) {
+            Some(step) => {
+                let (arrow, bound) =
+                    if step.ratio >= 1.0 { ('↑', "≥ ") } else { ('↓', "≤ ") };
+                let bound = step.ratio_within.map_or("", |_| bound);
+                format!("{arrow} {bound}{}", times(step.ratio))
+            }
+            None => if is_unclear { "?" } else { "" }.into(),
+        };
         let value = self.values[at];
         let bar = value.map_or_else(|| " ".repeat(BAR), |[_, most]| bar(most, self.largest));
         [quantity::within(value), bar, change]

@@ -38,6 +38,7 @@ pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
+pub(crate) use words::listed;
 pub use words::{factor, percent, probability, ratio_within, times};
 
 pub(crate) use bounded::{Ranges, longer};

@@ -10,7 +10,7 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, longer, of_lengths, of_shares, probability,
+    count_of_maxima, differences, labelled, listed, longer, of_lengths, of_shares, probability,
     ratio_within, refuse_repetitions, repetition, share_of, steps_note, times,
 };
 use crate::equal_count;
@@ -107,6 +107,22 @@ pub struct Series {
     pub p999: Option<Vec<Step>>,
     /// Changes of the maximum, at equal count, over the runs with as many samples; `null` likewise.
     pub max: Option<Vec<Step>>,
+    /// Where the 99.9th percentile changed, and runs became longer or shorter, which may be all of the change: none
+    /// of these is in [`Self::p999`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p999_unclear: Vec<Unclear>,
+    /// The same of the maximum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub max_unclear: Vec<Unclear>,
+}
+
+/// A change that may be only one of the lengths of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unclear {
+    /// The place of the first run after it, counted from 0.
+    pub at: usize,
+    /// The label of that run.
+    pub after: String,
 }
 
 /// A change.
@@ -236,17 +252,19 @@ fn of_quantity(
         let followed: Vec<&Measured> = places.iter().map(|&place| runs[place]).collect();
         let ranges = Ranges::of(&followed, range, resolution);
         let have_all = ranges.least.len() == places.len();
-        let (changes, is_open) = (have_all && can_show(places.len(), alpha))
-            .then(|| steps(&figures, places, &ranges, alpha, seed))?;
+        if !have_all || !can_show(places.len(), alpha) {
+            return (None, Vec::new());
+        }
+        let (changes, unclear) = steps(&figures, places, &ranges, alpha, seed);
         // Bounds hide what they hold, so without a change nothing is known.
-        let is_open = is_open || ranges.bounded > 0;
-        (!is_open || !changes.is_empty()).then_some(changes)
+        let is_open = !unclear.is_empty() || ranges.bounded > 0;
+        ((!is_open || !changes.is_empty()).then_some(changes), unclear)
     };
     let all: Vec<usize> = (0..runs.len()).collect();
     let share = share_of(P999, [runs, &[]]);
-    let p999 = steps(&|run| run.range_at_share(share?), &all);
-    let max = steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
-    Series { quantity, count, runs: figures, p999, max }
+    let (p999, p999_unclear) = steps(&|run| run.range_at_share(share?), &all);
+    let (max, max_unclear) = steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
+    Series { quantity, count, runs: figures, p999, max, p999_unclear, max_unclear }
 }
 
 /// The places of the runs that have a maximum of `count` samples.
@@ -260,22 +278,21 @@ fn alpha_per_figure(alpha: f64, quantities: usize) -> f64 {
     alpha / (FIGURES * quantities.max(1)) as f64
 }
 
-/// The changes of a figure of the runs at these places that every value within its ranges shows, and whether there
-/// are others that runs of one length might not show.
+/// The changes of a figure of the runs at these places that every value within its ranges shows, and the others that
+/// runs of one length might not show.
 fn steps(
     runs: &[RunFigures],
     places: &[usize],
     ranges: &Ranges,
     alpha: f64,
     seed: u64,
-) -> (Vec<Step>, bool) {
+) -> (Vec<Step>, Vec<Unclear>) {
     let changes = changes_within(&ranges.least, &ranges.most, alpha, seed);
     let is_bounded = ranges.bounded > 0;
     let least_ratio = if is_bounded { LEAST_OF_BOUNDED } else { 1.0 };
     let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([places.len()]).collect();
     let mut begin = 0;
-    let mut steps = Vec::new();
-    let mut is_open = false;
+    let (mut steps, mut unclear) = (Vec::new(), Vec::new());
     for (change, end) in changes.iter().zip(&ends[1..]) {
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         let sides = [begin..change.at, change.at..*end];
@@ -293,7 +310,10 @@ fn steps(
             ([least, _], [_, most]) if most * least_ratio <= least => (least, most),
             // The steps of the files, or the lengths of the runs, may be all that differs.
             _ => {
-                is_open |= lengths_differ;
+                if lengths_differ {
+                    let at = places[change.at];
+                    unclear.push(Unclear { at, after: runs[at].label.clone() });
+                }
                 continue;
             }
         };
@@ -312,7 +332,7 @@ fn steps(
             p_value: change.p_value,
         });
     }
-    (steps, is_open)
+    (steps, unclear)
 }
 
 /// Where the load of watches changed by more than what makes a difference in a comparison.
@@ -364,23 +384,27 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
     let bounds = || series.runs.iter().filter_map(|run| run.only_bounded);
     let of_p999 = bounds().filter(|of| of.p999_ns.is_some()).count();
     let of_max = bounds().filter(|of| of.max_of_count_ns.is_some()).count();
-    let is_of_lengths = |steps: &Option<Vec<Step>>, runs: usize, bounded: usize| {
-        steps.is_none() && can_show(runs, alpha) && bounded == 0
-    };
-    let carried = series.runs.iter().all(|run| run.p999_range_ns().is_some());
-    let by_length = [
-        ("p99.9", carried && is_of_lengths(&series.p999, all, of_p999)),
-        ("The maximum", series.count > 0 && is_of_lengths(&series.max, long, of_max)),
-    ];
-    notes.extend(by_length.into_iter().filter(|(_, is)| *is).map(|(name, _)| {
-        format!(
-            "{name} is not followed: runs became longer or shorter where it changed, which may be all of the \
-             change. Measure runs of one length."
-        )
-    }));
+    notes.extend(of_unclear("p99.9", &series.p999_unclear, series.p999.is_some()));
+    notes.extend(of_unclear("The maximum", &series.max_unclear, series.max.is_some()));
     notes.extend(of_bounds("p99.9", of_p999, series.p999.is_some()));
     notes.extend(of_bounds("The maximum", of_max, series.max.is_some()));
     notes
+}
+
+/// Where runs became longer or shorter as a figure changed, and what follows; `None` if they did not.
+fn of_unclear(name: &str, unclear: &[Unclear], is_followed: bool) -> Option<String> {
+    let labels: Vec<String> = unclear.iter().map(|it| it.after.clone()).collect();
+    let first = listed(&labels);
+    (!labels.is_empty()).then(|| match is_followed {
+        true => format!(
+            "{name} may have changed more often: runs became longer or shorter from {first} on, which may be all of \
+             a change there. Measure runs of one length."
+        ),
+        false => format!(
+            "{name} is not followed: runs became longer or shorter where it changed, from {first} on, which may be \
+             all of the change. Measure runs of one length."
+        ),
+    })
 }
 
 /// That only bounds of a figure are known in so many runs, and what follows.

@@ -136,6 +136,19 @@ fn series_in_steps() -> Trend {
     trend
 }
 
+/// A series whose figures changed twice, the second time where runs became longer.
+fn series_of_lengths() -> Trend {
+    let of = |i: u64| {
+        let (us, times) = [(10, 1), (40, 1), (80, 5)][usize::try_from(i / 6).unwrap()];
+        let mut run = Observation::from(Run { id: format!("lengths {i}"), ..run(us) });
+        let samples = (0..3_000).map(|at| us * (1_000 + i) * if at % 100 == 0 { 10 } else { 1 });
+        run.expiries = Distribution::of(samples.collect::<Vec<_>>().repeat(times));
+        run
+    };
+    let runs: Vec<Observation> = (0..18).map(of).collect();
+    trend(&labelled(&labels(), &runs), &trend::Options::default()).unwrap()
+}
+
 fn series() -> Trend {
     let of = |i: u64| run(if i < 8 { 100 + i } else { 200 + i });
     let mut runs: Vec<Observation> = (0..16).map(|i| of(i).into()).collect();
@@ -185,7 +198,7 @@ fn of_series() -> Vec<Value> {
 }
 
 fn of_trend() -> Vec<Value> {
-    [series(), series_in_steps()]
+    [series(), series_in_steps(), series_of_lengths()]
         .iter()
         .map(|t| serde_json::from_str(&t.to_json()).unwrap())
         .collect()

@@ -2,7 +2,7 @@
 
 use wakescope_core::run::TimeDomain;
 use wakescope_stats::compare::RunFigures;
-use wakescope_stats::trend::{Series, Step, Trend};
+use wakescope_stats::trend::{Series, Step, Trend, Unclear};
 
 use super::Room;
 use super::axis::{Axis, Tick};
@@ -11,6 +11,7 @@ use super::scene::{Anchor, Ink, SMALL, Scene, Shape};
 use super::width::{fitting, text_width};
 use crate::quantity;
 use crate::style::clean;
+use crate::trend::perhaps;
 
 /// How wide the name of a run may be below the picture.
 const WIDEST_NAME: f64 = 140.0;
@@ -22,6 +23,17 @@ struct Figure<'a> {
     values: Vec<Option<[u64; 2]>>,
     /// `None` where nothing can be said of its changes.
     steps: Option<&'a [Step]>,
+    unclear: &'a [Unclear],
+}
+
+impl Figure<'_> {
+    /// Where it changed, also if that is unclear.
+    fn changes(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let certain = self.steps.unwrap_or_default().iter().map(|step| step.at);
+        let mut all: Vec<usize> = certain.chain(self.unclear.iter().map(|it| it.at)).collect();
+        all.sort_unstable();
+        all.into_iter()
+    }
 }
 
 /// The picture of a series; `None` where no run carries a figure.
@@ -51,12 +63,19 @@ pub(super) fn scene(trend: &Trend, series: &Series) -> Option<Scene> {
 fn figures(series: &Series) -> Vec<Figure<'_>> {
     let of = |range: fn(&RunFigures) -> Option<[u64; 2]>| series.runs.iter().map(range).collect();
     let max = format!("max of {}", wakescope_core::units::grouped(series.count));
-    let all = [
-        ("p99.9".to_owned(), of(RunFigures::p999_range_ns), series.p999.as_deref()),
-        (max, of(RunFigures::max_of_count_range_ns), series.max.as_deref()),
-    ];
-    let figure = |(name, values, steps)| Figure { name, values, steps };
-    all.into_iter().map(figure).filter(|f| f.values.iter().any(Option::is_some)).collect()
+    let p999 = Figure {
+        name: "p99.9".into(),
+        values: of(RunFigures::p999_range_ns),
+        steps: series.p999.as_deref(),
+        unclear: &series.p999_unclear,
+    };
+    let max = Figure {
+        name: max,
+        values: of(RunFigures::max_of_count_range_ns),
+        steps: series.max.as_deref(),
+        unclear: &series.max_unclear,
+    };
+    [p999, max].into_iter().filter(|f| f.values.iter().any(Option::is_some)).collect()
 }
 
 /// The least and the largest value, with some room.
@@ -81,7 +100,9 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
         let steps: Vec<String> = steps.collect();
         match steps.is_empty() {
             true => format!("{}: no change found", figure.name),
-            false => format!("{}: {}", figure.name, steps.join(", ")),
+            false => {
+                format!("{}: {}{}", figure.name, steps.join(", "), perhaps(figure.unclear))
+            }
         }
     });
     let sentences: Vec<String> = sentences.collect();
@@ -147,7 +168,8 @@ fn draw(scene: &mut Scene, at: usize, figure: &Figure<'_>, across: &[f64], y: &A
     scene.end();
 }
 
-/// A line between the runs where the figure changed, and how much; and what it was on either side.
+/// A line between the runs where the figure changed, and how much, or `?` where that is unclear; and what it was on
+/// either side.
 fn draw_steps(
     scene: &mut Scene,
     field: Field,
@@ -163,22 +185,32 @@ fn draw_steps(
             (None, _) => field.left,
             (_, None) => field.right,
         };
-    scene.begin("steps", Some(at));
     let steps = figure.steps.unwrap_or_default();
-    for (i, step) in steps.iter().enumerate() {
-        let from = if i == 0 { field.left } else { border(steps[i - 1].at) };
-        let to = steps.get(i + 1).map_or(field.right, |next| border(next.at));
+    scene.begin("steps", Some(at));
+    for step in steps {
+        let (begin, end) =
+            (figure.changes().rfind(|&at| at < step.at), figure.changes().find(|&at| at > step.at));
         let x = border(step.at);
         let (before, after) = (y.at(step.before_ns), y.at(step.after_ns));
-        let mut means = vec![vec![(x, after), (to, after)]];
-        if i == 0 {
-            means.push(vec![(from, before), (x, before)]);
+        let mut means = vec![vec![(x, after), (end.map_or(field.right, border), after)]];
+        // The change before has drawn it.
+        if !steps.iter().any(|other| Some(other.at) == begin) {
+            means.push(vec![(begin.map_or(field.left, border), before), (x, before)]);
         }
         scene.lines(means, ink, 3.0, &[]);
-        scene.lines(vec![vec![(x, field.top), (x, field.bottom)]], ink, 1.0, &[3.0, 3.0]);
+        draw_change(scene, field, x, ink);
         write_ratio(scene, field, &format!("{} {}", figure.name, step.ratio_in_words()), x, taken);
     }
+    for unclear in figure.unclear {
+        let x = border(unclear.at);
+        draw_change(scene, field, x, ink);
+        write_ratio(scene, field, &format!("{} ?", figure.name), x, taken);
+    }
     scene.end();
+}
+
+fn draw_change(scene: &mut Scene, field: Field, x: f64, ink: Ink) {
+    scene.lines(vec![vec![(x, field.top), (x, field.bottom)]], ink, 1.0, &[3.0, 3.0]);
 }
 
 /// At the top, in the first line that has room; not at all where none has.

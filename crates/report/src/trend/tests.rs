@@ -94,6 +94,20 @@ fn long_series_are_listed_where_they_changed() {
 }
 
 #[test]
+fn a_change_that_may_be_one_of_the_lengths_is_pointed_out() {
+    let mut got = followed(&CHANGED.map(run), "night-");
+    got.series[0].p999_unclear = vec![Unclear { at: 12, after: "night-12".into() }];
+    let text = text(&got, PLAIN);
+    let want =
+        "p99.9 changed once: 1.50 × from night-08 on (p < 0.001), and perhaps from night-12 on.\n";
+    assert!(text.starts_with(want), "{text}");
+    let of_max = "max changed once: 1.50 × from night-08 on (p < 0.001).\n";
+    assert!(text.contains(of_max), "{text}");
+    let row = text.lines().find(|line| line.starts_with(" night-12")).unwrap();
+    assert_eq!(row.matches('?').count(), 1, "{row}");
+}
+
+#[test]
 fn hostile_labels_do_no_harm() {
     let text = text(&followed(&CHANGED.map(run), "\u{1b}[2J\n\u{202e}"), PLAIN);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");

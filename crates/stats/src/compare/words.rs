@@ -66,7 +66,7 @@ pub(super) fn count_of(count: usize, what: &str) -> String {
 }
 
 /// Some of the labels, and how many more: `a, b, c and 4 more`.
-pub(super) fn listed(labels: &[String]) -> String {
+pub(crate) fn listed(labels: &[String]) -> String {
     const NAMED: usize = 3;
     let named = labels.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     match labels.len().saturating_sub(NAMED) {

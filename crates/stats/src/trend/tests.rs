@@ -274,3 +274,30 @@ fn a_change_is_told_only_beyond_that_of_the_lengths() {
         assert_eq!(is_told, want.is_none(), "{:?}", got.notes);
     }
 }
+
+/// A figure that changes at the seventh run, and again at the thirteenth, from which on runs are five times as
+/// long. It was said to have changed once.
+#[test]
+fn a_change_of_the_lengths_is_told_beside_one_that_is_certain() {
+    let of = |i: u64| -> Vec<u64> {
+        let (us, times) = [(1, 1), (4, 1), (8, 5)][(i / 6) as usize];
+        let ns = us * (100_000 + i);
+        (0..2_980).map(|i| ns / 2 + i % 3).chain([ns * 10; 20]).collect::<Vec<u64>>().repeat(times)
+    };
+    let runs: Vec<Run> = (0..18).map(|i| run_of(&of(i))).collect();
+    let got = followed(&runs, &Options::default()).unwrap();
+    let series = &got.series[0];
+    for (steps, unclear) in
+        [(&series.p999, &series.p999_unclear), (&series.max, &series.max_unclear)]
+    {
+        let certain: Vec<usize> = steps.iter().flatten().map(|step| step.at).collect();
+        assert_eq!(certain, [6]);
+        assert_eq!(unclear[..], [Unclear { at: 12, after: "night-12".into() }]);
+    }
+    for name in ["p99.9", "The maximum"] {
+        let note = format!(
+            "{name} may have changed more often: runs became longer or shorter from night-12 on"
+        );
+        assert!(got.notes.iter().any(|it| it.starts_with(&note)), "{:?}", got.notes);
+    }
+}

@@ -55,6 +55,19 @@ fn a_change_is_drawn_and_told() {
     assert!(trend_png(&trend, &series).unwrap().starts_with(b"\x89PNG"));
 }
 
+/// The mean after a change ends where the next one may begin.
+#[test]
+fn a_mean_does_not_reach_beyond_an_unclear_change() {
+    let (trend, mut series) = series(&[100, 100, 100, 200, 200, 200, 290, 290, 290], "v");
+    let drawn = |series: &Series| svg::document(&scene(&trend, series).unwrap());
+    let certain = drawn(&series);
+    assert!(certain.contains("M334.7 265.2h525.3") && !certain.contains("p99.9 ?"), "{certain}");
+    series.p999_unclear = vec![Unclear { at: 6, after: "v6".into() }];
+    let unclear = drawn(&series);
+    assert!(unclear.contains("M334.7 265.2h262.6") && unclear.contains("p99.9 ?"), "{unclear}");
+    assert!(unclear.contains("2.00 times from v3 on, and perhaps from v6 on"), "{unclear}");
+}
+
 #[test]
 fn nothing_is_drawn_of_runs_without_figures() {
     let (trend, mut series) = series(&[1, 2], "v");
