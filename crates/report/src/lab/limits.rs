@@ -1,10 +1,11 @@
 //! Limits in sentences.
 
 use wakescope_core::lab::{CellLimit, Lab};
+use wakescope_core::run::TimeDomain;
 
-use super::figures::micros;
 use super::names;
 use crate::style::clean;
+use crate::{domain, observed};
 
 /// How cells stand to a limit, in words.
 pub(super) struct LimitLine {
@@ -28,15 +29,13 @@ pub(super) fn lines(lab: &Lab) -> Vec<LimitLine> {
 
 /// `group` is of one limit, and not empty.
 fn add_lines(group: &[CellLimit], lines: &mut Vec<LimitLine>) {
-    let limit = format!("{} of virtual time", clean(&group[0].limit, 60));
     for cell in group.iter().filter(|cell| cell.within == Some(false)) {
-        lines.push(LimitLine {
-            text: format!("{limit} broken: {}", observed(cell)),
-            within: Some(false),
-        });
+        let (limit, observed) = limit_and_observed(cell);
+        lines.push(LimitLine { text: format!("{limit} broken: {observed}"), within: Some(false) });
     }
     for cell in group.iter().filter(|cell| cell.within.is_none()) {
         let (place, reason) = (place(cell), clean(&cell.reason, 240));
+        let (limit, _) = limit_and_observed(cell);
         lines.push(LimitLine {
             text: format!("{limit} undecided: {place}: {reason}"),
             within: None,
@@ -49,18 +48,48 @@ fn add_lines(group: &[CellLimit], lines: &mut Vec<LimitLine>) {
             (some, all) if some == all => format!(" by all {all}"),
             (some, all) => format!(" by {some} of {all}"),
         };
-        let text = format!("{limit} kept{who}: at most {}", observed(most));
+        let (limit, observed) = limit_and_observed(most);
+        let text = format!("{limit} kept{who}: at most {observed}");
         lines.push(LimitLine { text, within: Some(true) });
     }
 }
 
-/// `113 virtual µs, 6.1-cloud/none find, seed 4`
-fn observed(cell: &CellLimit) -> String {
-    let value = cell.observed_ns.map_or("–".into(), |ns| micros(ns as f64));
+/// `max ≤ 100 µs of virtual time`, `113 virtual µs, 6.1-cloud/none find, seed 4`
+fn limit_and_observed(cell: &CellLimit) -> (String, String) {
+    let (limit, observed) =
+        observed::limit_and_observed(&cell.limit, cell.limit_ns, cell.observed_ns);
+    let observed = domain::worded(&observed, TimeDomain::Virtual);
     let seed = cell.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-    format!("{value} virtual µs, {}{seed}", place(cell))
+    (format!("{limit} of virtual time"), format!("{observed}, {}{seed}", place(cell)))
 }
 
 fn place(cell: &CellLimit) -> String {
     format!("{} {}", names::arm(&cell.arm), names::load(&cell.load))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(limit_ns: u64, observed_ns: u64, want: &str) {
+        let limit = CellLimit {
+            limit: "max ≤ 100 µs".into(),
+            limit_ns,
+            load: "find".into(),
+            observed_ns: Some(observed_ns),
+            within: Some(observed_ns <= limit_ns),
+            ..CellLimit::default()
+        };
+        let lines = lines(&Lab { limits: vec![limit], ..Lab::default() });
+        assert!(lines[0].text.starts_with(want), "{}", lines[0].text);
+    }
+
+    /// Both were `100`.
+    #[test]
+    fn what_breaks_a_limit_does_not_look_equal_to_it() {
+        check(100_000, 100_400, "max ≤ 100 µs of virtual time broken: 100.4 virtual µs, ");
+        check(100_400, 100_300, "max ≤ 100.4 µs of virtual time kept: at most 100.3 virtual µs, ");
+        check(100_000, 114_000, "max ≤ 100 µs of virtual time broken: 114 virtual µs, ");
+    }
 }

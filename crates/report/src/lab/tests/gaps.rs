@@ -138,12 +138,13 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             | max ≤ 100 µs of virtual time undecided: 6.1-cloud/full launch: seed 1 failed
             | max ≤ 100 µs of virtual time undecided: 6.1-cloud/lazy find: seed 1 was not run
             | max ≤ 100 µs of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
-            | max ≤ 100 µs of virtual time kept by 1 of 6: at most 44 virtual µs, 6.1-cloud/full find, seed 7
+            | max ≤ 100 µs of virtual time kept by 1 of 6: at most 44.0 virtual µs, 6.1-cloud/full find, seed 7
             | p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none find: seed 3 failed
             | p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full launch: seed 1 failed
             | p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy find: seed 1 was not run
             | p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
-            | p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.7 virtual µs, 6.1-cloud/none launch, seed 7
+            | p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.70 virtual µs, 6.1-cloud/none launch, seed
+            |   7
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
@@ -201,12 +202,12 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         - max ≤ 100 µs of virtual time undecided: 6.1-cloud/full launch: seed 1 failed
         - max ≤ 100 µs of virtual time undecided: 6.1-cloud/lazy find: seed 1 was not run
         - max ≤ 100 µs of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
-        - max ≤ 100 µs of virtual time kept by 1 of 6: at most 44 virtual µs, 6.1-cloud/full find, seed 7
+        - max ≤ 100 µs of virtual time kept by 1 of 6: at most 44.0 virtual µs, 6.1-cloud/full find, seed 7
         - p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none find: seed 3 failed
         - p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full launch: seed 1 failed
         - p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy find: seed 1 was not run
         - p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
-        - p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.7 virtual µs, 6.1-cloud/none launch, seed 7
+        - p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.70 virtual µs, 6.1-cloud/none launch, seed 7
 
         Virtual time counts instructions: the order of kernels and the differences between them are meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
 
@@ -338,7 +339,7 @@ fn without_load_and_with_few_samples() {
             |   few for p99.9, which needs 2,000
             | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full idle: the 400 samples of seed 1 are too
             |   few for p99.9, which needs 2,000
-            | max ≤ 1.00 ms of virtual time kept by all 2: at most 6.0 virtual µs, 6.1-cloud/full idle, seed 1
+            | max ≤ 1.00 ms of virtual time kept by all 2: at most 6.00 virtual µs, 6.1-cloud/full idle, seed 1
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
