@@ -243,16 +243,19 @@ impl Run {
         }
     }
 
-    /// Reads a record and checks that it is consistent.
+    /// Reads a record and checks that it is consistent. One without a summary gets that of its threads.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
-        let run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {
+        let mut run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {
             Some(run) => run,
             None => Self::from_any_json(text)?,
         };
-        match run.fault() {
-            Some(what) => Err(RunError::Inconsistent(what)),
-            None => Ok(run),
+        if let Some(what) = run.fault() {
+            return Err(RunError::Inconsistent(what));
         }
+        if run.summary == Summary::default() {
+            run.summarize();
+        }
+        Ok(run)
     }
 
     /// Reads a record as far as its shape goes, or says what is wrong with it.

@@ -125,6 +125,7 @@ impl MadeUpCell {
         run.host.preemption.model = Model::Full;
         (run.plan.policy, run.plan.priority) = (ProbePolicy::Fifo, Some(95));
         change_run(&mut run);
+        run.summarize();
         let facts = r#"{"error":null,"time_up":false,"began_ns":1,"ended_ns":2}"#;
         let files = [("guest.json", facts.into()), ("run.json", run.to_json())];
         for (name, text) in files.iter().chain([&("console.log", String::new())]) {

@@ -141,6 +141,16 @@ fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
     assert!(e.contains(want), "{e}");
 }
 
+/// Such a record was written again with a summary of no samples.
+#[test]
+fn a_record_without_a_summary_gets_that_of_its_threads() {
+    let mut run = run_with(&[vec![5_000; 50], vec![7_000; 50]], "x");
+    let mut json = serde_json::to_value(&run).unwrap();
+    json.as_object_mut().unwrap().remove("summary").unwrap();
+    run.summarize();
+    assert_eq!(Run::from_json(json.to_string().as_bytes()).unwrap().summary, run.summary);
+}
+
 /// Text, pages and `compare` take their figures from the threads, and other programs from the summary.
 #[test]
 fn a_summary_of_other_threads_is_refused_with_both_figures() {
