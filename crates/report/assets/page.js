@@ -203,17 +203,17 @@ class Plot {
 
   told(run, item) {
     const who = data.runs.length > 1 ? `${run.name}: ` : '';
-    const count = (n, of) => `${grouped(n)} ${of}${n === 1 ? '' : 's'}`;
+    const count = (n) => `${grouped(n)} ${n === 1 ? data.one : data.many}`;
     if (this.kind === 'course') {
       const max = item.max === null ? `no ${data.one} was due` : `largest ${data.value} ${exact(item.max)}`;
       return `${who}from ${moment(item.lower, run.slot)} to ${moment(item.upper, run.slot)} of the run: ${max}.`;
     }
     const span = item.upper - item.lower === 1 ? exact(item.lower) : `from ${exact(item.lower)} to below ${exact(item.upper)}`;
     if (this.kind === 'histogram') {
-      return `${who}${span}: ${count(item.count, data.one)} (${percent(item.count, run.count)} of ${grouped(run.count)}).`;
+      return `${who}${span}: ${count(item.count)} (${percent(item.count, run.count)} of ${grouped(run.count)}).`;
     }
     const later = item.later === 0 ? `none ${data.more}` : `${data.more}: ${grouped(item.later)} of ${grouped(run.count)} (${percent(item.later, run.count)})`;
-    return `${who}${span}: ${count(item.count, data.one)}; ${later}.`;
+    return `${who}${span}: ${count(item.count)}; ${later}.`;
   }
 
   unmark() {

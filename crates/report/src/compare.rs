@@ -283,7 +283,7 @@ fn basis(compare: &Compare) -> Vec<String> {
         (None, quantities) => format!(
             "Figures are geometric means over runs; the unit of analysis is the run, not the {}.",
             match quantities {
-                [of] => quantity::words(of.quantity).one,
+                [of] => quantity::words_of_quantity(of.quantity).one,
                 _ => "sample",
             }
         ),

@@ -41,12 +41,12 @@ pub(crate) use svg::{draw as draw_svg, escaped};
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Picture {
-    /// The share of wakeups later than x.
+    /// The share of samples later than x.
     #[default]
     Exceedance,
     /// How many wakeups were how late.
     Histogram,
-    /// The share of wakeups later than x, for each CPU.
+    /// The share of samples later than x, for each CPU.
     Cpus,
     /// The largest lateness over the course of the run.
     Course,

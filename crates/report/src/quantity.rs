@@ -3,6 +3,7 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
+use wakescope_core::plan::Plan;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
@@ -35,6 +36,9 @@ const WAKEUPS: Words = Words {
     more: "later",
     most: "latest",
 };
+
+/// Of a grid: those that a late wakeup swallowed count, too.
+const EXPIRIES: Words = Words { one: "expiry", many: "expiries", ..WAKEUPS };
 
 /// Of several kinds together.
 const SAMPLES: Words = Words {
@@ -84,8 +88,32 @@ pub(crate) fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "–".into(), grouped)
 }
 
+/// The words for a run's samples. Whether the file of another program has a sample for each wakeup or for each
+/// expiry differs from program to program.
+pub(crate) fn words(run: &Run) -> Words {
+    match &run.source {
+        None => words_of_plan(&run.plan),
+        Some(source) => match words_of_quantity(source.quantity) {
+            WAKEUPS => as_samples(WAKEUPS),
+            other => other,
+        },
+    }
+}
+
+/// The words for the samples of a run that is made as `plan` is.
+pub(crate) fn words_of_plan(plan: &Plan) -> Words {
+    match plan.counts_expiries() {
+        true => EXPIRIES,
+        false => words_of_quantity(plan.quantity(None)),
+    }
+}
+
+fn as_samples(words: Words) -> Words {
+    Words { one: SAMPLES.one, many: SAMPLES.many, ..words }
+}
+
 /// The words for a quantity.
-pub(crate) fn words(quantity: Quantity) -> Words {
+pub(crate) fn words_of_quantity(quantity: Quantity) -> Words {
     let long = |one, many, value| Words {
         one,
         many,
@@ -110,12 +138,17 @@ pub(crate) fn words(quantity: Quantity) -> Words {
 
 /// The words for all runs of a set together.
 pub(crate) fn words_of(run_set: &RunSet) -> Words {
-    let mut kinds = run_set.entries.iter().map(|entry| words(of(&entry.run)));
+    let mut kinds = run_set.entries.iter().map(|entry| words(&entry.run));
     let first = kinds.next().unwrap_or(WAKEUPS);
-    if kinds.all(|kind| kind == first) { first } else { SAMPLES }
+    kinds.fold(first, |together, kind| match kind {
+        _ if kind == together => together,
+        // Both are wakeup latencies, of wakeups or of expiries.
+        _ if as_samples(kind) == as_samples(together) => as_samples(together),
+        _ => SAMPLES,
+    })
 }
 
-/// `Wakeups by lateness`
+/// `Expiries by lateness`
 pub(crate) fn by_value(words: Words) -> String {
     capital(&format!("{} by {}", words.many, words.value))
 }
@@ -145,5 +178,52 @@ pub(crate) fn within(range_ns: Option<[u64; 2]>) -> String {
         _ if least == most => most,
         0 => format!("≤ {most}"),
         _ => format!("{least} to {most}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_set::Entry;
+    use crate::style::Style;
+    use crate::text::tests::run_of;
+    use wakescope_core::plan::Stimulus;
+    use wakescope_core::source::Source;
+
+    fn run(stimulus: Stimulus, source: Option<Source>) -> Run {
+        let mut run = run_of(&[&(1..3_000).map(|i| 1_000 + i).collect::<Vec<_>>()]);
+        (run.plan.stimulus, run.source) = (stimulus, source);
+        run
+    }
+
+    #[track_caller]
+    fn check(runs: &[&Run], want: &str) {
+        let entries = runs.iter().map(|run| Entry::of("run", run)).collect();
+        let page = crate::html::page(&RunSet::of(entries));
+        let by = format!("{} by lateness", capital(want));
+        for text in [format!("all {want} at the upper left"), by, format!("\"many\":\"{want}\"")] {
+            assert!(page.contains(&text), "{text}: {page}");
+        }
+        for run in runs {
+            let text = crate::text::report(run, Style::default());
+            let (_, proven) = text.split_once("fewer than 1 in ").unwrap();
+            let of_run = words(run).many;
+            assert_eq!(proven.split_whitespace().nth(1), Some(of_run), "{text}");
+            assert!(text.contains(&format!("\n {of_run} by ")), "{text}");
+            assert!(runs.len() > 1 || of_run == want, "{of_run}");
+        }
+    }
+
+    /// A page called expiries wakeups, also those that a late wakeup swallowed, and a text called the samples of
+    /// cyclictest expiries, which it omits then.
+    #[test]
+    fn all_outputs_call_samples_the_same() {
+        let (timer, pipe) = (run(Stimulus::Timer, None), run(Stimulus::Pipe, None));
+        let imported = run(Stimulus::Timer, Some(Source::default()));
+        check(&[&timer], "expiries");
+        check(&[&pipe], "wakeups");
+        check(&[&imported], "samples");
+        check(&[&timer, &pipe, &imported], "samples");
+        check(&[&timer, &timer], "expiries");
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn not_excluded(run: &Run) -> Option<String> {
     let max = domain::span(all.max_range()?.1, run.time_domain);
     let every = domain::span(rounded_down(bound.every_ns?), run.time_domain);
     let bursts = if bursts_of(&bound).is_some() { " (bursts counted)" } else { "" };
-    let (one_in, what) = (one_in(bound.share), what(run));
+    let (one_in, what) = (one_in(bound.share), quantity::words(run).many);
     Some(format!("1 in {one_in} {what} above {max}, one every {every}{bursts}"))
 }
 
@@ -72,15 +72,14 @@ fn bursts_of(bound: &Bound) -> Option<&Bursts> {
 /// What the samples do not exclude, and what they are worth.
 fn bound(run: &Run, tail: &Tail) -> String {
     let max = span(tail.max_ns, run.time_domain);
-    let what = what(run);
-    let quantity::Words { much, more, .. } = quantity::words(quantity::of(run));
+    let quantity::Words { many, much, more, .. } = quantity::words(run);
     let large = quantity::capital(much);
     let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
         format!(" (one every {})", span(rounded_down(ns), run.time_domain))
     });
     let one_in = one_in(tail.bound.share);
     let proves = format!(
-        "With 95\u{a0}% confidence, fewer than 1 in {one_in} {what}{every} is {more} than {max}"
+        "With 95\u{a0}% confidence, fewer than 1 in {one_in} {many}{every} is {more} than {max}"
     );
     if let Some(bursts) = bursts_of(&tail.bound) {
         let together = 1.0 / bursts.index;
@@ -88,7 +87,7 @@ fn bound(run: &Run, tail: &Tail) -> String {
             if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
         let worth = grouped(whole(tail.bound.effective));
         return format!(
-            "{large} {what} come in bursts of about {together}: {} count as {worth} independent ones. \
+            "{large} {many} come in bursts of about {together}: {} count as {worth} independent ones. \
              {proves}.",
             grouped(tail.count)
         );
@@ -101,13 +100,6 @@ fn bound(run: &Run, tail: &Tail) -> String {
             "{proves}, if {much} ones do not come in bursts. Whether they do is unknown: {why}."
         ),
     }
-}
-
-fn what(run: &Run) -> &'static str {
-    if !quantity::is_wakeup(run) {
-        return quantity::words(quantity::of(run)).many;
-    }
-    if run.plan.counts_expiries() { "expiries" } else { "wakeups" }
 }
 
 /// How long it takes to claim rates that are not yet proven.
@@ -185,12 +177,13 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let span = |ns| span(ns, run.time_domain);
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
+    let words = quantity::words(run);
     format!(
         "one {} in {} is {} than {} (about 95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
-        quantity::words(quantity::of(run)).one,
+        words.one,
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
-        quantity::words(quantity::of(run)).more,
+        words.more,
         span(x.level_ns),
         span(low),
         span(high),

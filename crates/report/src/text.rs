@@ -39,12 +39,12 @@ pub fn report(run: &Run, style: Style) -> String {
     let all = run.expiries();
     if all.count > 0 {
         let kind = run.time_domain.before_unit();
-        let what = match (&run.source, run.plan.counts_expiries()) {
-            (Some(source), _) => format!("samples by {kind}{}", source.quantity),
-            _ if run.plan.stimulus.is_busy() => format!("gaps by {kind}length"),
-            _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
-            (None, true) => format!("expiries by {kind}lateness"),
-            (None, false) => format!("wakeups by {kind}lateness"),
+        let words = quantity::words(run);
+        let what = match &run.source {
+            None if quantity::is_wakeup(run) || run.plan.stimulus.is_busy() => {
+                format!("{} by {kind}{}", words.many, words.value)
+            }
+            _ => format!("samples by {kind}{}", run.quantity()),
         };
         let _ = write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all));
     }
@@ -117,7 +117,7 @@ pub(crate) fn none_measured(run: &Run) -> String {
             domain::span(from_ns, run.time_domain),
             domain::span(run.duration_ns, run.time_domain)
         ),
-        _ => format!("No {} was measured.", quantity::words(quantity::of(run)).one),
+        _ => format!("No {} was measured.", quantity::words_of_quantity(quantity::of(run)).one),
     }
 }
 
@@ -166,10 +166,7 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
 
 /// What one sample of a run made as `plan` is: `expiry`, `wakeup`, `round trip`.
 pub fn sample_of(plan: &Plan) -> &'static str {
-    match plan.counts_expiries() {
-        true => "expiry",
-        false => quantity::words(plan.quantity(None)).one,
-    }
+    quantity::words_of_plan(plan).one
 }
 
 /// What a loop that never sleeps saw, in figures: `1,234 gaps of 1.00 µs or more in 10.0 s, 123 per

@@ -18,9 +18,10 @@ pub(super) fn json(run_set: &RunSet) -> String {
     let words = quantity::words_of(run_set);
     let limits: Vec<String> = run_set.lines.iter().map(limit).collect();
     format!(
-        "{{\"word\":{},\"one\":{},\"value\":{},\"more\":{},\"limits\":[{}],\"runs\":[{}]}}",
+        "{{\"word\":{},\"one\":{},\"many\":{},\"value\":{},\"more\":{},\"limits\":[{}],\"runs\":[{}]}}",
         quoted(word),
         quoted(words.one),
+        quoted(words.many),
         quoted(words.value),
         quoted(words.more),
         limits.join(","),
