@@ -22,7 +22,8 @@ const ASKED_NS: [(u64, &str); 5] = [
     (31_557_600_000_000_000, "a year"),
 ];
 
-/// An index from here on means that late wakeups come alone: it says 1 to a tenth or so.
+/// An index from here on means that late wakeups come alone: it says 1 to a tenth or so. Each index below counts as
+/// bursts in the figures, also one that may be 1 by its interval.
 const ALONE: f64 = 0.9;
 
 /// The blank between a number and its unit: no line ends there.
@@ -59,14 +60,14 @@ pub(crate) fn not_excluded(run: &Run) -> Option<String> {
     let bound = Bound::of(&all, run.course().as_ref(), run.duration_ns)?;
     let max = domain::span(all.max_range()?.1, run.time_domain);
     let every = domain::span(rounded_down(bound.every_ns?), run.time_domain);
-    let bursts = if bursts_of(&bound).is_some() { " (bursts counted)" } else { "" };
+    let bursts = if counted_bursts(&bound).is_some() { " (bursts counted)" } else { "" };
     let (one_in, what) = (one_in(bound.share), quantity::words(run).many);
     Some(format!("1 in {one_in} {what} above {max}, one every {every}{bursts}"))
 }
 
-/// The bursts that late wakeups surely come in.
-fn bursts_of(bound: &Bound) -> Option<&Bursts> {
-    bound.bursts.as_ref().ok().filter(|bursts| bursts.interval.1 < ALONE)
+/// The bursts that make samples count for less.
+fn counted_bursts(bound: &Bound) -> Option<&Bursts> {
+    bound.bursts.as_ref().ok().filter(|bursts| bursts.index < ALONE)
 }
 
 /// What the samples do not exclude, and what they are worth.
@@ -81,13 +82,14 @@ fn bound(run: &Run, tail: &Tail) -> String {
     let proves = format!(
         "With 95\u{a0}% confidence, fewer than 1 in {one_in} {many}{every} is {more} than {max}"
     );
-    if let Some(bursts) = bursts_of(&tail.bound) {
+    if let Some(bursts) = counted_bursts(&tail.bound) {
+        let come = if bursts.interval.1 < ALONE { "come" } else { "may come" };
         let together = 1.0 / bursts.index;
         let together =
             if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
         let worth = grouped(whole(tail.bound.effective));
         return format!(
-            "{large} {many} come in bursts of about {together}: {} count as {worth} independent ones. \
+            "{large} {many} {come} in bursts of about {together}: {} count as {worth} independent ones. \
              {proves}.",
             grouped(tail.count)
         );

@@ -74,6 +74,21 @@ fn bursts_are_worth_less() {
     "#]].assert_eq(&shown(&with_course(&exponential(5_000, 3))));
 }
 
+/// The figures count bursts that are not certain, so the words must not deny them.
+#[test]
+fn uncertain_bursts_are_not_denied() {
+    let samples = exponential(2_700, 0).into_iter().enumerate();
+    // One in nine is followed by another that is hardly less late.
+    let samples = samples.flat_map(|(i, ns)| vec![ns; 1 + usize::from(i % 9 == 0)]);
+    let run = with_course(&samples.collect::<Vec<_>>());
+    let tail = Tail::of(&run).unwrap();
+    let bursts = tail.bound.bursts.as_ref().unwrap();
+    assert!(bursts.index < ALONE && bursts.interval.1 > ALONE, "{bursts:?}");
+    expect![[r#"
+        Late expiries may come in bursts of about 1.2: 3,000 count as 2,472 independent ones. With 95 % confidence, fewer than 1 in 825 expiries (one every 825 ms) is later than 184 µs.
+        1 in 825 expiries above 184 µs, one every 825 ms (bursts counted)"#]].assert_eq(&format!("{}\n{}", sentences(&run)[0], not_excluded(&run).unwrap()));
+}
+
 #[test]
 fn causes_have_their_rates() {
     let mut run = with_course(&exponential(4_000, 0)[..3_000]);
