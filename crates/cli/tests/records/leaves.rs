@@ -177,7 +177,6 @@ fn numbers_of_a_lab_that_nothing_else_tells() {
         is_read,
         &expect![[r#"
         /cells/0/count: 0 1 10^18 +1 -1
-        /cells/0/max_ns: 10^18 +1 -1
         /cells/0/min_ns: 0 1 +1 -1
         /cells/0/p50_ns: 0 1 +1 -1
         /cells/0/p999_ns: +1 -1
@@ -199,7 +198,6 @@ fn numbers_of_a_lab_that_nothing_else_tells() {
         /comparisons/0/max/worse: 0 -1
         /comparisons/0/seeds: +1
         /limits/0/limit_ns: 0 1 +1 -1
-        /limits/0/observed_ns: 10^18 +1 -1
         /limits/0/seed: 1 10^18 +1
         /settings/cpu_mips: 1 +1
         /settings/cpus: 1 +1

@@ -1,8 +1,10 @@
 //! Figures of a lab that contradict each other.
 
+use std::collections::BTreeMap;
+
 use crate::faults::first;
 
-use super::{Cell, CellLimit, Comparison, Effect, Lab, Verdict};
+use super::{Cell, CellLimit, Comparison, Effect, Lab, Status, Verdict};
 
 impl Lab {
     /// Which of its figures contradict each other, if any do.
@@ -10,6 +12,28 @@ impl Lab {
         first("cells", &self.cells, Cell::fault)
             .or_else(|| first("comparisons", &self.comparisons, Comparison::fault))
             .or_else(|| first("limits", &self.limits, CellLimit::fault))
+            .or_else(|| self.fault_of_observed())
+    }
+
+    /// A limit has observed the largest figure of its cells.
+    fn fault_of_observed(&self) -> Option<String> {
+        let mut largest = BTreeMap::<[&str; 3], [Option<u64>; 4]>::new();
+        for cell in self.cells.iter().filter(|cell| cell.status == Status::Ok) {
+            let figures = [cell.max_ns, cell.p50_ns, cell.p99_ns, cell.p999_ns];
+            let of_seeds = largest.entry([&cell.kernel, &cell.asked, &cell.load]).or_default();
+            *of_seeds = [0, 1, 2, 3].map(|i| of_seeds[i].max(figures[i]));
+        }
+        first("limits", &self.limits, |limit| {
+            let name = limit.limit.split(' ').next();
+            let i = ["max", "p50", "p99", "p99.9"].iter().position(|it| Some(*it) == name)?;
+            let has = largest.get(&[&*limit.arm.kernel, &limit.arm.asked, &limit.load]);
+            let has = has.and_then(|figures| figures[i]);
+            let shown = |ns: Option<u64>| ns.map_or("none".into(), |ns| ns.to_string());
+            (has != limit.observed_ns).then(|| {
+                let said = shown(limit.observed_ns);
+                format!("observed_ns is {said}, but its cells have {}", shown(has))
+            })
+        })
     }
 }
 
@@ -100,7 +124,7 @@ impl CellLimit {
 mod tests {
     use wakescope_testing::assert_told;
 
-    use super::super::SCHEMA;
+    use super::super::{Arm, SCHEMA};
     use super::*;
 
     #[test]
@@ -185,6 +209,30 @@ mod tests {
         ] {
             let limit = CellLimit { within, observed_ns, limit_ns: 20, ..CellLimit::default() };
             assert_eq!(limit.fault().is_some(), is_fault, "{within:?} {observed_ns:?}");
+        }
+    }
+    /// A limit was kept by 90 µs in a lab with a cell of 106 µs.
+    #[test]
+    fn a_limit_has_observed_the_largest_figure_of_its_cells() {
+        let cell = |seed, max_ns, status| {
+            let (kernel, asked) = ("k".into(), "full".into());
+            Cell { kernel, asked, load: "find".into(), seed, max_ns, status, ..Cell::default() }
+        };
+        let failed = cell(3, Some(900), Status::Failed);
+        let cells = vec![cell(1, Some(20), Status::Ok), cell(2, Some(60), Status::Ok), failed];
+        for (limit, load, observed_ns, want) in [
+            ("max ≤ 50 ns", "find", Some(60), None),
+            ("max ≤ 50 ns", "find", Some(20), Some("observed_ns is 20, but its cells have 60")),
+            ("max ≤ 50 ns", "find", None, Some("observed_ns is none, but its cells have 60")),
+            ("max ≤ 50 ns", "idle", Some(60), Some("observed_ns is 60, but its cells have none")),
+            ("p99.9 ≤ 50 ns", "find", None, None),
+            ("a figure of a later version", "find", Some(7), None),
+        ] {
+            let arm = Arm { kernel: "k".into(), asked: "full".into() };
+            let (limit, load) = (limit.into(), load.into());
+            let limit = CellLimit { limit, arm, load, observed_ns, ..CellLimit::default() };
+            let lab = Lab { cells: cells.clone(), limits: vec![limit], ..Lab::default() };
+            assert_told(lab.fault(), want);
         }
     }
 }

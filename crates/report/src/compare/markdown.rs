@@ -83,8 +83,7 @@ fn table(of: &OfQuantity, compare: &Compare) -> String {
     let mut out =
         String::from("| | new | old | new / old | interval | |\n|---|---:|---:|---:|---|---|\n");
     for (name, figure, decides) in figures(of, compare) {
-        let effect = &figure.effect;
-        let [new, old] = means(effect, [figure.new_ns, figure.old_ns]);
+        let (effect, [new, old]) = (&figure.effect, means(figure));
         let _ = writeln!(
             out,
             "| {name} | {new} | {old} | {} | {} | {} |",
