@@ -204,8 +204,10 @@ fn of_audio(run_set: &RunSet) -> String {
 
 /// What a run proves about wakeups later than its latest.
 fn tail(run_set: &RunSet) -> String {
-    // Of several, each would need a page of its own.
-    let [entry] = run_set.entries.as_slice() else { return String::new() };
+    // Of several, each would need a page of its own. Those shown as one prove nothing together.
+    let [entry @ Entry { runs: 1, .. }] = run_set.entries.as_slice() else {
+        return String::new();
+    };
     let said = tail::sentences(&entry.run);
     let said: String = said.iter().map(|s| element::paragraph("lead", &text(s))).collect();
     section("tail", "How long is long enough", &said)

@@ -47,7 +47,7 @@ fn answer(run_set: &RunSet) -> String {
     let run = &entry.run;
     let measured = text::sentence(run).unwrap_or_else(|| text::none_measured(run));
     let said = explain::sentence(run).unwrap_or(measured);
-    let proven = text::what_it_proves(run);
+    let proven = text::what_it_proves_of(entry);
     let others: Vec<String> =
         audio::sentences(run).into_iter().chain(crate::stamps::sentence(run)).collect();
     let message = proven.lines().chain(others.iter().flat_map(|text| text.lines()));

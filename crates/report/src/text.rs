@@ -21,6 +21,7 @@ use crate::observed;
 use crate::plot;
 use crate::progress::span_or_dash;
 use crate::quantity;
+use crate::run_set::Entry;
 use crate::style::{Style, clean, clean_end};
 use crate::table::columns;
 use crate::tail;
@@ -136,22 +137,35 @@ pub(crate) fn verdict(run: &Run, style: Style) -> String {
     }
 }
 
-/// What the maximum proves: the rate of larger ones that the samples do not rule out.
-pub(crate) fn what_it_proves(run: &Run) -> String {
-    let summary = &run.summary;
+/// The samples of a run, in figures: `20,000 expiries at 1.00 ms on 2 CPUs`.
+fn samples(run: &Run) -> String {
     let cpus = match run.threads.len() {
         1 => String::new(),
         n => format!(" on {n} CPUs"),
     };
-    let counted = match (&run.source, run.plan.is_of_others()) {
+    match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
         _ if run.plan.stimulus.is_busy() => gaps(run) + &cpus,
         (None, false) => {
-            let count = counted(summary.count, sample_of(&run.plan));
+            let count = counted(run.summary.count, sample_of(&run.plan));
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }
-        (None, true) => counted(summary.count, "wakeup"),
-    };
+        (None, true) => counted(run.summary.count, "wakeup"),
+    }
+}
+
+/// What the maximum of an entry proves. Of several runs as one it proves nothing: their courses lie one
+/// over the other, so bursts of late wakeups are not seen.
+pub(crate) fn what_it_proves_of(entry: &Entry) -> String {
+    match entry.runs {
+        0 | 1 => what_it_proves(&entry.run),
+        _ => format!("{}.\n", samples(&entry.run)),
+    }
+}
+
+/// What the maximum proves: the rate of larger ones that the samples do not rule out.
+fn what_it_proves(run: &Run) -> String {
+    let (summary, counted) = (&run.summary, samples(run));
     if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
         return format!(
             "{counted}. The duration is unknown, so the rate of larger ones has no bound.\n"

@@ -94,7 +94,7 @@ fn of_one(entry: &Entry) -> String {
     };
     let mut out = headline(&heading);
     out.push_str(&verdict(run));
-    let lead: String = run_text::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
+    let lead: String = run_text::what_it_proves_of(entry).lines().collect::<Vec<_>>().join(" ");
     let lead = [second, lead].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
     out.push_str(&paragraph("lead", &text(&lead)));
     out.push_str(&limits(run));

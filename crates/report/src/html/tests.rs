@@ -161,6 +161,22 @@ fn of_several_runs_no_seed_is_that_of_all() {
 }
 
 #[test]
+fn runs_that_are_shown_as_one_prove_nothing_together() {
+    let run = run_of(&[&[9_000; 3_000]]);
+    for (runs, proves) in [(1, true), (10, false)] {
+        let merged = crate::run_set::merged(&vec![&run; runs]).unwrap();
+        let entry = Entry { runs, ..Entry::of("run", &merged) };
+        let run_set = RunSet::of(vec![entry]);
+        let (page, markdown) = (page(&run_set), crate::markdown::report(&run_set));
+        assert_eq!(page.contains("How long is long enough"), proves);
+        for text in [page, markdown] {
+            assert!(text.contains(" expiries at 1.00 ms"), "{text}");
+            assert_eq!(text.contains("Not excluded at 95 %"), proves, "{text}");
+        }
+    }
+}
+
+#[test]
 fn waits_of_threads_have_a_table() {
     let mut run = crowded();
     let title = "Waits of the followed threads";

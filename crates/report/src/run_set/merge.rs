@@ -37,6 +37,8 @@ pub fn merged(runs: &[&Run]) -> Option<Run> {
     all.id.clear();
     all.started.clear();
     all.summarize();
+    // What a run proves follows from the course of one run.
+    all.summary.not_excluded_every_ns = None;
     Some(all)
 }
 
@@ -120,6 +122,7 @@ mod tests {
         assert_eq!(both.threads[0].expiries.count, 5);
         assert_eq!(both.summary.max_ns, Some(7_000_000));
         assert_eq!(both.worst[0].wakeup_latency_ns, 7_000_000);
+        assert_eq!(both.summary.not_excluded_every_ns, None);
         assert_eq!(merged(&[&a]), Some(a));
         assert_eq!(merged(&[]), None);
     }
