@@ -29,8 +29,13 @@ pub(crate) fn rest_of_steal(net: &NetOfSteal) -> &'static str {
 pub(super) fn sentence(run: &Run, ranked: &Ranked) -> String {
     let Some(net) = &run.net_of_steal else { return String::new() };
     let domain = run.time_domain;
+    if net.late == 0 {
+        return " Net of measured steal, no wakeup was late.".into();
+    }
     let Some(worst) = net.worst.first() else {
-        return " Net of measured steal, no late wakeup is explained.".into();
+        // Explained ones may not be listed (`--worst 0`).
+        let none = " Net of measured steal, no late wakeup is explained.";
+        return if net.explained == 0 { none.into() } else { String::new() };
     };
     let is_same = |other: &Episode| (other.cpu, other.expiry_ns) == (worst.cpu, worst.expiry_ns);
     let rest = without_stolen_time(worst);
