@@ -12,11 +12,15 @@ use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
 use crate::run_set::{Entry, RunSet};
 
-/// The components in order of time.
-const NAMES: [&str; 4] =
-    ["interrupt latency", "handler duration", "scheduler latency", "scheduling duration"];
-/// What the last two are called where they are one.
-const ONE: &str = "scheduler latency and duration";
+/// The components in order of time. The last stands for the two before it where a kernel does not tell them
+/// apart.
+const NAMES: [&str; 5] = [
+    "interrupt latency",
+    "handler duration",
+    "scheduler latency",
+    "scheduling duration",
+    "scheduler latency and duration",
+];
 
 const BAR: f64 = 26.0;
 const ROW: f64 = 58.0;
@@ -33,14 +37,14 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
         frame::description(run_set)
     );
     let (mut scene, top) = frame::begin(run_set, room, title, description);
-    let named: Vec<Named> = NAMES
-        .iter()
-        .enumerate()
-        .filter(|&(i, _)| i < 3 || explained.iter().any(|e| has_duration(&e.run)))
-        .map(|(series, name)| {
-            let is_one = series == 2 && !explained.iter().any(|e| has_duration(&e.run));
-            Named { name: if is_one { ONE } else { name }.into(), series, is_bar: true }
-        })
+    let is_shown = |number: &usize| match number {
+        2 | 3 => explained.iter().any(|e| has_duration(&e.run)),
+        4 => explained.iter().any(|e| !has_duration(&e.run)),
+        _ => true,
+    };
+    let named: Vec<Named> = (0..NAMES.len())
+        .filter(is_shown)
+        .map(|series| Named { name: NAMES[series].into(), series, is_bar: true })
         .collect();
     let mut y = frame::draw_legend(&mut scene, &named, 12.0, top) + 8.0;
     for entry in &explained {
@@ -67,7 +71,7 @@ fn has_duration(run: &Run) -> bool {
 /// One bar.
 struct Row {
     name: String,
-    parts: [f64; 4],
+    parts: [f64; 5],
 }
 
 fn draw_row(scene: &mut Scene, room: Room, y: f64, row: &Row) {
@@ -87,16 +91,17 @@ fn rows(run_set: &RunSet, run: &Run) -> Vec<Row> {
     if let Some(all) = &run.components {
         let mean =
             |d: &Distribution| if d.count == 0 { 0.0 } else { d.sum_ns as f64 / d.count as f64 };
-        let last = all.sched_duration.as_ref().map_or(0.0, mean);
-        let parts =
-            [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency), last];
+        let parts = parts(
+            [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency)],
+            all.sched_duration.as_ref().map(mean),
+        );
         let count = counted(all.irq_latency.count, "wakeup");
         rows.push(named(run_set, &format!("all {count}, on average"), parts));
     }
     if let Some(explanation) = &run.explanation {
         let explained = explanation.explained;
         if let (Some(late), true) = (explanation.late_components, explained > 0) {
-            let parts = parts(&late).map(|ns| ns / explained as f64);
+            let parts = parts_of(&late).map(|ns| ns / explained as f64);
             let is_part = explained < explanation.late;
             let noun = if is_part { "explained late wakeup" } else { "late wakeup" };
             let late = counted(explained, noun);
@@ -107,20 +112,69 @@ fn rows(run_set: &RunSet, run: &Run) -> Vec<Row> {
     let worst =
         run.worst.iter().filter(|e| e.components.is_some()).max_by_key(|e| e.wakeup_latency_ns);
     if let Some(components) = worst.and_then(|e| e.components) {
-        rows.push(named(run_set, "the worst explained wakeup", parts(&components)));
+        rows.push(named(run_set, "the worst explained wakeup", parts_of(&components)));
     }
     rows.retain(|row| row.parts.iter().sum::<f64>() > 0.0);
     rows
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From u64s, so in their range.
-fn named(run_set: &RunSet, name: &str, parts: [f64; 4]) -> Row {
+fn named(run_set: &RunSet, name: &str, parts: [f64; 5]) -> Row {
     let whole = parts.iter().sum::<f64>().round().max(0.0) as u64;
     Row { name: format!("{name}: {}", frame::span(run_set, whole)), parts }
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn parts(c: &Components) -> [f64; 4] {
-    [c.irq_latency_ns, c.handler_duration_ns, c.sched_latency_ns, c.sched_duration_ns.unwrap_or(0)]
-        .map(|ns| ns as f64)
+fn parts_of(c: &Components) -> [f64; 5] {
+    let known = [c.irq_latency_ns, c.handler_duration_ns, c.sched_latency_ns].map(|ns| ns as f64);
+    parts(known, c.sched_duration_ns.map(|ns| ns as f64))
+}
+
+/// The first three components, and the fourth if the kernel tells it apart from the third.
+fn parts([irq, handler, sched]: [f64; 3], duration: Option<f64>) -> [f64; 5] {
+    match duration {
+        Some(duration) => [irq, handler, sched, duration, 0.0],
+        None => [irq, handler, 0.0, 0.0, sched],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::tests::runs::guest;
+    use crate::picture::{Picture, draw_svg, scene};
+
+    /// The numbers of the components in the legend and in the bars.
+    fn drawn(runs: &[&Run]) -> (Vec<bool>, Vec<usize>) {
+        let entries = runs.iter().map(|run| Entry::of("run", run)).collect();
+        let run_set = RunSet::of(entries);
+        let picture = scene(Picture::Components, &run_set, crate::html::WIDE).unwrap();
+        let svg = draw_svg(&picture, "c", false);
+        let named = NAMES.iter().map(|name| svg.contains(&format!(">{name}<"))).collect();
+        let bars = runs.iter().flat_map(|run| rows(&run_set, run));
+        let bars = bars.flat_map(|row| (0..NAMES.len()).filter(move |&i| row.parts[i] > 0.0));
+        let mut bars: Vec<usize> = bars.collect();
+        bars.sort_unstable();
+        bars.dedup();
+        (named, bars)
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_tell_two_apart_has_a_part_of_its_own() {
+        let newer = guest();
+        let mut older = guest();
+        older.components.as_mut().unwrap().sched_duration = None;
+        let of_all = older.explanation.as_mut().unwrap().late_components.as_mut();
+        let of_each = older.worst.iter_mut().filter_map(|e| e.components.as_mut());
+        of_all.into_iter().chain(of_each).for_each(|c| c.sched_duration_ns = None);
+        for (runs, numbers) in [
+            (&[&newer][..], &[0, 1, 2, 3][..]),
+            (&[&older], &[0, 1, 4]),
+            (&[&older, &newer], &[0, 1, 2, 3, 4]),
+        ] {
+            let (named, bars) = drawn(runs);
+            assert_eq!(bars, numbers);
+            assert_eq!(named, [0, 1, 2, 3, 4].map(|i| numbers.contains(&i)));
+        }
+    }
 }
