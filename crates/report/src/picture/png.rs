@@ -12,24 +12,33 @@ use super::width::text_width;
 
 /// Pixels per unit: 192 to the inch.
 const FINE: f64 = 2.0;
-/// The most pixels of a side; larger scenes are cut.
+/// The most pixels of a side; larger scenes have fewer per unit.
 const MOST: f64 = 8_000.0;
 
 /// Draws the scene on white paper.
 pub(super) fn draw(scene: &Scene) -> Vec<u8> {
+    let per_unit = pixels_per_unit(scene);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 1 to 8,000.
-    let side = |units: f64| (units * FINE).round().clamp(1.0, MOST) as usize;
+    let side = |units: f64| (units * per_unit).round().clamp(1.0, MOST) as usize;
     let mut pixels = Pixels::new(side(scene.width), side(scene.height));
-    scene.marks.iter().for_each(|mark| draw_mark(&mut pixels, mark));
-    encoded(&pixels)
+    scene.marks.iter().for_each(|mark| draw_mark(&mut pixels, mark, per_unit));
+    encoded(&pixels, per_unit)
 }
 
-fn draw_mark(pixels: &mut Pixels, mark: &Mark) {
+/// As fine as there is room for.
+fn pixels_per_unit(scene: &Scene) -> f64 {
+    FINE.min(MOST / scene.width.max(1.0)).min(MOST / scene.height.max(1.0))
+}
+
+fn draw_mark(pixels: &mut Pixels, mark: &Mark, per_unit: f64) {
+    let fine = |points: Vec<Point>| -> Vec<Point> {
+        points.into_iter().map(|(x, y)| (x * per_unit, y * per_unit)).collect()
+    };
     match mark {
         Mark::Begin { .. } | Mark::End => {}
         Mark::Lines { lines, ink, width, dash } => {
             let lines: Vec<Vec<Point>> = dashed(lines, dash).into_iter().map(fine).collect();
-            pixels.stroke(&lines, width * FINE, ink.colour());
+            pixels.stroke(&lines, width * per_unit, ink.colour());
         }
         Mark::Bar { at: (x, y), width, height, ink } => {
             let corners =
@@ -59,19 +68,16 @@ fn draw_mark(pixels: &mut Pixels, mark: &Mark) {
     }
 }
 
-fn fine(points: Vec<Point>) -> Vec<Point> {
-    points.into_iter().map(|(x, y)| (x * FINE, y * FINE)).collect()
-}
-
 /// The file, as "Portable Network Graphics (PNG) Specification", third edition, has it.
-fn encoded(pixels: &Pixels) -> Vec<u8> {
+fn encoded(pixels: &Pixels, per_unit: f64) -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX).to_be_bytes();
     // 8 bits each of red, green and blue, not interlaced.
     let head = [&side(pixels.width)[..], &side(pixels.height), &[8, 2, 0, 0, 0]].concat();
     push_chunk(&mut file, *b"IHDR", &head);
-    // 192 dots per inch are 7,559 per metre.
-    let density = 7_559_u32.to_be_bytes();
+    // Units are 96 to the inch; 192 dots per inch are 7,559 per metre.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Up to 7,559.
+    let density = ((per_unit * 96.0 / 0.0254).round() as u32).to_be_bytes();
     push_chunk(&mut file, *b"pHYs", &[&density[..], &density, &[1]].concat());
     push_chunk(&mut file, *b"IDAT", &compressed(pixels));
     push_chunk(&mut file, *b"IEND", &[]);

@@ -218,6 +218,22 @@ fn a_png_has_the_pixels_of_its_scene() {
     }
 }
 
+#[test]
+fn a_png_of_a_long_picture_lacks_nothing() {
+    let run = crate::explain::tests::runs::guest();
+    let entries = (0..40).map(|i| Entry::of(&format!("run {i}"), &run));
+    let run_set = RunSet::of(entries.collect());
+    let scene = scene(Picture::Components, &run_set, Room::ALONE).unwrap();
+    let (width, height, rgb) = decoded(&png(Picture::Components, &run_set).unwrap());
+    assert!(scene.height > 4_000.0 && height == 8_000, "{} {height}", scene.height);
+    #[allow(clippy::cast_precision_loss)]
+    let ratios = [width as f64 / height as f64, scene.width / scene.height];
+    assert!((ratios[0] - ratios[1]).abs() < 1e-3, "{ratios:?}");
+    // The last bars are there.
+    let end = &rgb[rgb.len() - width * 3 * 100..];
+    assert!(end.chunks(3).filter(|p| p.iter().any(|&c| c < 128)).count() > 1_000);
+}
+
 /// Width, height and pixels of a PNG as this crate writes them.
 fn decoded(file: &[u8]) -> (usize, usize, Vec<u8>) {
     let mut rest = file.strip_prefix(b"\x89PNG\r\n\x1a\n").unwrap();
