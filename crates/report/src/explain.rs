@@ -33,10 +33,10 @@ mod verdict;
 mod waits;
 
 pub(crate) use bound::unsound;
-pub(crate) use causes::shown as shown_causes;
+pub(crate) use causes::{Line as CauseLine, lines as cause_lines};
 pub(crate) use episode::{ORDER, Stack, Words, blocks, not_explained, shares, stack, stacks};
 pub(crate) use frames::kernel_frame;
-pub(crate) use latest::{Latest, latest};
+pub(crate) use latest::{Latest, latest, left_out_runs};
 pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
 pub(crate) use phrases::{beside, cause, culprit, known, named, phrase, place};
 pub(crate) use steps::step;

@@ -149,16 +149,17 @@ fn causes(run_set: &RunSet) -> String {
 fn ranked(run_set: &RunSet, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
     let mut out = String::new();
     for entry in &run_set.entries {
-        for (row, share) in explain::shown_causes(&of(&entry.run), MOST_CAUSES) {
-            let culprit = match explain::beside(row.blamed()) {
+        for line in explain::cause_lines(&of(&entry.run), MOST_CAUSES) {
+            let culprit = match line.culprit(explain::beside) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),
             };
             out.push_str(&format!(
-                "- {}{share} {}{culprit}, worst {}\n",
+                "- {}{} {}{culprit}, worst {}\n",
                 of_run(run_set, entry),
-                explain::cause(row.cause),
-                domain::span(row.worst_ns, run_set.domain())
+                line.share(),
+                line.cause(explain::cause),
+                domain::span(line.worst_ns(), run_set.domain())
             ));
         }
     }

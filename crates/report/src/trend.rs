@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 use wakescope_stats::compare::{RunFigures, percent, probability, times};
 use wakescope_stats::trend::{Series, Step, Trend, Unclear, permutations};
 
@@ -113,7 +113,10 @@ fn table(series: &Series) -> String {
             rows.push([&[label][..], &p999.cells(at), &max.cells(at)].concat());
         }
     }
+    let others = (series.runs.len() + 1 - rows.len()) as u64;
+    let more = counted(others, "more run");
     columns(&rows, true)
+        + &if others == 0 { String::new() } else { format!(" {more} without a change\n") }
 }
 
 /// A figure over the runs.

@@ -9,7 +9,7 @@ use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{episode, figure, values};
 use crate::explain::ranking::{Line, heading, lines};
 use crate::explain::{
-    Latest, NET_TITLE, WaitLine, beside, cause, latest, not_explained, rest_of_steal, shown_causes,
+    Latest, NET_TITLE, WaitLine, beside, cause, cause_lines, latest, not_explained, rest_of_steal,
     wait_lines, wait_notes,
 };
 use crate::picture::Picture;
@@ -136,14 +136,11 @@ fn ranking(run_set: &RunSet, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> S
     let most = if is_several { MOST_CAUSES_OF_SEVERAL } else { MOST_CAUSES };
     let mut rows = Vec::new();
     for entry in &run_set.entries {
-        for (row, share) in shown_causes(of(&entry.run), most) {
+        for line in cause_lines(of(&entry.run), most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
-            cells.extend([text(cause(row.cause)), name(&beside(row.blamed()), 80)]);
-            cells.extend([
-                values::count(row.episodes),
-                values::time(Some(row.worst_ns)),
-                text(&share),
-            ]);
+            cells.extend([text(&line.cause(cause)), name(&line.culprit(beside), 80)]);
+            cells.push(line.episodes().map_or_else(|| "–".into(), values::count));
+            cells.extend([values::time(Some(line.worst_ns())), text(&line.share())]);
             rows.push(cells);
         }
     }
@@ -180,7 +177,8 @@ fn subjects(run_set: &RunSet) -> String {
 
 fn episodes(run_set: &RunSet) -> String {
     let mut out = String::new();
-    for Latest { entry, explained, not_explained: others } in latest(run_set) {
+    let (shown, left_out) = latest(run_set);
+    for Latest { entry, explained, not_explained: others } in shown {
         let of_run =
             if run_set.entries.len() > 1 { name(&entry.name(), 80) + " " } else { String::new() };
         for (rank, of) in explained {
@@ -192,5 +190,6 @@ fn episodes(run_set: &RunSet) -> String {
             false => paragraph("hint", &format!("{of_run}{}", text(&others))),
         });
     }
-    out
+    let left_out = left_out.map(|said| paragraph("hint", &text(&format!("{said}."))));
+    out + &left_out.unwrap_or_default()
 }

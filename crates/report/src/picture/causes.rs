@@ -1,6 +1,6 @@
 //! What makes wakeups late, the largest share first.
 
-use wakescope_core::explain::{Cause, CauseRow};
+use wakescope_core::explain::Cause;
 use wakescope_core::units::counted;
 
 use super::Room;
@@ -8,7 +8,7 @@ use super::bars::{Part, stacked};
 use super::frame;
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::{fitting, text_width};
-use crate::explain::{self, shown_causes};
+use crate::explain::{self, CauseLine as Line, cause_lines};
 use crate::run_set::{Entry, RunSet};
 
 /// The most causes of a run that have a bar, of one of several runs, and of all of them.
@@ -17,6 +17,9 @@ const MOST_OF_SEVERAL: usize = 5;
 const MOST_OF_ALL: usize = 40;
 const BAR: f64 = 12.0;
 const ROW: f64 = 40.0;
+
+/// The number of several causes together.
+const OTHERS: usize = 20;
 
 /// The number of a cause's colour and hatching: causes of a kind have similar ones.
 pub(super) fn number(cause: Cause) -> usize {
@@ -52,54 +55,55 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     );
     let (mut scene, mut y) = frame::begin(run_set, room, "Causes of late wakeups", description);
     let most = if run_set.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
-    for entry in explained.into_iter().take(MOST_OF_ALL / most) {
+    let (shown, others) = explained.split_at(explained.len().min(MOST_OF_ALL / most));
+    for entry in shown {
         if run_set.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for (row, share) in shown_causes(&entry.run.causes, most) {
-            draw(&mut scene, run_set, room, y, (row, share));
+        for line in cause_lines(&entry.run.causes, most) {
+            draw(&mut scene, run_set, room, y, &line);
             y += ROW;
         }
     }
-    scene.height = y + 4.0;
+    let left_out = explain::left_out_runs(others.len());
+    scene.height = frame::end_with(&mut scene, y + 4.0, left_out);
     Some(scene)
 }
 
-/// A cause with its share, in the words of the text.
-fn draw(
-    scene: &mut Scene,
-    run_set: &RunSet,
-    room: Room,
-    y: f64,
-    (row, share): (&CauseRow, String),
-) {
+/// A line with its share, in the words of the text.
+fn draw(scene: &mut Scene, run_set: &RunSet, room: Room, y: f64, line: &Line) {
     let wide = room.width - 24.0;
     let beside = if room.is_narrow() {
-        share
+        line.share()
     } else {
-        let wakeups = counted(row.episodes, "wakeup");
-        let worst = frame::span(run_set, row.worst_ns);
-        format!("{share} · {wakeups} · worst {worst}")
+        let wakeups = line.episodes().map(|count| counted(count, "wakeup"));
+        let worst = format!("worst {}", frame::span(run_set, line.worst_ns()));
+        [Some(line.share()), wakeups, Some(worst)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" · ")
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
-    let name = match explain::beside(row.blamed()) {
-        culprit if culprit.is_empty() => explain::cause(row.cause).into(),
-        culprit => format!("{} · {culprit}", explain::cause(row.cause)),
+    let name = match line.culprit(explain::beside) {
+        culprit if culprit.is_empty() => line.cause(explain::cause),
+        culprit => format!("{} · {culprit}", line.cause(explain::cause)),
     };
     let name = fitting(&name, SMALL, wide - text_width(&beside, SMALL) - 12.0);
     scene.text((12.0, y + 12.0), &name, Anchor::Start, Ink::Text);
     scene.bar((12.0, y + 18.0), wide, BAR, Ink::FineGrid);
-    let part = Part { number: number(row.cause), value: row.share, label: String::new() };
+    let number = line.single().map_or(OTHERS, |row| number(row.cause));
+    let part = Part { number, value: line.part(), label: String::new() };
     stacked(scene, (12.0, y + 18.0), (wide, BAR), &[part], 1.0);
 }
 
 fn description(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
-        let (row, share) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
-        let what = explain::named(row.blamed());
-        Some(format!("{}: {what} {share}.", entry.name()))
+        let first = cause_lines(&entry.run.causes, 1).into_iter().next()?;
+        let what = explain::named(first.single()?.blamed());
+        Some(format!("{}: {what} {}.", entry.name(), first.share()))
     });
     first.collect::<Vec<_>>().join(" ")
 }

@@ -18,7 +18,7 @@ const BAR: f64 = 20.0;
 const ROW: f64 = 46.0;
 
 pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
-    let shown = latest(run_set);
+    let (shown, left_out) = latest(run_set);
     let episodes = || shown.iter().flat_map(|l| l.explained.iter().map(|&(_, episode)| episode));
     let longest = episodes().map(|e| e.wakeup_latency_ns).max()?;
     let description = format!(
@@ -44,7 +44,7 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
         }
     }
     draw_axis(&mut scene, run_set, room, (first, y, grid), &x);
-    scene.height = y + 46.0;
+    scene.height = frame::end_with(&mut scene, y + 46.0, left_out);
     Some(scene)
 }
 

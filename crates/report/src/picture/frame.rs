@@ -244,6 +244,13 @@ pub(super) fn draw_legend(scene: &mut Scene, named: &[Named], left: f64, top: f6
     end
 }
 
+/// Writes below a picture that ends at a height, if there is anything to say, and tells where it ends then.
+pub(super) fn end_with(scene: &mut Scene, height: f64, said: Option<String>) -> f64 {
+    let Some(said) = said else { return height };
+    scene.text((12.0, height + 12.0), &format!("{said}."), Anchor::Start, Ink::Faint);
+    height + 24.0
+}
+
 /// Ends a picture of curves at a height, with the legend below unless that stands beside it.
 pub(super) fn end(scene: &mut Scene, run_set: &RunSet, room: Room, (left, height): (f64, f64)) {
     scene.height =

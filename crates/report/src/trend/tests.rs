@@ -91,6 +91,9 @@ fn long_series_are_listed_where_they_changed() {
     let listed: Vec<&str> = text.lines().filter(|line| line.starts_with(" n")).collect();
     assert_eq!(listed.len(), 2, "{text}");
     assert!(listed[1].contains("↑ 2.97 ×"), "{text}");
+    assert!(text.contains("\n 128 more runs without a change\n"), "{text}");
+    let short = self::text(&followed(&runs[..120], "n"), PLAIN);
+    assert!(!short.contains("without a change"), "{short}");
 }
 
 #[test]

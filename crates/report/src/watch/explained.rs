@@ -8,7 +8,7 @@ use wakescope_core::watch::explained::{Explained, Explanations, Suppressed};
 
 use super::episodes::Times;
 use super::rows::{Key, cgroup_name};
-use crate::explain::{because, named, shares, shown_causes, stack, wait_row};
+use crate::explain::{because, cause, cause_lines, named, shares, stack, wait_row};
 use crate::style::clean;
 
 /// The most causes of a series.
@@ -54,11 +54,10 @@ fn block(one: &Explained, all: &Explanations, window: &Window, times: Times) -> 
         SpanNs(one.followed_ns),
         times.at(one.begin_ns, window)
     )];
-    lines.extend(
-        shown_causes(&one.causes, MOST_CAUSES)
-            .into_iter()
-            .map(|(row, share)| format!("   {share:>7}  {}", named(row.blamed()))),
-    );
+    lines.extend(cause_lines(&one.causes, MOST_CAUSES).iter().map(|line| {
+        let name = line.single().map_or_else(|| line.cause(cause), |row| named(row.blamed()));
+        format!("   {:>7}  {name}", line.share())
+    }));
     if let Some(worst) = &one.worst {
         let because = because(worst, TimeDomain::Real);
         lines.push(format!("   worst {}: {because}", SpanNs(worst.wakeup_latency_ns)));

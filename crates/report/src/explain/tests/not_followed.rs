@@ -2,7 +2,7 @@
 
 use super::runs::{cause, not_followed};
 use super::*;
-use crate::explain::shown_causes;
+use crate::explain::cause_lines;
 use wakescope_core::explain::Culprit;
 use wakescope_core::plan::Target;
 
@@ -57,13 +57,17 @@ fn what_is_unexplained_has_room_among_many_causes() {
     let mut causes: Vec<_> =
         (0..30).map(|i| cause(Cause::Irq, &format!("irq{i}"), 1, 50 - i, 50 - i)).collect();
     causes.insert(0, cause(Cause::Unexplained, "", 1, 1, 1));
-    for most in [1, 2, 10, 31, 40] {
-        let shown = shown_causes(&causes, most);
-        assert_eq!(shown.len(), most.min(31));
-        let (last, share) = shown.last().unwrap();
-        assert_eq!((last.cause, share.as_str()), (Cause::Unexplained, "0.1 %"), "{most}");
+    for (most, others) in [(1, 29), (2, 28), (10, 20), (28, 2), (29, 0), (40, 0)] {
+        let lines = cause_lines(&causes, most);
+        assert_eq!(lines.len(), if others == 0 { 31 } else { most + 2 }, "{most}");
+        let last = lines.last().unwrap();
+        assert_eq!(last.single().unwrap().cause, Cause::Unexplained);
+        assert_eq!(last.share(), "0.1 %", "{most}");
+        let of_others = lines[lines.len() - 2].cause(crate::explain::cause);
+        assert_eq!(of_others == format!("{others} others"), others > 0, "{of_others}");
     }
     causes.remove(0);
-    assert_eq!(shown_causes(&causes, 10).len(), 10);
-    assert_eq!(shown_causes(&causes, 10)[9].0.culprit, Culprit::interrupt("irq9"));
+    let lines = cause_lines(&causes, 10);
+    assert_eq!(lines.len(), 11);
+    assert_eq!(lines[9].single().unwrap().culprit, Culprit::interrupt("irq9"));
 }
