@@ -1,5 +1,6 @@
 //! Findings: what makes a number doubtful, and what to do about it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use wakescope_core::finding::{Finding, Severity};
@@ -54,13 +55,15 @@ pub(crate) fn grouped<'a>(
     least: Severity,
 ) -> Vec<(&'a Finding, Vec<&'a Entry<'a>>)> {
     let mut found: Vec<(&Finding, Vec<&Entry>)> = Vec::new();
+    // A record from elsewhere may have very many.
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for entry in &run_set.entries {
         for finding in entry.run.validity.findings.iter().filter(|f| f.severity >= least) {
-            let is_same = |f: &Finding| f.code == finding.code && f.message == finding.message;
-            match found.iter_mut().find(|(f, _)| is_same(f)) {
-                Some((_, entries)) => entries.push(entry),
-                None => found.push((finding, vec![entry])),
+            let place = *places.entry((&finding.code, &finding.message)).or_insert(found.len());
+            if place == found.len() {
+                found.push((finding, Vec::new()));
             }
+            found[place].1.push(entry);
         }
     }
     found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
@@ -99,6 +102,7 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::tests::run_of;
 
     #[test]
     fn no_line_is_longer_than_a_hundred_characters() {
@@ -110,6 +114,25 @@ mod tests {
             let longest = shown.lines().map(|line| line.chars().count()).max();
             assert!(longest.is_some_and(|longest| (90..=100).contains(&longest)), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_finding_of_several_runs_is_listed_once() {
+        let finding = |severity, text: String| Finding::new("lost-samples", severity, text, "");
+        let mut runs = [run_of(&[&[1_000]]), run_of(&[&[1_000]])];
+        for run in &mut runs {
+            let many = (0..3_000).map(|i| finding(Severity::Warning, format!("message {i}")));
+            let grave = finding(Severity::Error, "grave".into());
+            let others = [finding(Severity::Note, "a note".into()), grave.clone(), grave];
+            run.validity.findings = many.chain(others).collect();
+        }
+        runs[1].validity.findings[7].message = "of the second".into();
+        let run_set = RunSet::of(runs.iter().map(|run| Entry::of("run", run)).collect());
+        let found = super::grouped(&run_set, Severity::Warning);
+        assert_eq!(found.len(), 3_002);
+        let shown = |at: usize| (found[at].0.message.as_str(), found[at].1.len());
+        assert_eq!([0, 1, 8].map(shown), [("grave", 4), ("message 0", 2), ("message 7", 1)]);
+        assert_eq!(found.last().unwrap().0.message, "of the second");
     }
 
     #[test]
