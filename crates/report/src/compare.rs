@@ -274,10 +274,10 @@ fn notes(compare: &Compare) -> Vec<String> {
 
 /// How the numbers came about, in a few sentences.
 fn basis(compare: &Compare) -> Vec<String> {
-    let deciding =
-        || compare.quantities.iter().flat_map(OfQuantity::deciding).filter_map(|(_, f)| f);
-    let groups = compare.watches.iter().flat_map(OfWatches::deciding).count();
-    let count = deciding().count() + groups;
+    let figures = compare.quantities.iter().flat_map(OfQuantity::deciding);
+    let figures = figures.filter_map(|(_, figure)| figure.map(|figure| &figure.effect));
+    let deciding = || figures.clone().chain(compare.watches.iter().flat_map(OfWatches::deciding));
+    let count = deciding().count();
     let mut basis = vec![match (&compare.watches, compare.quantities.as_slice()) {
         (Some(_), _) => WATCHES.to_owned(),
         (None, quantities) => format!(
@@ -288,9 +288,8 @@ fn basis(compare: &Compare) -> Vec<String> {
             }
         ),
     }];
-    if let Some(figure) = deciding().find(|figure| figure.effect.runs.iter().sum::<usize>() > 2) {
+    if let Some(effect) = deciding().find(|effect| effect.runs.iter().sum::<usize>() > 2) {
         let confidence = percent(1.0 - compare.settings.alpha);
-        let effect = &figure.effect;
         let how = match effect.exact {
             true => format!("all {} of the runs", counted(effect.splits, "split")),
             false => format!(
@@ -303,7 +302,7 @@ fn basis(compare: &Compare) -> Vec<String> {
             1 => String::new(),
             n => format!(", corrected for {n} figures (Holm)"),
         };
-        let is_uneven = deciding().any(|figure| figure.effect.runs[0] != figure.effect.runs[1]);
+        let is_uneven = deciding().any(|effect| effect.runs[0] != effect.runs[1]);
         let (welch, tests) = match is_uneven {
             true => (
                 ", and Welch's t-test for figures of different numbers of runs on the sides",

@@ -309,6 +309,16 @@ fn both_tests_are_named_where_both_count() {
 }
 
 #[test]
+fn both_tests_are_named_where_a_group_needs_the_second() {
+    let mut got = held_watches(&[1_000, 200], &[1_000, 200]);
+    assert!(!basis(&got).join(" ").contains("Welch"));
+    // One of the new watches lacks the group.
+    let groups = &mut got.watches.as_mut().unwrap().groups;
+    groups.iter_mut().filter_map(|group| group.tested.as_mut()).for_each(|e| e.runs[0] -= 1);
+    assert!(basis(&got).join(" ").contains("Welch"));
+}
+
+#[test]
 fn a_short_run_and_a_load_that_did_nothing_are_told_in_every_format() {
     let (mut new, mut old) = (runs(&LOW.map(|us| us * 3 / 2)), runs(&LOW));
     new[1].load[0].per_second = 0.0;
