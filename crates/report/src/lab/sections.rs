@@ -7,6 +7,7 @@ use wakescope_core::scope::Kind;
 use super::names;
 use crate::domain;
 use crate::scope;
+use crate::style::clean;
 
 /// More than anybody reads.
 const MOST: usize = 200;
@@ -28,7 +29,7 @@ fn of_cell(cell: &Cell, seen: &CellScope) -> Vec<String> {
     let arm = Arm { kernel: cell.kernel.clone(), asked: cell.asked.clone() };
     let place = format!("{}, {} (seed {})", names::arm(&arm), names::load(&cell.load), cell.seed);
     if !seen.failed.is_empty() {
-        return vec![format!("{place}: not known: {}", seen.failed)];
+        return vec![format!("{place}: not known: {}", clean(&seen.failed, 300))];
     }
     let longest = |kind: Kind| seen.sections.iter().find(move |section| section.kind == kind);
     let found = Kind::ALL.into_iter().filter_map(|kind| {
@@ -77,11 +78,13 @@ mod tests {
             cell(Some(CellScope { failed: String::new(), sections })),
             cell(None),
             cell(Some(CellScope::failed("there is no C compiler".into()))),
+            cell(Some(CellScope::failed("a\n\n# b".into()))),
         ];
         expect_test::expect![[r#"
             6.1-cloud/full, find (seed 1): interrupts off 3.73 virtual ms, lock, called by free … unlock
             6.1-cloud/full, find (seed 1): preemption off 4.00 virtual µs, lock, called by free … unlock
             6.1-cloud/full, find (seed 1): not known: there is no C compiler
+            6.1-cloud/full, find (seed 1): not known: a��# b
         "#]]
             .assert_eq(&(lines(&Lab { cells, ..Lab::default() }).join("\n") + "\n"));
     }

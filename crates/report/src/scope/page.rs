@@ -1,5 +1,6 @@
 //! The sections of a guest's kernel as a page: all that the text says, and flame graphs.
 
+use crate::style::clean;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::scope::Scope;
 use wakescope_core::scope::flame::Flame;
@@ -38,7 +39,7 @@ pub fn page(scope: &Scope, most: usize) -> String {
         section("compared", "What explain says, against what was seen", &compared::both(scope)),
         "</main>\n".into(),
     ];
-    still_page(&format!("Sections of {}", scope.label), &body.concat())
+    still_page(&format!("Sections of {}", clean(&scope.label, 200)), &body.concat())
 }
 
 /// The latest wakeups, each nanosecond as the emulator saw it, and which locks were held meanwhile.
@@ -207,7 +208,8 @@ mod tests {
 
     #[test]
     fn what_was_not_looked_for_has_no_part_of_the_page() {
-        let page = page(&Scope { label: "6.1".into(), ..Scope::default() }, 3);
+        let page = page(&Scope { label: "6.\u{1b}1".into(), ..Scope::default() }, 3);
+        assert!(!page.contains('\u{1b}'), "{page}");
         for part in ["id=\"locks\"", "id=\"episodes\"", "id=\"compared\"", "<table"] {
             assert!(!page.contains(part), "{part}: {page}");
         }
