@@ -12,6 +12,7 @@ use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::SpanNs;
 
 use crate::explain::{culprit, kernel_frame, named, place, step as step_words};
+use crate::quantity;
 use crate::style::clean;
 
 /// Writes the trace. Times are µs from the start of the run, with ns as decimals.
@@ -166,11 +167,12 @@ impl<'a, W: Write> Events<'a, W> {
 
     /// The course of the maxima, as a curve per CPU.
     fn maxima(&mut self, run: &Run) -> io::Result<()> {
+        let value = quantity::words(run).value;
         for (i, thread) in run.threads.iter().enumerate() {
             let Some(maxima) = &thread.maxima else { continue };
             let name = match thread.cpu {
-                Some(cpu) => format!("largest lateness, CPU {cpu}"),
-                None => format!("largest lateness, thread {i}"),
+                Some(cpu) => format!("largest {value}, CPU {cpu}"),
+                None => format!("largest {value}, thread {i}"),
             };
             let mut from_ns = 0_u64;
             for max_ns in &maxima.max_ns {

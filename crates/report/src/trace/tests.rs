@@ -2,6 +2,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use wakescope_core::explain::{Cause, Components, Share, Step, StepEvent};
 use wakescope_core::maxima::Maxima;
+use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Episode, Run};
 
 use super::write;
@@ -18,6 +19,15 @@ fn written(run: &Run) -> String {
 /// A run in which each CPU has wakeups from 2 to 6 µs late.
 fn small() -> Run {
     run_of(&[&[2_000, 2_999, 4_100, 6_700], &[2_500, 5_000]])
+}
+
+#[test]
+fn the_curve_of_gaps_is_of_lengths() {
+    let mut run = small();
+    run.threads[1].maxima = Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(6_700)] });
+    assert!(written(&run).contains("largest lateness, CPU 1"));
+    run.plan.stimulus = Stimulus::Spin;
+    assert!(written(&run).contains("largest length, CPU 1"));
 }
 
 /// A wakeup so late, half of it before the interrupt.
