@@ -69,6 +69,25 @@ impl SpanNs {
     }
 }
 
+impl SpanNs {
+    /// Rounded down to a time that prints as what it is: nothing is promised by rounding.
+    ///
+    /// ```
+    /// use wakescope_core::units::SpanNs;
+    /// assert_eq!(SpanNs(124_999_999_999).rounded_down(), SpanNs(124_800_000_000));
+    /// assert_eq!(SpanNs(124_999_999_999).rounded_down().to_string(), "2.08 min");
+    /// ```
+    pub fn rounded_down(self) -> Self {
+        let unit_ns = UNITS.iter().rfind(|(_, ns)| self.0 >= *ns).map_or(1, |(_, ns)| *ns);
+        let step_ns = match self.0 / unit_ns {
+            ..10 => unit_ns / 100,
+            10..100 => unit_ns / 10,
+            _ => unit_ns,
+        };
+        Self(self.0 - self.0 % step_ns.max(1))
+    }
+}
+
 /// Units from the smallest, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
@@ -344,6 +363,20 @@ mod tests {
             let text = SpanNs(span_ns).to_string();
             let back = text.replace(' ', "").parse::<SpanNs>().unwrap().0;
             prop_assert!(back.abs_diff(span_ns) <= span_ns / 180, "{span_ns} -> {text} -> {back}");
+        }
+
+        #[test]
+        fn what_is_rounded_down_prints_as_no_more(span_ns in 1_u64..8_640_000_000_000_000) {
+            let down = SpanNs(span_ns).rounded_down();
+            prop_assert!(down.0 <= span_ns && span_ns - down.0 <= span_ns / 100, "{down}");
+            if down.0 < 60_000_000_000 {
+                let text = down.to_string();
+                prop_assert_eq!(text.replace(' ', "").parse::<SpanNs>().unwrap(), down, "{}", text);
+            }
+            let minutes = down.to_string().strip_suffix(" min").map(|n| n.parse::<f64>().unwrap());
+            if let Some(minutes) = minutes {
+                prop_assert!(minutes * 60e9 <= span_ns as f64 + 1.0, "{} {}", span_ns, minutes);
+            }
         }
 
         #[test]

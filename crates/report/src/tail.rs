@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wakescope_core::explain::Cause;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::tail::{Bound, Bursts, CauseRate, Extrapolation, TIMES_AS_LONG, Tail};
-use wakescope_core::units::{counted, grouped, one_or_many};
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
 use crate::domain;
 use crate::explain::{cause as cause_words, named};
@@ -59,7 +59,7 @@ pub(crate) fn not_excluded(run: &Run) -> Option<String> {
     let all = run.expiries();
     let bound = Bound::of(&all, run.course().as_ref(), run.duration_ns)?;
     let max = domain::span(all.max_range()?.1, run.time_domain);
-    let every = domain::span(rounded_down(bound.every_ns?), run.time_domain);
+    let every = domain::span(SpanNs(bound.every_ns?).rounded_down().0, run.time_domain);
     let bursts = if counted_bursts(&bound).is_some() { " (bursts counted)" } else { "" };
     let (one_in, what) = (one_in(bound.share), quantity::words(run).many);
     Some(format!("1 in {one_in} {what} above {max}, one every {every}{bursts}"))
@@ -76,7 +76,7 @@ fn bound(run: &Run, tail: &Tail) -> String {
     let quantity::Words { many, much, more, .. } = quantity::words(run);
     let large = quantity::capital(much);
     let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
-        format!(" (one every {})", span(rounded_down(ns), run.time_domain))
+        format!(" (one every {})", span(SpanNs(ns).rounded_down().0, run.time_domain))
     });
     let one_in = one_in(tail.bound.share);
     let proves = format!(
@@ -151,7 +151,7 @@ fn causes(run: &Run, tail: &Tail) -> Option<String> {
             )
         });
     let unseen = tail.bound.every_ns.map_or_else(String::new, |ns| {
-        let every = span(rounded_down(ns), run.time_domain);
+        let every = span(SpanNs(ns).rounded_down().0, run.time_domain);
         format!(" A cause not seen in this run may still occur as often as every {every}.")
     });
     (!rates.is_empty()).then(|| {
