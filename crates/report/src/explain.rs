@@ -38,7 +38,7 @@ pub(crate) use episode::{ORDER, Stack, Words, blocks, not_explained, shares, sta
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest, left_out_runs};
 pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
-pub(crate) use phrases::{beside, cause, culprit, known, named, phrase, place};
+pub(crate) use phrases::{beside, cause, culprit, culprit_and_place, known, named, phrase, place};
 pub(crate) use steps::step;
 pub(crate) use verdict::because;
 pub(crate) use waits::{

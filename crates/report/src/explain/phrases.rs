@@ -173,20 +173,33 @@ pub(crate) fn beside(blamed: Blamed) -> String {
     own[said..].join(" ")
 }
 
-/// What follows the words of a cause: ` in uart_drain_fifo, called from serial_release in …`.
+/// Who caused it, and where, behind the name of the cause: ` in uart_drain_fifo, called from tty_release in
+/// logger[231]`.
 pub(super) fn whose(share: &Share) -> String {
     let culprit = match beside(share.blamed()) {
         name if name.is_empty() => name,
         name => format!(" {}{name}", joint(share.cause)),
     };
+    culprit + &behind_culprit(share)
+}
+
+/// The same where the name of the cause stands elsewhere: `uart_drain_fifo, called from tty_release in
+/// logger[231]`.
+pub(crate) fn culprit_and_place(share: &Share) -> String {
+    let all = beside(share.blamed()) + &behind_culprit(share);
+    all.trim_start_matches(", ").into()
+}
+
+/// Where it was, behind its culprit; empty if that is not known.
+fn behind_culprit(share: &Share) -> String {
     let (inner, outer) = inner_and_outer(&share.within);
     let place = clean(&place(share), 2 * LONGEST_NAME);
     match (inner.is_empty(), outer.is_empty()) {
         // A function within a task, or no more than one of them.
-        (false, false) => format!("{culprit}, called from {place}"),
-        (true, true) if place.is_empty() => culprit,
-        (true, true) => format!("{culprit}, {place}"),
-        _ => format!("{culprit}, in {place}"),
+        (false, false) => format!(", called from {place}"),
+        (true, true) if place.is_empty() => place,
+        (true, true) => format!(", {place}"),
+        _ => format!(", in {place}"),
     }
 }
 

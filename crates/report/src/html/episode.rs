@@ -7,7 +7,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use super::element::{Column, folded, name, table, text};
 use super::values;
 use crate::explain::{
-    Stack, Words, because, beside, cause, known, percents, place, shares, stacks,
+    Stack, Words, because, beside, cause, culprit_and_place, known, percents, shares, stacks,
     step as step_words,
 };
 use crate::list;
@@ -30,14 +30,13 @@ pub(crate) fn tell(of_run: &str, domain: TimeDomain, rank: usize, episode: &Epis
     );
     let percents = percents(&shares.iter().map(|s| s.ns).collect::<Vec<_>>());
     let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
-        let who = [name(&beside(share.blamed()), 96), name(&place(share), 160)];
-        let who: Vec<String> = who.into_iter().filter(|w| w != "<bdi></bdi>").collect();
+        let whose = culprit_and_place(share);
         let stacks: String = stacks(share, MOST_FRAMES).iter().map(stack).collect();
         vec![
             text(cause(share.cause)),
             values::time(Some(share.ns)),
             text(&percent),
-            format!("{}{stacks}", who.join(" in ")),
+            format!("{}{stacks}", if whose.is_empty() { whose } else { name(&whose, 260) }),
             text(known(share)),
         ]
     };
