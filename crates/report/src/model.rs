@@ -15,7 +15,7 @@ use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::stated::Quantile;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_model::Scenario;
 use wakescope_model::scenario::Measured;
 
@@ -240,8 +240,8 @@ impl Simulated {
                 write!(out, "\n{}{}", domain::caption(TimeDomain::Simulated), columns(&rows, true));
         }
         if tasks.len() > TASKS {
-            let more = tasks.len() - TASKS;
-            let _ = writeln!(out, " work of {more} more tasks: --json");
+            let more = counted((tasks.len() - TASKS) as u64, "more task");
+            let _ = writeln!(out, " work of {more}: --json");
         }
         out + &self.culprits(style)
             + &self.published(style)

@@ -187,14 +187,19 @@ pub fn sample_of(plan: &Plan) -> &'static str {
 /// second and CPU, 0.42 % of the time`.
 fn gaps(run: &Run) -> String {
     let all = run.expiries();
-    let looked: u64 = run.threads.iter().filter_map(|t| Some(t.spin?.observed_ns)).sum();
+    let looked = run.threads.iter().filter_map(|t| Some(t.spin?.observed_ns));
+    let looked = looked.fold(0, u64::saturating_add);
     let shares = match looked {
         0 => String::new(),
-        ns => format!(
-            ", {:.0} per second and CPU, {:.3} % of the time",
-            all.count as f64 / (ns as f64 / 1e9),
-            all.sum_ns as f64 / ns as f64 * 100.0
-        ),
+        ns => {
+            let (count, ns) = (u128::from(all.count), u128::from(ns));
+            let per_second = (count * 1_000_000_000 + ns / 2) / ns;
+            format!(
+                ", {} per second and CPU, {:.3} % of the time",
+                grouped(u64::try_from(per_second).unwrap_or(u64::MAX)),
+                all.sum_ns as f64 / ns as f64 * 100.0
+            )
+        }
     };
     let from = domain::span(run.plan.gap_from_ns.unwrap_or(0), run.time_domain);
     let span = domain::span(run.duration_ns, run.time_domain);
@@ -366,7 +371,7 @@ pub(crate) fn target(target: &Target) -> String {
         Target::Comm { comm } => format!("threads named {}", clean(comm, 40)),
         Target::Cgroup { path } => format!("cgroup {}", clean_end(path, 70)),
         Target::Tasks { count, latest } => {
-            format!("{} tasks, the latest of them {}", grouped(*count), clean(latest, 60))
+            format!("{}, the latest of them {}", counted(*count, "task"), clean(latest, 60))
         }
         Target::Program { name } => format!("{}'s threads", clean(name, 60)),
         Target::Unknown => "other tasks".into(),

@@ -162,7 +162,7 @@ fn a_simulation_that_is_ended_early_says_so() {
     let ended = running.output();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.stdout.contains(" full, seed 1: ended early: "), "{ended:?}");
-    assert!(ended.stdout.contains(" ended early: 1 of 2 were not begun"), "{ended:?}");
+    assert!(ended.stdout.contains(" ended early: 1 of 2 was not begun"), "{ended:?}");
     let record = record(&test, "out/full/1");
     assert_valid_run(&record);
     let run = Run::from_json(record.as_bytes()).unwrap();

@@ -1,6 +1,6 @@
 //! The order in which to measure two sides, as a shell script.
 
-use wakescope_core::units::grouped;
+use wakescope_core::units::counted;
 use wakescope_stats::compare::Side;
 
 /// A script that measures two sides in this `order`, which was drawn with `seed`, and compares them.
@@ -8,7 +8,7 @@ pub fn plan(order: &[Side], seed: u64) -> String {
     let runs = order.len() / 2;
     let mut out = format!(
         "#!/bin/sh
-# Measures {} runs a side in turns, and compares them.
+# Measures {} a side in turns, and compares them.
 # Made by: wakescope compare --interleave-plan {runs} --seed {seed}
 #
 # Usage: SET_UP_OLD='COMMAND' SET_UP_NEW='COMMAND' sh plan.sh --duration 1min --load find
@@ -27,7 +27,7 @@ step() {{ # NUMBER SET_UP FOLDER OPTIONS…
 }}
 
 ",
-        grouped(runs as u64),
+        counted(runs as u64, "run"),
         order.len()
     );
     let (mut new, mut old) = (0, 0);

@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::{Explanation, Truth};
 use wakescope_core::run::Run;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 
 use super::{WIDTH, anew, bound, percent, sections};
 use crate::findings::wrapped;
@@ -59,8 +59,8 @@ fn truth_text(truth: &Truth, style: Style) -> String {
     let verdicts: Vec<String> =
         verdicts.map(|(count, verdict)| format!("{verdict} {}", grouped(count))).collect();
     let first = format!(
-        "compared with the truth of the simulation, the largest share of {} late wakeups: {}",
-        grouped(wakeups),
+        "compared with the truth of the simulation, the largest share of {}: {}",
+        counted(wakeups, "late wakeup"),
         if verdicts.is_empty() { "none".into() } else { verdicts.join(", ") },
     );
     let mut out = format!(" {}\n", wrapped(&first, WIDTH - 1, "   "));

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use wakescope_core::finding::{Finding, Severity};
+use wakescope_core::units::one_or_many;
 
 use super::{Ending, Figures, Simulated, Simulation};
 use crate::style::clean;
@@ -57,7 +58,8 @@ pub(super) fn sentences(simulated: &Simulated) -> Vec<String> {
     let mut out: Vec<String> = by_model.flat_map(of_model).collect();
     let left = simulated.runs.iter().filter(|run| matches!(run.ending, Ending::NotRun)).count();
     if left > 0 {
-        out.push(format!("ended early: {left} of {} were not begun", simulated.runs.len()));
+        let were = one_or_many(left as u64, "was", "were");
+        out.push(format!("ended early: {left} of {} {were} not begun", simulated.runs.len()));
     }
     out
 }

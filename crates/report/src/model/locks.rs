@@ -10,6 +10,7 @@ use wakescope_model::timeline::{LockSpan, Timeline};
 use wakescope_model::trace::LockUser;
 
 use crate::style::clean;
+use wakescope_core::units::{counted, one_or_many};
 
 /// So many locks are shown: those that somebody waited for, then those that were held longest.
 const LOCKS: usize = 6;
@@ -53,14 +54,8 @@ impl Rows {
         for (lock, spans) in locks.iter().take(LOCKS) {
             rows.add(*lock, spans);
         }
-        let mut leave_out = |count: usize, what: &str| {
-            if count > 0 {
-                rows.left_out.push(format!("{count} more {what}"));
-            }
-        };
-        leave_out(locks.len().saturating_sub(LOCKS), "locks are not shown");
-        let left_out = usize::try_from(timeline.left_out).unwrap_or(usize::MAX);
-        leave_out(left_out, "spans and events were left out");
+        rows.leave_out(locks.len().saturating_sub(LOCKS) as u64, "more lock");
+        rows.leave_out(timeline.left_out, "more span or event");
         rows
     }
 
@@ -68,7 +63,7 @@ impl Rows {
         let of = |waits: bool| spans.iter().filter(move |span| span.waits == waits).copied();
         self.rows.push(Row { lock, waits: false, spans: of(false).collect() });
         let mut lanes: Vec<Vec<LockSpan>> = Vec::new();
-        let mut left_out = 0_usize;
+        let mut left_out = 0_u64;
         for span in of(true) {
             let is_free =
                 |lane: &Vec<LockSpan>| lane.last().is_none_or(|last| last.to_ns <= span.from_ns);
@@ -79,8 +74,13 @@ impl Rows {
             }
         }
         self.rows.extend(lanes.into_iter().map(|spans| Row { lock, waits: true, spans }));
-        if left_out > 0 {
-            self.left_out.push(format!("{left_out} more waits for a lock are not shown"));
+        self.leave_out(left_out, "more wait for a lock");
+    }
+
+    fn leave_out(&mut self, count: u64, what: &str) {
+        if count > 0 {
+            let are = one_or_many(count, "is", "are");
+            self.left_out.push(format!("{} {are} not shown", counted(count, what)));
         }
     }
 }

@@ -126,7 +126,7 @@ fn of_several_seeds_the_median_is_shown() {
              none, seed 3: ended early: 9,000 wakeups of 10,000 wanted
              full, seed 1: broke a rule: deadlock: tasks wait for each other
              full, seed 2: invalid: the probes gave little
-             ended early: 1 of 6 were not begun
+             ended early: 1 of 6 was not begun
         "#]],
     );
 }
@@ -196,7 +196,7 @@ fn doubts_are_told_once_for_each_kind_of_each_model() {
         none, 2 of 3 seeds (2, 3): broke a rule: deadlock, on CPU 0 (first: seed 2)
         none, seed 1: invalid: a gave no sample; b gave no sample; c gave no sample; and 1 more
         full, 2 of 3 seeds (1, 3): ended early: 9 of 10
-        ended early: 1 of 6 were not begun"#]]
+        ended early: 1 of 6 was not begun"#]]
     .assert_eq(&all.doubts().join("\n"));
 }
 
@@ -217,7 +217,7 @@ fn a_page_has_the_doubts_of_the_text() {
     assert!(!page.contains(held), "{page}");
     for doubt in [
         "full, seed 1: broke a rule: deadlock &amp; &lt;more&gt;",
-        "ended early: 1 of 3 were not begun",
+        "ended early: 1 of 3 was not begun",
     ] {
         assert!(page.contains(doubt), "{page}");
     }

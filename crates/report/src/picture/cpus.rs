@@ -11,6 +11,7 @@ use super::width::{fitting, text_width};
 use super::{Room, curve, exceedance};
 use crate::quantity;
 use crate::run_set::RunSet;
+use wakescope_core::units::{counted, one_or_many};
 
 /// The most CPUs with a picture of their own: the worst of them.
 const MOST: usize = 24;
@@ -61,7 +62,9 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     #[allow(clippy::cast_precision_loss)]
     let mut end = top + HEIGHT * panels.len().div_ceil(columns) as f64 + 6.0;
     if left_out > 0 {
-        let text = format!("{left_out} more CPUs have smaller maxima.");
+        let count = left_out as u64;
+        let (more, have) = (counted(count, "more CPU"), one_or_many(count, "has", "have"));
+        let text = format!("{more} {have} smaller maxima.");
         scene.text((46.0, end + 8.0), &text, Anchor::Start, Ink::Faint);
         end += 20.0;
     }

@@ -75,7 +75,8 @@ fn block(one: &Explained, all: &Explanations, window: &Window, times: Times) -> 
 /// What was not followed though it was late.
 fn suppressed(all: &Explanations) -> Option<String> {
     let Suppressed { budget, cooling, busy, failed } = all.suppressed;
-    let share = format!("{} %", all.budget * 100.0);
+    // Of 0.07 the product is 7.000000000000001.
+    let share = format!("{} %", (all.budget * 1e8).round() / 1e6);
     let parts = [
         (budget, format!("beyond the budget of {share}")),
         (cooling, "followed shortly before".into()),
@@ -85,7 +86,25 @@ fn suppressed(all: &Explanations) -> Option<String> {
     let reasons = parts.iter().filter(|part| part.0 > 0);
     let reasons: Vec<String> = reasons.map(|(n, why)| format!("{} {why}", grouped(*n))).collect();
     (!reasons.is_empty()).then(|| {
-        let all = grouped(all.suppressed.count());
-        format!(" ! late series were not followed {all} times: {}", reasons.join(", "))
+        let times = counted(all.suppressed.count(), "time");
+        format!(" ! late series were not followed {times}: {}", reasons.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_shown_as_it_was_given() {
+        for (budget, want) in [(0.01, "1 %"), (0.07, "7 %"), (0.000_01, "0.001 %")] {
+            let suppressed = Suppressed { budget: 1, ..Suppressed::default() };
+            let all = Explanations { budget, suppressed, ..Explanations::default() };
+            let said = super::suppressed(&all).unwrap();
+            assert_eq!(
+                said,
+                format!(" ! late series were not followed 1 time: 1 beyond the budget of {want}")
+            );
+        }
+    }
 }
