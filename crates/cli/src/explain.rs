@@ -15,6 +15,7 @@ use wakescope_probe::host;
 use wakescope_probe::observer::{Observer, ObserverError};
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
+use wakescope_sys::proc_files::is_thread;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Tracer, Users, Watch, functions_of_program};
@@ -221,7 +222,7 @@ fn refuse_card(plan: &Plan) -> Result<(), Failure> {
 }
 
 fn target(args: &ExplainArgs) -> Option<Target> {
-    let id = args.pid.map(|id| match others::is_thread(id) {
+    let id = args.pid.map(|id| match is_thread(id) {
         true => Target::Thread { tid: id },
         false => Target::Process { pid: id },
     });

@@ -8,6 +8,7 @@ use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::{self, Sources};
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::boot::Boot;
+use wakescope_sys::proc_files::status_line;
 use wakescope_sys::{clock, sched};
 
 pub(crate) mod cgroups;
@@ -20,7 +21,6 @@ mod sources;
 pub use files::Files;
 
 use crate::mark;
-use crate::proc_files::status_line;
 
 /// Facts about this machine, where `cpus` are to be measured. Never fails: what cannot be read is
 /// left out.

@@ -15,7 +15,6 @@ pub mod measured_cpus;
 pub mod measurement;
 pub mod observer;
 pub mod prober;
-mod proc_files;
 pub mod respond;
 pub mod schedule;
 pub mod session;

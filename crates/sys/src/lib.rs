@@ -5,7 +5,8 @@
 //! programs are the only ones with `unsafe`.
 //!
 //! The walk along a path ([`way`]) and the owners that it trusts ([`trust`]) do decide something. They are
-//! here because whatever makes files below a path of the user's needs the same rules.
+//! here because whatever makes files below a path of the user's needs the same rules. Files of /proc about a process
+//! ([`proc_files`]) are read here because several crates need them.
 #![allow(unsafe_code)]
 
 pub mod barrier;
@@ -38,6 +39,7 @@ pub mod poll_set;
 #[cfg(target_arch = "x86_64")]
 pub mod ports;
 pub mod posix_timer;
+pub mod proc_files;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use wakescope_core::plan::Target;
+use wakescope_sys::proc_files::is_thread;
 
 /// Why a target cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -100,13 +101,6 @@ pub(crate) fn has_kernels_numbers() -> bool {
     let namespace = fs::read_link("/proc/self/ns/pid");
     // A kernel without namespaces, or without /proc, has no others.
     namespace.map_or(true, |name| name == Path::new("pid:[4026531836]"))
-}
-
-/// Whether this is the ID of a thread that is not the first of its process.
-pub(crate) fn is_thread(id: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    process.is_some_and(|process| process.trim() != id.to_string())
 }
 
 /// A name as a task keeps it: 16 bytes, filled up with zeroes.

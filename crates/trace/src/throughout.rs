@@ -12,8 +12,8 @@ use wakescope_core::explain::NamedTask;
 use wakescope_core::plan::Target;
 use wakescope_core::units::SpanNs;
 use wakescope_decode::KernelTask;
+use wakescope_sys::proc_files::{field_after_name, is_thread, name};
 
-use crate::target::is_thread;
 use crate::threads;
 
 /// Of a thread that runs, the kernel adds up the CPU time at ticks: there are ten in that time, at least.
@@ -77,7 +77,7 @@ impl Runnable {
 impl Thread {
     /// Reads a thread from its folder, if it can run, has this name, and the kernel keeps an account of it.
     fn read(id: u32, folder: &Path, name: Option<&str>) -> Option<Self> {
-        let (task, begun) = runnable(id, &fs::read_to_string(folder.join("stat")).ok()?)?;
+        let (task, begun) = runnable(id, &fs::read(folder.join("stat")).ok()?)?;
         // Most of the machine's threads are not followed, or sleep: of these, one file is enough.
         if name.is_some_and(|name| task.comm != name) {
             return None;
@@ -88,15 +88,12 @@ impl Thread {
 }
 
 /// A thread from its file `stat` and when it began, if it can run.
-fn runnable(id: u32, stat: &str) -> Option<(NamedTask, u64)> {
-    // The name may have blanks and parentheses.
-    let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    // The first one is field 3.
-    let field = |number: usize| fields.get(number - 3).copied();
+fn runnable(id: u32, stat: &[u8]) -> Option<(NamedTask, u64)> {
+    // The name is field 2.
+    let field = |number: usize| field_after_name(stat, number - 3);
     let prio = field(18)?.parse::<i32>().ok()?.checked_add(100)?;
     let mut comm = [0; 16];
-    comm.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
+    comm.iter_mut().zip(name(stat)?).for_each(|(to, &byte)| *to = byte);
     let task = KernelTask { pid: id, prio, policy: field(41)?.parse().ok()?, comm };
     let begun = field(22)?.parse().ok()?;
     (field(3) == Some("R")).then(|| (task.decoded().named(), begun))
@@ -127,12 +124,12 @@ mod tests {
 
     #[test]
     fn a_thread_is_read_from_its_files() {
-        let (task, begun) = runnable(7, STAT).unwrap();
+        let (task, begun) = runnable(7, STAT.as_bytes()).unwrap();
         let (policy, priority) = (Policy::Fifo, Some(50));
         assert_eq!(task, NamedTask { comm: "a) b (c".into(), pid: Some(7), policy, priority });
         assert_eq!(account(begun, "100 200 3\n"), Some([4_711, 100, 3]));
         for stat in [&*STAT.replace(" R ", " S "), "7 (a) R 1", ""] {
-            assert_eq!(runnable(7, stat), None, "{stat}");
+            assert_eq!(runnable(7, stat.as_bytes()), None, "{stat}");
         }
         for schedstat in ["0 0 0\n", ""] {
             assert_eq!(account(begun, schedstat), None, "{schedstat}");
@@ -174,6 +171,19 @@ mod tests {
         assert_eq!(waited(SHORTEST), [0; 0]);
         proc.write("7/task/8/schedstat", "100 200 3");
         assert_eq!(waited(SHORTEST), [8]);
+    }
+
+    /// The kernel cuts a name at 15 bytes, which may be within a character.
+    #[test]
+    fn a_thread_that_is_not_named_in_utf8_is_read() {
+        let proc = Folder::new("throughout-cut");
+        let (before, behind) = STAT.split_once("a) b (c").unwrap();
+        let stat = [before.as_bytes(), b"a name of umla\xc3", behind.as_bytes()].concat();
+        proc.write("7/task/7/stat", stat);
+        proc.write("7/task/7/schedstat", "100 200 3");
+        let waited =
+            Runnable::below(&proc, &Target::Process { pid: 7 }).waited_throughout(SHORTEST);
+        assert_eq!(numbers(waited), [7]);
     }
 
     #[test]

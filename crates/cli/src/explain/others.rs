@@ -25,10 +25,3 @@ pub(super) fn plan(args: &ExplainArgs, target: Target) -> Result<Plan, Failure> 
         ..Default::default()
     })
 }
-
-/// Whether this is the ID of a thread that is not its process's first.
-pub(super) fn is_thread(id: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    process.is_some_and(|process| process.trim() != id.to_string())
-}

@@ -11,6 +11,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::pipe::pipe;
 use wakescope_sys::poll::wait_readable;
+use wakescope_sys::proc_files::field_after_name;
 use wakescope_sys::process::{
     Apart, Environment, Exit, Program, Start, adopt_orphans, collect_any, kill_child,
     kill_namespace, set_nonblocking, terminate_child,
@@ -18,7 +19,6 @@ use wakescope_sys::process::{
 
 use super::desk::Desk;
 use super::report::Report;
-use crate::proc_files::field_after_name;
 
 /// How often to look whether the program is still there.
 const LOOK: SpanNs = SpanNs(100_000_000);

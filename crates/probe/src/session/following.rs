@@ -6,11 +6,11 @@ use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::clock;
+use wakescope_sys::proc_files::{began, status, status_line};
 
 use super::{MeasureError, record};
 use crate::measurement::{Measurement, Progress, Request, SampleSink};
 use crate::observer::Observer;
-use crate::proc_files::status_line;
 use crate::surroundings::Surroundings;
 
 /// Threads of others, followed for as long as the plan says or as long as they are there.
@@ -131,29 +131,18 @@ struct Numbered {
 
 impl Numbered {
     fn of(id: u32) -> Self {
-        Self { id, began: began(id) }
+        Self { id, began: began(id.into()) }
     }
 
     fn has_ended(&self) -> bool {
-        !is_alive(self.id) || began(self.id) != self.began
+        !is_alive(self.id) || began(self.id.into()) != self.began
     }
-}
-
-/// When the process or thread of this number began, ticks since the boot.
-fn began(id: u32) -> Option<u64> {
-    began_by(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
-}
-
-/// Field 22 of /proc/ID/stat. The second one is a name, which may have anything in it.
-fn began_by(stat: &str) -> Option<u64> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Whether anything of the process or thread is left to follow. One that nobody has waited for keeps
 /// its ID, and so does a first thread that ended before the others.
 fn is_alive(id: u32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{id}/status")) else { return false };
+    let Some(status) = status(id) else { return false };
     let value = |key| status_line(&status, key);
     let has_ended = value("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
     let is_first = value("Tgid:") == Some(&id.to_string());
@@ -163,6 +152,8 @@ fn is_alive(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_sys::sched;
+
     use super::*;
 
     #[test]
@@ -174,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn when_a_process_began_is_known_whatever_its_name() {
-        let behind = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
-        for name in ["sh", "a b", "1) S 1 2", ")("] {
-            assert_eq!(began_by(&format!("7 ({name}) {behind}\n")), Some(4_711), "{name}");
-        }
-        for stat in ["", "7 (sh) S 1", "7 sh"] {
-            assert_eq!(began_by(stat), None, "{stat}");
-        }
+    fn one_that_is_not_named_in_utf8_has_not_ended() {
+        let named = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", b"\xc3").unwrap();
+            let own = Numbered::of(sched::this_thread().number());
+            (own.began, own.has_ended())
+        });
+        let (began, has_ended) = named.join().unwrap();
+        assert!(began.is_some() && !has_ended);
     }
 }

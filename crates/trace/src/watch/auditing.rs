@@ -116,7 +116,7 @@ impl Auditor {
             let Ok(text) = fs::read_to_string(folder.join("schedstat")) else {
                 return Verdict::Gone;
             };
-            let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
+            let stat = fs::read(folder.join("stat")).unwrap_or_default();
             let Some(after) = self.books.of(id) else { return Verdict::Gone };
             let Some(kernel) = run_delay_and_arrivals(&text) else { return Verdict::Gone };
             verdict = judge(&before, &after, kernel, is_runnable(&stat));

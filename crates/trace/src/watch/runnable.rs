@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use aya::maps::{HashMap, Map};
+use wakescope_sys::proc_files::field_after_name;
 
 use super::refused;
 use crate::error::TraceError;
@@ -18,18 +19,19 @@ pub(super) const MOST: u32 = 16_384;
 pub(super) fn tell(map: Map) -> Result<(), TraceError> {
     let mut told = HashMap::<_, u32, u32>::try_from(map).map_err(refused("runnable_before"))?;
     let tasks = has_kernels_numbers().then(|| threads::all(Path::new("/proc")));
-    let can_run = tasks.into_iter().flatten().filter(|(_, folder)| {
-        fs::read_to_string(folder.join("stat")).is_ok_and(|stat| is_runnable(&stat))
-    });
+    let can_run = tasks
+        .into_iter()
+        .flatten()
+        .filter(|(_, folder)| fs::read(folder.join("stat")).is_ok_and(|stat| is_runnable(&stat)));
     for (task, _) in can_run.take(MOST as usize) {
         told.insert(task, 1, 0).map_err(refused("runnable_before"))?;
     }
     Ok(())
 }
 
-/// Whether /proc/TID/stat says that the task runs, or could. Its name may contain anything.
-pub(super) fn is_runnable(stat: &str) -> bool {
-    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('R'))
+/// Whether /proc/TID/stat says that the task runs, or could.
+pub(super) fn is_runnable(stat: &[u8]) -> bool {
+    field_after_name(stat, 0).is_none_or(|state| state == "R")
 }
 
 #[cfg(test)]
@@ -38,7 +40,9 @@ mod tests {
 
     #[test]
     fn what_proc_says_of_a_task_is_read() {
-        assert!(is_runnable("12 (a) S) R 1 12"));
-        assert!(!is_runnable("12 (a) R) S 1 12"));
+        assert!(is_runnable(b"12 (a) S) R 1 12"));
+        assert!(is_runnable(b"12 (\xc3) R 1 12"));
+        assert!(!is_runnable(b"12 (a) R) S 1 12"));
+        assert!(!is_runnable(b"12 (\xc3) S 1 12"));
     }
 }

@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 
 use wakescope_sys::file::effective_user;
+use wakescope_sys::proc_files::began;
 use wakescope_sys::semaphore_set::{self as set, SetId};
 
 use super::{Channel, Slept};
-use crate::proc_files::field_after_name;
 use crate::stimulus::waker::exchange::Exchange;
 
 /// Where the kernel lists all sets.
@@ -79,7 +79,7 @@ impl Owner {
     fn this_process() -> io::Result<Self> {
         let unknown = || io::Error::other("/proc does not tell about this process");
         let process = std::process::id();
-        let began = begin_of(process.into()).ok_or_else(unknown)?;
+        let began = began(process.into()).ok_or_else(unknown)?;
         Ok(Self { process: process.into(), namespace: namespace().ok_or_else(unknown)?, began })
     }
 
@@ -102,21 +102,15 @@ impl Owner {
 
     /// Whether it is known to be gone. Not of one in another namespace, nor if /proc is another's.
     fn is_gone(self) -> bool {
-        let sees_itself = begin_of(std::process::id().into()).is_some();
+        let sees_itself = began(std::process::id().into()).is_some();
         let is_ours = sees_itself && namespace() == Some(self.namespace);
-        is_ours && begin_of(self.process) != Some(self.began)
+        is_ours && began(self.process) != Some(self.began)
     }
 }
 
 fn namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
-}
-
-/// When a process began, from /proc/PID/stat.
-fn begin_of(process: u64) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    field_after_name(&stat, 19)?.parse().ok()
 }
 
 /// Removes the sets of this user that processes made which are gone. Those of others stay: what is
