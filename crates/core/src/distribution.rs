@@ -299,6 +299,9 @@ impl Distribution {
             (_, Some(max)) if max < last.lower || (max >= last.upper && last.upper < u64::MAX) => {
                 Some(format!("max_ns {max} lies outside the last bucket"))
             }
+            (Some(min), Some(max)) if min > max => {
+                Some(format!("min_ns {min} is above max_ns {max}"))
+            }
             (Some(_), Some(_)) => self.fault_of_stated(),
             _ => Some("there are samples, but no minimum or maximum".into()),
         }
@@ -413,6 +416,26 @@ mod tests {
         assert_eq!(of((4_001, 6_001), 6_000, 1_000, true), (4_001, 6_000));
         assert_eq!(of((5, 9), 7, 1, false), (7, 7));
         assert_eq!(Distribution::default().max_range(), None);
+    }
+
+    #[test]
+    fn extremes_that_no_samples_have_are_found() {
+        let histogram = Histogram::of([21_670, 21_690]);
+        assert_eq!(histogram.buckets().len(), 1, "{histogram:?}");
+        let fault = |min_ns, max_ns| {
+            let histogram = histogram.clone();
+            Distribution { count: 2, min_ns, max_ns, histogram, ..Default::default() }.fault()
+        };
+        for (min_ns, max_ns, want) in [
+            (Some(21_670), Some(21_690), None),
+            (Some(21_690), Some(21_690), None),
+            (Some(21_690), Some(21_670), Some("min_ns 21690 is above max_ns 21670")),
+            (Some(1), Some(21_690), Some("min_ns 1 lies outside the first bucket")),
+            (Some(21_670), Some(30_000), Some("max_ns 30000 lies outside the last bucket")),
+            (None, Some(21_690), Some("there are samples, but no minimum or maximum")),
+        ] {
+            assert_eq!(fault(min_ns, max_ns).as_deref(), want);
+        }
     }
 
     #[test]
