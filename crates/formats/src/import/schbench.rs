@@ -58,8 +58,10 @@ struct Table {
 struct Seen {
     /// The last table of each kind of values, but for requests per second, which are no times.
     tables: Vec<Table>,
-    /// The runtime of the last table.
+    /// The least runtime of the next table.
     seconds: u64,
+    /// Whether a warm-up has ended.
+    has_warmed_up: bool,
     /// Whether what schbench prints behind its last table was there.
     has_ended: bool,
 }
@@ -79,7 +81,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Vec<Imported
                 Some(_) => seen.keep(table, line)?,
             }
         } else {
-            seen.other(line.text);
+            seen.other(line)?;
         }
     }
     if current.is_some() {
@@ -99,7 +101,7 @@ impl Seen {
     /// Refuses a table of another run of schbench.
     fn goes_on(&mut self, table: &Table, line: Line<'_>) -> Result<(), ImportError> {
         if self.has_ended || table.seconds < self.seconds {
-            return Err(line.fault("a second result begins; give each a file of its own"));
+            return Err(second_result(line));
         }
         self.seconds = table.seconds;
         Ok(())
@@ -122,13 +124,24 @@ impl Seen {
     }
 
     /// A line between two tables.
-    fn other(&mut self, text: &str) {
-        // Samples before that are no part of the result (`-w`).
-        if text.starts_with("warmup done") {
+    fn other(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        if line.text.starts_with("warmup done") {
+            // It prints this once, and looks no sooner than a second after its last table.
+            if self.has_warmed_up {
+                return Err(second_result(line));
+            }
+            self.has_warmed_up = true;
+            self.seconds = self.seconds.saturating_add(1);
+            // Samples before that are no part of the result (`-w`).
             self.tables.clear();
         }
-        self.has_ended |= ENDS.iter().any(|end| text.starts_with(end));
+        self.has_ended |= ENDS.iter().any(|end| line.text.starts_with(end));
+        Ok(())
     }
+}
+
+fn second_result(line: Line<'_>) -> ImportError {
+    line.fault("a second result begins; give each a file of its own")
 }
 
 /// `Wakeup Latencies percentiles (usec) runtime 10 (s) (12345 total samples)`

@@ -108,6 +108,17 @@ fn the_last_table_of_schbench_counts_if_it_has_the_samples_of_all() {
         let error = read(&[first.clone(), last]).unwrap_err();
         assert!(error.to_string().contains(why), "{why}: {error}");
     }
+    let warm = "warmup done, zeroing stats\n".to_owned();
+    for results in [
+        [warm.clone() + &first, warm.clone() + &first],
+        [warm.clone() + &first, warm.clone() + &table(9, 400, (1, 950))],
+        [warm.clone() + &first, warm.clone()],
+        // Only the second one has a warm-up.
+        [first.clone(), warm + &first],
+    ] {
+        let error = read(&results).unwrap_err();
+        assert!(error.to_string().contains("a second result begins"), "{results:?}: {error}");
+    }
     for end in ["average rps: 65.20\n", "avg worker transfer: 27405.18 ops/sec 26.14MB/s\n"] {
         let error = read(&[first.clone(), end.into(), table(4, 200, (3, 900))]).unwrap_err();
         assert!(error.to_string().contains("a second result begins"), "{end}: {error}");
