@@ -71,6 +71,28 @@ pub(super) struct Summary {
     pub(super) max: u64,
 }
 
+impl Summary {
+    /// Whether `new` can be a later state of this thread.
+    fn goes_on(&self, new: &Self) -> bool {
+        let grows = match self.cycles {
+            0 => return true,
+            cycles if cycles == new.cycles => self.has_one_sample_more(new),
+            cycles => cycles < new.cycles,
+        };
+        // Another task is that of another run of cyclictest.
+        self.task == new.task && self.min >= new.min && self.max <= new.max && grows
+    }
+
+    /// Whether a sample can be in the figures of `new` that is not counted yet: cyclictest changes its minimum,
+    /// maximum and sum before it counts a sample, and `--refresh_on_max` prints just then.
+    fn has_one_sample_more(&self, new: &Self) -> bool {
+        // Means are cut off.
+        let most = new.max.checked_div(self.cycles).unwrap_or(0).saturating_add(1);
+        let rises = new.mean.checked_sub(self.mean).is_some_and(|more| more <= most);
+        rises && (self.min == new.min || self.max == new.max)
+    }
+}
+
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let mut seen = Seen::default();
     let mut lines = Lines::new(from);
@@ -145,12 +167,7 @@ impl Seen {
     /// one before.
     fn summary(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let (thread, new) = summary(line)?;
-        let goes_on = |old: &Summary| {
-            let grows = old.cycles < new.cycles && (old.min >= new.min && old.max <= new.max);
-            // Another task is that of another run of cyclictest.
-            old.cycles == 0 || (old.task == new.task && (grows || *old == new))
-        };
-        if self.ended || !self.threads.get(&thread).is_none_or(goes_on) {
+        if self.ended || !self.threads.get(&thread).is_none_or(|old| old.goes_on(&new)) {
             return Err(line.fault("a second result begins; give each a file of its own"));
         }
         self.threads.insert(thread, new);

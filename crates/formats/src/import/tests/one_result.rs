@@ -31,6 +31,42 @@ fn lines_of_cyclictest_are_of_one_run_and_of_all_its_threads() {
     }
 }
 
+/// cyclictest changes the extremes and the sum before it counts a sample.
+#[test]
+fn a_line_of_cyclictest_may_have_a_sample_that_is_not_counted_yet() {
+    let line = |task: u64, min: u64, mean: u64, max: u64| {
+        format!("T: 0 ({task}) P:80 I:1000 C: 100 Min: {min} Act: 35 Avg: {mean} Max: {max}\n")
+    };
+    let first = line(7, 15, 20, 50);
+    for (next, goes_on) in [
+        (line(7, 15, 20, 50), true),
+        (line(7, 15, 20, 60), true),
+        (line(7, 15, 21, 60), true),
+        (line(7, 12, 20, 50), true),
+        (line(7, 15, 31, 1_000), true),
+        // No single sample does this.
+        (line(7, 15, 22, 60), false),
+        (line(7, 15, 19, 60), false),
+        (line(7, 12, 20, 60), false),
+        (line(7, 15, 20, 49), false),
+        (line(8, 15, 20, 60), false),
+    ] {
+        let last = next.replace("C: 100", "C: 150");
+        let read = |text: String| read_as(Format::CyclictestText, text.as_bytes());
+        match read(format!("{first}{next}")) {
+            Ok(_) => assert!(goes_on, "{next}"),
+            Err(e) => {
+                assert!(!goes_on && e.to_string().contains("a second result"), "{next}: {e}");
+                continue;
+            }
+        }
+        assert_eq!(
+            read(format!("{first}{next}{last}")).unwrap()[0].run.threads[0].woken.count,
+            150
+        );
+    }
+}
+
 /// `--spike`, before a histogram, behind lines of threads, and between samples.
 #[test]
 fn spikes_of_cyclictest_are_no_figures_of_their_own() {
