@@ -1,12 +1,13 @@
 //! Files that the user names for a result.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use wakescope_sys::file::{attributes, duplicate};
+use wakescope_sys::file::{attribute, attributes, duplicate};
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
 use wakescope_sys::trust::{Refused, check_exclusive, is_trusted_owner};
@@ -290,7 +291,7 @@ fn lists_open_files(folder: &Folder) -> io::Result<bool> {
 }
 
 /// A file that is there. A new one takes its place only if nobody can tell one from the other: with other names,
-/// with an ACL, and in a folder that is closed to this user, it is written itself.
+/// with an ACL of its own, and in a folder that is closed to this user, it is written itself.
 fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     let file = folder.open_to_write(name)?;
     // What was opened, and not what had the name before.
@@ -309,8 +310,8 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
         return Err(Refused::Record.into());
     }
     let replaced = Some(found.identity);
-    if found.names == 1 && !has_attributes(&file) {
-        if let Ok(mut output) = like(folder, name, &found) {
+    if found.names == 1 {
+        if let Ok(mut output) = like(folder, name, &file, &found) {
             output.replaced = replaced;
             return Ok(output);
         }
@@ -322,24 +323,36 @@ fn holds_record(folder: &Folder, name: &OsStr) -> bool {
     folder.open_to_read(name).and_then(begins_as_record).unwrap_or(false)
 }
 
-/// Whether a file has an ACL, or other extended attributes that one in its place would lack. A label of SELinux
-/// is none of these: the kernel gives one to each file.
-fn has_attributes(file: &File) -> bool {
-    attributes(file).map_or(true, |names| names.iter().any(|name| name != "security.selinux"))
+/// The ACL of a file, its label, and its other extended attributes, but for the kernel's checksums of the file
+/// itself (IMA, EVM). None where the file system has no such attributes.
+fn attributes_of(file: &File) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
+    const SUMS: [&str; 2] = ["security.ima", "security.evm"];
+    let names = names_if_any(attributes(file))?.into_iter();
+    let names = names.filter(|name| !SUMS.iter().any(|sum| name == sum));
+    names.map(|name| attribute(file, &name).map(|value| (name, value))).collect()
 }
 
-/// A new file that is to replace one without attributes, with the same owner, group and mode.
-fn like(folder: Folder, name: &OsStr, old: &About) -> io::Result<Output> {
+fn names_if_any(listed: io::Result<Vec<OsString>>) -> io::Result<Vec<OsString>> {
+    const EOPNOTSUPP: i32 = 95;
+    match listed {
+        Err(e) if e.raw_os_error() == Some(EOPNOTSUPP) => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// A new file that is to replace an old one, with the same owner, group, mode and attributes. A file gets some of
+/// these from its folder or from the kernel; if they are not those of the old one, it is no replacement.
+fn like(folder: Folder, name: &OsStr, old: &File, about_old: &About) -> io::Result<Output> {
     let new = beside(folder, name, 0o600, Rename::Over)?;
     let about = About::of(&new.file.metadata()?);
-    if (about.owner, about.group) != (old.owner, old.group) {
-        return Err(Refused::ForeignFile(old.owner).into());
+    if (about.owner, about.group) != (about_old.owner, about_old.group) {
+        return Err(Refused::ForeignFile(about_old.owner).into());
     }
-    // Its folder may have a default ACL, of which the mode would grant rights to others.
-    if has_attributes(&new.file) {
+    // The mode is a part of an ACL.
+    new.file.set_permissions(fs::Permissions::from_mode(about_old.mode))?;
+    if attributes_of(&new.file)? != attributes_of(old)? {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    new.file.set_permissions(fs::Permissions::from_mode(old.mode))?;
     Ok(new)
 }
 
@@ -398,9 +411,9 @@ mod tests {
 
     /// Entries of an ACL as the kernel keeps them (linux/posix_acl_xattr.h), set by a program, as there is no call
     /// for it here. False where that is not possible.
-    fn set_acl(path: &Path, kind: &str) -> bool {
-        // The owner, user 1000, the group and others; the mask gives the group no more than its own entry.
-        let entries = [(1, 6, u32::MAX), (2, 6, 1000), (4, 4, u32::MAX), (16, 6, u32::MAX)];
+    fn set_acl(path: &Path, kind: &str, user: u32) -> bool {
+        // The owner, the user, the group and others; the mask gives the group no more than its own entry.
+        let entries = [(1, 6, u32::MAX), (2, 6, user), (4, 4, u32::MAX), (16, 6, u32::MAX)];
         let entries = entries.into_iter().chain([(32, 0, u32::MAX)]);
         let bytes = entries.flat_map(|(tag, rights, id): (u16, u16, u32)| {
             [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
@@ -424,7 +437,7 @@ mod tests {
         const ACL: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
         let scratch = Folder::new("output-acl");
         let path = scratch.write("shared", "some longer text");
-        if !set_acl(&path, ACL[0]) {
+        if !set_acl(&path, ACL[0], 1000) {
             return wakescope_testing::skip("a_file_keeps_its_acl", "no ACL can be set here");
         }
         let acl = |path: &Path| attributes(&File::open(path).unwrap()).unwrap();
@@ -433,10 +446,32 @@ mod tests {
         assert_eq!(acl(&path), [ACL[0]]);
         // Nor does it get that of a folder which had none when the file was made.
         let plain = scratch.write("folder/plain", "some text");
-        assert!(set_acl(plain.parent().unwrap(), ACL[1]));
+        assert!(set_acl(plain.parent().unwrap(), ACL[1], 1000));
         write(&plain, "other text");
         assert!(acl(&plain).is_empty());
         assert_eq!(names(plain.parent().unwrap()), ["plain"]);
+        // One that has the ACL that a new one gets there is replaced. It would be written itself with another value.
+        let shared = scratch.write("folder/shared", "some text");
+        let value = |path: &Path| attribute(&File::open(path).unwrap(), ACL[0].as_ref()).unwrap();
+        for (user, is_replaced) in [(1000, true), (1001, false)] {
+            assert!(set_acl(&shared, ACL[0], user));
+            let before = (value(&shared), identity(&shared));
+            write(&shared, "text");
+            let after = (value(&shared), identity(&shared));
+            assert_eq!((after.0 == before.0, after.1 == before.1), (true, !is_replaced), "{user}");
+        }
+    }
+
+    fn identity(path: &Path) -> (u64, u64) {
+        About::of(&fs::metadata(path).unwrap()).identity
+    }
+
+    #[test]
+    fn a_file_system_without_attributes_has_none() {
+        let listed = |number| names_if_any(Err(io::Error::from_raw_os_error(number)));
+        assert_eq!(listed(95).unwrap(), [""; 0]);
+        // A filter of system calls, which says nothing of the file.
+        assert_eq!(listed(1).unwrap_err().raw_os_error(), Some(1));
     }
 
     #[test]

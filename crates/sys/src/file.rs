@@ -168,6 +168,24 @@ pub fn attributes(file: &File) -> io::Result<Vec<OsString>> {
     Ok(names.map(|name| OsStr::from_bytes(name).to_owned()).collect())
 }
 
+/// The value of the extended attribute `name` of `file`.
+///
+/// # Errors
+/// What the kernel says, as where `file` has no such attribute.
+pub fn attribute(file: &File, name: &OsStr) -> io::Result<Vec<u8>> {
+    let name = c_path(Path::new(name))?;
+    // As large as the kernel lets a value be (XATTR_SIZE_MAX).
+    let mut value = vec![0_u8; 65_536];
+    // SAFETY: the descriptor is open for as long as `file` lives, the name ends in NUL, and the buffer has this
+    // length.
+    let length = unsafe {
+        let to = value.as_mut_ptr().cast();
+        libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), to, value.len())
+    };
+    value.truncate(usize::try_from(length).map_err(|_| io::Error::last_os_error())?);
+    Ok(value)
+}
+
 pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
