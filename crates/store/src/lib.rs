@@ -24,7 +24,7 @@ pub use run_folder::{
     EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
     check_run_folders,
 };
-pub use window_folder::{AppendError, WindowFolder, window_files};
+pub use window_folder::{AppendError, WindowFiles, WindowFolder, window_files};
 
 pub use wakescope_sys::trust::{Refused, check_folder, is_trusted_owner};
 pub use wakescope_sys::way::WayError;

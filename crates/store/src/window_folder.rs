@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
-use wakescope_sys::folder::{Folder, Kind};
-use wakescope_sys::trust::is_trusted_owner;
+use wakescope_sys::folder::{About, Folder, Kind};
+use wakescope_sys::trust::{Refused, is_trusted_owner, others_may_write};
 
 use crate::growing::Appended;
 use crate::output::lock_file;
@@ -105,12 +105,12 @@ impl WindowFolder {
         }
         let names = self.folder.names()?;
         let names = names.into_iter().filter(|name| file_time(name).is_some());
+        let folder = self.folder.about()?;
         let mut files: Vec<(OsString, u64)> = names
             .filter_map(|name| {
-                // Another may be gone meanwhile. In a sticky folder, any user can give such a name to any file.
+                // Another may be gone meanwhile.
                 let found = self.folder.about_file(&name).ok()?;
-                let is_own = found.kind == Kind::File && is_trusted_owner(found.owner);
-                is_own.then_some((name, found.length))
+                check_window(&found, &folder).is_ok().then_some((name, found.length))
             })
             .collect();
         files.sort_by(|a, b| file_time(&a.0).cmp(&file_time(&b.0)));
@@ -155,20 +155,64 @@ impl Current {
     }
 }
 
-/// The files of windows in the folder at `path`, the oldest first. None if it is no folder of a watch.
+/// What has the name of a file of windows in a folder, the oldest first.
+#[derive(Debug, Default)]
+pub struct WindowFiles {
+    /// The files of windows.
+    pub files: Vec<PathBuf>,
+    /// What is no file of windows, or one that another user can have put there, and why it is not believed.
+    pub refused: Vec<(PathBuf, Refused)>,
+}
+
+impl WindowFiles {
+    /// Whether there is neither.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.refused.is_empty()
+    }
+}
+
+/// The files of windows in the folder at `path`. None if it is no folder of a watch.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn window_files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut names = Vec::new();
+pub fn window_files(path: &Path) -> io::Result<WindowFiles> {
+    let folder = About::of(&fs::metadata(path)?);
+    let mut found = Vec::new();
     for entry in fs::read_dir(path)? {
-        let name = entry?.file_name();
-        if file_time(&name).is_some() {
-            names.push(name);
+        let entry = entry?;
+        let name = entry.file_name();
+        if file_time(&name).is_none() {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(about) => found.push((name, check_window(&About::of(&about), &folder))),
+            // The watch has removed it meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
         }
     }
-    names.sort_by(|a, b| file_time(a).cmp(&file_time(b)));
-    Ok(names.into_iter().map(|name| path.join(name)).collect())
+    found.sort_by(|a, b| file_time(&a.0).cmp(&file_time(&b.0)));
+    let mut all = WindowFiles::default();
+    for (name, checked) in found {
+        match checked {
+            Ok(()) => all.files.push(path.join(name)),
+            Err(why) => all.refused.push((path.join(name), why)),
+        }
+    }
+    Ok(all)
+}
+
+/// Fails unless nobody but root, this user and the owner of the folder can have put the file into it. In a sticky
+/// folder, any user can give such a name to a file of their own, and to one of others by a hard link.
+fn check_window(found: &About, folder: &About) -> Result<(), Refused> {
+    match found.kind {
+        Kind::File if !is_trusted_owner(found.owner) && found.owner != folder.owner => {
+            Err(Refused::ForeignFile(found.owner))
+        }
+        Kind::File if found.names > 1 && others_may_write(folder) => Err(Refused::HardLink),
+        Kind::File => Ok(()),
+        other => Err(Refused::Kind(other)),
+    }
 }
 
 /// The second of the first window of the file with this name, as text, and which of that second it is;
@@ -199,7 +243,7 @@ mod tests {
 
     #[track_caller]
     fn assert_files(path: &Path, want: &[(&str, &str)]) {
-        let files = window_files(path).unwrap();
+        let files = window_files(path).unwrap().files;
         let found = files.iter().map(|file| {
             let name = file.file_name().unwrap().to_str().unwrap();
             (name, fs::read_to_string(file).unwrap())
@@ -245,9 +289,36 @@ mod tests {
             append(3, &[b'1'; 21]),
             Err(AppendError::TooLarge { bytes: 21, keep: 20 })
         ));
-        let link = ("2026-11-20T00-00-00.jsonl", "of the user");
-        assert_files(&path, &[link, ("2026-11-21T03-00-00.jsonl", "1234567\n")]);
+        assert_files(&path, &[("2026-11-21T03-00-00.jsonl", "1234567\n")]);
         assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
+    }
+
+    #[test]
+    fn a_file_that_another_user_can_have_put_there_is_no_window() {
+        const OTHER: u32 = 65_533;
+        let own = effective_user();
+        let about = |kind, owner, names, mode| {
+            let (group, length, identity) = (owner, 0, (0, 0));
+            About { kind, owner, group, mode, names, length, identity }
+        };
+        let file = |owner, names| about(Kind::File, owner, names, 0o600);
+        let folder = |owner, mode| about(Kind::Folder, owner, 2, mode);
+        let is_foreign = Err(Refused::ForeignFile(OTHER));
+        for (found, folder, want) in [
+            (file(own, 1), folder(own, 0o755), Ok(())),
+            (file(0, 1), folder(own, 0o1777), Ok(())),
+            (file(OTHER, 1), folder(own, 0o755), is_foreign),
+            (file(OTHER, 1), folder(own, 0o1777), is_foreign),
+            // A watch of another user, as that user has stored it.
+            (file(OTHER, 1), folder(OTHER, 0o755), Ok(())),
+            (file(own, 2), folder(own, 0o1777), Err(Refused::HardLink)),
+            // As a copy has that is made of links.
+            (file(own, 2), folder(own, 0o755), Ok(())),
+            (about(Kind::Link, own, 1, 0o777), folder(own, 0o755), Err(Refused::Kind(Kind::Link))),
+            (about(Kind::Fifo, own, 1, 0o600), folder(own, 0o755), Err(Refused::Kind(Kind::Fifo))),
+        ] {
+            assert_eq!(check_window(&found, &folder), want, "{found:?} {folder:?}");
+        }
     }
 
     #[test]
@@ -261,12 +332,25 @@ mod tests {
         let foreign = path.join("2026-11-20T00-00-00.jsonl");
         File::create(&foreign).unwrap().set_len(1 << 40).unwrap();
         chown(&foreign, Some(65_533), None).unwrap();
+        // As any user can make it of a file of root, where the kernel lets them.
+        let linked = path.join("2026-11-20T00-00-01.jsonl");
+        File::create(path.join("large")).unwrap().set_len(1 << 40).unwrap();
+        fs::hard_link(path.join("large"), &linked).unwrap();
         let mut watch = WindowFolder::open(&path, 20).unwrap();
         for (hour, removed) in [(1, 0), (2, 0), (3, 1)] {
             let started = format!("2026-11-21T{hour:02}:00:00Z");
             assert_eq!(watch.append(&started, b"12345678\n").unwrap(), removed);
         }
         assert_eq!(fs::metadata(&foreign).unwrap().len(), 1 << 40);
+        let all = window_files(&path).unwrap();
+        assert_eq!(
+            all.files,
+            [2, 3].map(|hour| path.join(format!("2026-11-21T0{hour}-00-00.jsonl")))
+        );
+        assert_eq!(
+            all.refused,
+            [(foreign, Refused::ForeignFile(65_533)), (linked, Refused::HardLink)]
+        );
     }
 
     #[test]

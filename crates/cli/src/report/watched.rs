@@ -43,8 +43,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
     Ok(Some(Outcome::Done))
 }
 
-/// Whether windows of a watch lie in this folder, and no run.
+/// Whether windows of a watch lie in this folder, or what has their names, and no run.
 pub(crate) fn is_watch(path: &Path) -> bool {
     let holds_run = path.join(RECORD).exists();
-    !holds_run && window_files(path).is_ok_and(|files| !files.is_empty())
+    !holds_run && window_files(path).is_ok_and(|all| !all.is_empty())
 }

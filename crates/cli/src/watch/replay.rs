@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::date::Date;
 use wakescope_core::redact::redact_window;
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 use wakescope_core::watch::Window;
 use wakescope_core::watch::extent::Extent;
 use wakescope_core::watch::packed::{LineError, read_lines};
 use wakescope_core::watch::sum::Sum;
 use wakescope_report::style::{Style, clean};
 use wakescope_report::watch::{self as shown, History, Past, View};
-use wakescope_store::window_files;
+use wakescope_store::{Refused, WindowFiles, window_files};
 
 use super::stepping;
 use crate::input::regular;
@@ -98,9 +98,10 @@ impl Stored {
         let mut extent: Option<Extent> = None;
         let mut there: Option<(Date, Date)> = None;
         let mut seen: HashMap<u64, (PathBuf, u64)> = HashMap::new();
-        let files = window_files(path).map_err(|e| {
+        let WindowFiles { files, refused } = window_files(path).map_err(|e| {
             cannot(path, e).try_this("name the folder of a watch: wakescope watch --out DIR")
         })?;
+        tell_refused(&refused, "skipped");
         for file in files {
             let opened = regular(&file).map_err(|e| cannot(&file, e))?;
             let take = |number, found: Result<Window, LineError>| {
@@ -157,6 +158,16 @@ impl Stored {
     pub(crate) fn table(&self, view: View, style: Style) -> String {
         shown::stored_table(&self.extent, &self.total, view, style)
     }
+}
+
+/// Says what becomes of files that are not believed to be windows.
+pub(super) fn tell_refused(refused: &[(PathBuf, Refused)], fate: &str) {
+    let Some(((first, why), others)) = refused.split_first() else { return };
+    let others = match others.len() {
+        0 => String::new(),
+        count => format!(", with {}", counted(count as u64, "other file")),
+    };
+    output::tell(&format!("{}: {why}: {fate}{others}", first.display()));
 }
 
 /// What no other window has in common with this one: when it began and how long it is, to the nanosecond,

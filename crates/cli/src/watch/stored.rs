@@ -8,8 +8,9 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_core::watch::packed;
 use wakescope_core::watch::sum::Sum;
-use wakescope_store::{AppendError, RunFolderError, WindowFolder};
+use wakescope_store::{AppendError, RunFolderError, WindowFolder, window_files};
 
+use super::replay::tell_refused;
 use crate::{Failure, folder};
 
 /// A window with so many series is stored before its time, so that none takes much memory.
@@ -54,6 +55,8 @@ impl Storage {
             }
             other => folder::failure(other),
         })?;
+        let refused = window_files(path).unwrap_or_default().refused;
+        tell_refused(&refused, "neither counted for --keep nor removed");
         let (path, next_ns) = (path.into(), merge.0);
         let (sum, failure, too_large) = (Sum::default(), None, SpanNs(0));
         let (has_removed, tolerance) = (false, SpanNs(interval.0 / 2));
@@ -191,7 +194,7 @@ mod tests {
         );
         assert_eq!(storage.add(&window(2, 100)), [""; 0]);
         assert_eq!(storage.add(&window(3, 2)), [""; 0]);
-        let files = wakescope_store::window_files(&path).unwrap();
+        let files = window_files(&path).unwrap().files;
         assert!(files[0].ends_with("2026-11-21T01-00-03.jsonl"), "{files:?}");
         let failure = storage.finish().unwrap_err().to_string();
         assert!(failure.contains("2.00 s are not stored"), "{failure}");
@@ -222,7 +225,7 @@ mod tests {
         }
         storage.finish().unwrap();
         let mut lengths = Vec::new();
-        for file in wakescope_store::window_files(&path).unwrap() {
+        for file in window_files(&path).unwrap().files {
             for line in std::fs::read_to_string(file).unwrap().lines() {
                 let line: serde_json::Value = serde_json::from_str(line).unwrap();
                 lengths.push(line["window_ns"].as_u64().unwrap());

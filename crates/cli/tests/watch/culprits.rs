@@ -36,7 +36,7 @@ pub(crate) fn await_episode(test: &Test, what: &str, is_it: impl Fn(&Episode) ->
 fn await_in_windows<T>(test: &Test, what: &str, find: impl Fn(Window) -> Option<T>) -> T {
     let folder = test.dir.join("w");
     let windows = || {
-        let files = wakescope_store::window_files(&folder).unwrap_or_default();
+        let files = wakescope_store::window_files(&folder).unwrap_or_default().files;
         let text: String = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
         let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         lines.map(|line| packed::read(line.as_bytes()).unwrap()).collect::<Vec<Window>>()

@@ -91,7 +91,7 @@ fn nothing_is_counted_where_the_list_of_cpus_cannot_be_read() {
 
 /// How many windows a folder has so far; it is made when the watch begins.
 fn stored_lines(folder: &Path) -> usize {
-    let files = wakescope_store::window_files(folder).unwrap_or_default();
+    let files = wakescope_store::window_files(folder).unwrap_or_default().files;
     files.iter().map(|file| std::fs::read_to_string(file).unwrap().lines().count()).sum()
 }
 

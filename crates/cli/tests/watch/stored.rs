@@ -1,6 +1,7 @@
 //! What `wakescope watch --out` stores, and what `watch --replay` and `report` make of it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::common::bench::{Running, Test, eventually, eventually_some, kill};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use wakescope_core::watch::sum::Sum;
 use wakescope_core::watch::{Window, packed};
 use wakescope_store::window_files;
+use wakescope_sys::file::make_fifo;
 use wakescope_testing::Disk;
 
 /// A folder with windows of two watches, of which the second was killed while it wrote.
@@ -131,12 +133,31 @@ fn what_cannot_be_shown_or_stored_is_refused_with_a_remedy() {
     assert!(ended.stderr.contains("`wakescope.watch/9`"), "{}", ended.stderr);
 }
 
+/// In a sticky folder, any user can give something such a name.
+#[test]
+fn what_is_no_regular_file_is_no_window() {
+    let test = Test::new("watch-stored-kinds");
+    let folder = made_up(&test, "w");
+    let shown = |told: &str| {
+        let ended = test.ended(&["report", "w"]);
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), told), "{ended:?}");
+        ended.stdout
+    };
+    let before = shown("");
+    let fifo = "w/2026-11-20T01-00-00.jsonl";
+    make_fifo(&test.dir.join(fifo)).unwrap();
+    let told = format!("wakescope: {fifo}: it is a FIFO, not a regular file: skipped");
+    assert_eq!(shown(&format!("{told}\n")), before);
+    symlink("2026-11-21T01-40-00.jsonl", folder.join("2026-11-22T01-00-00.jsonl")).unwrap();
+    assert_eq!(shown(&format!("{told}, with 1 other file\n")), before);
+}
+
 /// The windows in a folder, each of which fits the schema.
 fn stored(folder: &Path) -> Vec<Window> {
     let checker =
         Checker::closed(serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap());
     let mut windows = Vec::new();
-    for file in window_files(folder).unwrap() {
+    for file in window_files(folder).unwrap().files {
         for line in fs::read_to_string(file).unwrap().lines() {
             let value: Value = serde_json::from_str(line).unwrap();
             assert_eq!(checker.fault(&value), None, "{line}");
@@ -190,7 +211,7 @@ fn what_a_killed_watch_stored_is_read() {
     let test = Test::new("watch-killed");
     let folder = test.dir.join("w");
     let running = start(&test, &["--out", "w", "--merge", "100ms", "--redact"]);
-    let file = eventually_some("a file", || window_files(&folder).ok()?.pop());
+    let file = eventually_some("a file", || window_files(&folder).ok()?.files.pop());
     let text = || fs::read_to_string(&file).unwrap();
     eventually("two are stored", || text().lines().count() >= 2);
     kill("KILL", &[running.pid()]);
@@ -217,7 +238,7 @@ fn a_full_disk_makes_windows_longer_and_loses_none() {
     fs::create_dir(&disk).unwrap();
     let Some(_mounted) = Disk::mount(&disk, "size=2m", name) else { return };
     let mut running = start(&test, &["--out", "disk/w", "--merge", "100ms"]);
-    let file = eventually_some("a file", || window_files(&disk.join("w")).ok()?.pop());
+    let file = eventually_some("a file", || window_files(&disk.join("w")).ok()?.files.pop());
     let filler = disk.join("filler");
     fs::write(&filler, vec![1; 4 << 20]).unwrap_err();
     running.await_line("cannot write to disk/w");
