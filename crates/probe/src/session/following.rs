@@ -32,12 +32,13 @@ impl Following {
         request: Request,
         observer: &mut dyn Observer,
     ) -> Result<Self, MeasureError> {
-        observer.prepare();
-        let before = Surroundings::now();
+        // While the observer prepares, it may end, and another one may get its number.
         let numbered = match request.plan.target {
             Target::Process { pid: id } | Target::Thread { tid: id } => Some(Numbered::of(id)),
             _ => None,
         };
+        observer.prepare();
+        let before = Surroundings::now();
         let origin = clock::now().after(Self::LEAD);
         observer.begin(origin).map_err(MeasureError::Observer)?;
         Ok(Self { request, origin, before, numbered, gone: None })
@@ -152,9 +153,16 @@ fn is_alive(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wakescope_sys::sched;
+    use std::process::{Child, Command};
+
+    use wakescope_core::distribution::Distribution;
+    use wakescope_core::host::Host;
+    use wakescope_sys::sched::{self, ThreadId};
+    use wakescope_sys::shared::Answers;
 
     use super::*;
+    use crate::measurement::Identity;
+    use crate::observer::ObserverError;
 
     #[test]
     fn another_process_with_the_same_number_is_not_the_one_that_is_followed() {
@@ -162,6 +170,50 @@ mod tests {
         assert!(own.began.is_some() && !own.has_ended());
         let earlier = Numbered { began: own.began.map(|ticks| ticks - 1), ..own };
         assert!(earlier.has_ended());
+    }
+
+    /// While it prepares, this process ends.
+    struct Slow(Child);
+
+    impl Observer for Slow {
+        fn answers(&self, _: usize) -> Option<Answers> {
+            None
+        }
+        fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
+            Ok(())
+        }
+        fn prepare(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+        fn begin(&mut self, _: MonoNs) -> Result<(), ObserverError> {
+            Ok(())
+        }
+        fn pace(&self, _: MonoNs) -> Option<SpanNs> {
+            None
+        }
+        fn look(&mut self, _: MonoNs) {}
+        fn lateness(&self) -> Distribution {
+            Distribution::default()
+        }
+        fn complete_checkpoint(&self, _: &mut Run) {}
+        fn complete(&mut self, _: &mut Run) {}
+    }
+
+    #[test]
+    fn it_is_known_from_before_the_observer_prepares() {
+        let mut slow = Slow(Command::new("sleep").arg("600").spawn().unwrap());
+        let plan = Plan { target: Target::Process { pid: slow.0.id() }, ..Plan::default() };
+        let request = Request {
+            identity: Identity::default(),
+            plan,
+            host: Host::default(),
+            host_findings: Vec::new(),
+            loads: Vec::new(),
+            abandons_loads: false,
+        };
+        let following = Following::begin(request, &mut slow).unwrap();
+        assert!(following.numbered.unwrap().began.is_some());
     }
 
     #[test]
