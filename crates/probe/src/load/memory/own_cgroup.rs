@@ -9,8 +9,11 @@ use crate::host::{Files, cgroups};
 const PREFIX: &str = "wakescope-load-";
 
 /// What would no longer hold for a process that leaves the cgroup it was put into.
-const LIMITS: [&str; 6] =
-    ["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus", "cpuset.mems"];
+const LIMITS: [&str; 4] = ["memory.max", "memory.high", "memory.swap.max", "cpu.max"];
+
+/// The same of CPUs and nodes, which differ from those of the cgroup above if they are limited. In a partition, also
+/// an empty `cpuset.cpus` can leave fewer (`cpuset.cpus.exclusive`, since 6.7).
+const LIMITED_SETS: [&str; 2] = ["cpuset.cpus.effective", "cpuset.mems.effective"];
 
 /// A cgroup that this process is in until this is dropped, which removes it.
 #[derive(Debug)]
@@ -67,9 +70,16 @@ fn place(groups: &[PathBuf]) -> Result<(&Path, &Path), String> {
     let beside = beside.ok_or_else(|| {
         format!("no cgroup of version 2 with control of memory can be made at {}", home.display())
     })?;
-    let word = |name: &str| fs::read_to_string(home.join(name)).unwrap_or_default();
-    let limits = |name: &str| !matches!(word(name).split_whitespace().next(), None | Some("max"));
-    match LIMITS.iter().find(|name| limits(name)) {
+    let word = |of: &Path, name: &str| {
+        let text = fs::read_to_string(of.join(name)).unwrap_or_default();
+        text.split_whitespace().next().map(str::to_owned)
+    };
+    let limits = |name: &str| word(home, name).is_some_and(|limit| limit != "max");
+    // Without its file, a cgroup has what the one above has.
+    let differs =
+        |name: &str| word(home, name).is_some_and(|set| word(beside, name).as_ref() != Some(&set));
+    let limit = LIMITS.iter().find(|name| limits(name));
+    match limit.or_else(|| LIMITED_SETS.iter().find(|name| differs(name))) {
         None => Ok((home, beside)),
         Some(limit) => Err(format!("a cgroup beside {} would evade its {limit}", home.display())),
     }
@@ -109,15 +119,36 @@ mod tests {
         const CONTROL: &str = "cgroup.subtree_control";
         let memory = |dir: &str| (format!("{dir}{CONTROL}"), "cpu memory pids\n");
         let file = |path: &str, text: &'static str| (path.to_owned(), text);
+        let sets = |cpus_above, mems_above, cpus, mems| {
+            vec![
+                memory("a/"),
+                file("a/cpuset.cpus.effective", cpus_above),
+                file("a/cpuset.mems.effective", mems_above),
+                file("a/b/cpuset.cpus.effective", cpus),
+                file("a/b/cpuset.mems.effective", mems),
+            ]
+        };
         for (files, own, want) in [
             (vec![memory("")], "", Ok("")),
             (vec![memory("a/"), file("a/b/memory.max", "max\n")], "a/b", Ok("a")),
             (vec![memory("a/"), file("a/b/cpu.max", "max 100000\n")], "a/b", Ok("a")),
             (vec![memory("a/"), file("a/b/cpu.max", "50000 100000\n")], "a/b", Err("cpu.max")),
             (vec![memory("a/"), file("a/b/memory.high", "9\n")], "a/b", Err("memory.high")),
-            (vec![memory("a/"), file("a/b/cpuset.cpus", "2-3\n")], "a/b", Err("its cpuset.cpus")),
-            (vec![memory("a/"), file("a/b/cpuset.mems", "0\n")], "a/b", Err("its cpuset.mems")),
-            (vec![memory("a/"), file("a/b/cpuset.cpus", "\n")], "a/b", Ok("a")),
+            (
+                [sets("0-3\n", "0\n", "2-3\n", "0\n"), vec![file("a/b/cpuset.cpus", "2-3\n")]]
+                    .concat(),
+                "a/b",
+                Err("its cpuset.cpus.effective"),
+            ),
+            (sets("0-3\n", "0-1\n", "0-3\n", "0\n"), "a/b", Err("its cpuset.mems.effective")),
+            (sets("0-3\n", "0\n", "0-3\n", "0\n"), "a/b", Ok("a")),
+            // A partition by `cpuset.cpus.exclusive` alone.
+            (
+                [sets("0-2\n", "0\n", "3\n", "0\n"), vec![file("a/b/cpuset.cpus", "\n")]].concat(),
+                "a/b",
+                Err("its cpuset.cpus.effective"),
+            ),
+            (sets("", "", "3\n", "0\n"), "a/b", Err("its cpuset.cpus.effective")),
             // Without control of memory, or two levels above.
             (vec![file("cgroup.subtree_control", "cpu\n")], "", Err("no cgroup of version 2")),
             (vec![memory(""), file("a/b/memory.max", "max\n")], "a/b", Err("no cgroup")),
