@@ -137,6 +137,11 @@ fn a_shifted_clock_is_refused() {
         assert!(ended.stderr.contains("→ run outside the container"), "{}", ended.stderr);
         assert_eq!(names(&test.dir), [""; 0], "{args:?}");
     }
+    // So are those of sections that the module makes.
+    let ended = shifted(&[&program, "load", "disturb-irqs-off-300us", "--duration=1s"]);
+    for want in ["this time namespace shifts CLOCK_MONOTONIC", "→ run outside the container"] {
+        assert!(ended.code == Some(2) && ended.stderr.contains(want), "{ended:?}");
+    }
 }
 
 #[test]

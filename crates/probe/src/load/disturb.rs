@@ -26,6 +26,7 @@ use std::thread;
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{affinity, set_affinity};
+use wakescope_sys::time_namespace::{Shifted, check_clock};
 
 use super::desk::{Desk, fault};
 use super::kinds::{Job, WriteFile};
@@ -74,6 +75,13 @@ pub fn path_of_log() -> Option<PathBuf> {
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { name, seed, desk, write_file, .. } = job;
     let what: &Disturbance = &name.parse().map_err(|e: DisturbanceError| e.to_string())?;
+    if what.is_injected() {
+        // The module gives the times of its sections by the kernel's clock, and the log holds these.
+        check_clock().map_err(|e| {
+            desk.advise(Shifted::REMEDY);
+            format!("{e}: {}", Shifted::CAUSE)
+        })?;
+    }
     // What cannot be written at the end is known before anything is disturbed.
     let log = path_of_log().map(|path| Log::create(path, write_file, desk)).transpose()?;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
