@@ -27,4 +27,5 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         Ok(())
     })
+    .map(drop)
 }

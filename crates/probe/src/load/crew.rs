@@ -38,14 +38,15 @@ impl Crew<'_> {
 }
 
 /// Has each of `members` worked on in a thread of its own, called `name` (15 bytes at most), until
-/// the desk says stop or one of them fails, and returns the first of their faults. `work` must look
-/// whether it should stop at least every few hundred milliseconds, whatever the others do.
-pub(super) fn work_together<T: Send>(
+/// the desk says stop or one of them fails, and returns what the work of each gave, or the first of
+/// their faults. `work` must look whether it should stop at least every few hundred milliseconds,
+/// whatever the others do.
+pub(super) fn work_together<T: Send, R: Send>(
     name: &str,
     members: Vec<T>,
     desk: &Desk,
-    work: impl Fn(T, &Crew<'_>) -> Result<(), String> + Sync,
-) -> Result<(), String> {
+    work: impl Fn(T, &Crew<'_>) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
     let count = members.len();
     let crew = Crew { desk, awaited: AtomicUsize::new(count), failed: AtomicBool::new(false) };
     let (crew, work) = (&crew, &work);
@@ -90,9 +91,9 @@ mod tests {
                 }
                 thread::yield_now();
             }
-            Ok(())
+            Ok(member * 10)
         };
-        work_together("test", vec![1, 2, 4], &desk, work).unwrap();
+        assert_eq!(work_together("test", vec![1, 2, 4], &desk, work).unwrap(), [10, 20, 40]);
         assert_eq!(desk.work(), 7);
     }
 

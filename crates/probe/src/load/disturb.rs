@@ -19,15 +19,13 @@ mod timers;
 use std::env;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
-use wakescope_core::units::{SpanNs, counted};
+use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{affinity, set_affinity};
 use wakescope_sys::time_namespace::{Shifted, check_clock};
 
+use super::crew::{Crew, work_together};
 use super::desk::{Desk, fault};
 use super::kinds::{Job, WriteFile};
 use super::random::Random;
@@ -85,34 +83,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     // What cannot be written at the end is known before anything is disturbed.
     let log = path_of_log().map(|path| Log::create(path, write_file, desk)).transpose()?;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
-    let failed = AtomicBool::new(false);
-    let (ready, all_ready) = mpsc::channel();
-    let logs = thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for &cpu in &cpus {
-            let (ready, failed, cpus) = (ready.clone(), &failed, &cpus);
-            let thread = thread::Builder::new().name(what.thread_name());
-            let work = move || {
-                let log = disturb_cpu(what, (cpu, cpus.len()), seed, desk, failed, &ready);
-                failed.fetch_or(log.is_err(), Ordering::Relaxed);
-                log
-            };
-            let started = thread.spawn_scoped(scope, work);
-            threads.push(started.map_err(|e| {
-                failed.store(true, Ordering::Relaxed);
-                let what = format!("cannot start {}", counted(cpus.len() as u64, "thread"));
-                desk.not_started(&what, &e)
-            })?);
-        }
-        drop(ready);
-        // Ends early if one of them fails and lets go of its end.
-        if all_ready.iter().take(cpus.len()).count() == cpus.len() {
-            desk.ready();
-        }
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|_| Err("a disturbing thread panicked".into()))
-        };
-        threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
+    let logs = work_together(&what.thread_name(), cpus.clone(), desk, |cpu, crew| {
+        disturb_cpu(what, (cpu, cpus.len()), seed, desk, crew)
     })?;
     // No fault: the work was done.
     if let Some(Err(e)) = log.map(|log| log.write(&text_of(&cpus, &logs))) {
@@ -127,23 +99,21 @@ fn disturb_cpu(
     (cpu, cpus): (u32, usize),
     seed: u64,
     desk: &Desk,
-    failed: &AtomicBool,
-    ready: &mpsc::Sender<()>,
+    crew: &Crew<'_>,
 ) -> Result<Vec<Burst>, String> {
     set_affinity(&[cpu]).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
     let mut disturber = disturber(what, cpus)?;
     let mut random = Random::new(seed.wrapping_add(cpu.into()));
     let logged = if path_of_log().is_some() { LOGGED } else { 0 };
     let mut log = Vec::with_capacity(logged);
-    // Nobody listens if others could not be started.
-    let _ = ready.send(());
+    crew.ready();
     let period = PERIOD.0.max(what.length.0 * PERIOD_BY_LENGTH);
     let mut begin = clock::now();
-    while !desk.stopping() && !failed.load(Ordering::Relaxed) {
+    while !crew.stopping() {
         // Jitter lets them fall anywhere between two wakeups of whoever sleeps by a grid.
         let _ = clock::sleep_until(begin.after(SpanNs(random.below(period / 2))));
         if let Some(burst) = disturber.disturb(desk)? {
-            desk.done(1);
+            crew.done(1);
             // A pair of sections has two lines, or none.
             if log.len() + 1 < logged {
                 log.push(burst);

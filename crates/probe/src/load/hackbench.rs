@@ -53,6 +53,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         done.or_else(|e| if crew.stopping() { Ok(()) } else { Err(e) })
             .map_err(|e| format!("a pair of sockets broke: {e}"))
     })
+    .map(drop)
 }
 
 /// What the threads of one group do: receivers first, so that they wait when the first message comes.

@@ -53,6 +53,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
             Part::Ring(_, place) => ring.pass(place, crew),
         }
     })
+    .map(drop)
 }
 
 /// Sleeps from point to point of a grid.

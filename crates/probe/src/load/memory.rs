@@ -67,6 +67,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         Ok(())
     })
+    .map(drop)
 }
 
 /// What one thread does.

@@ -40,6 +40,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         Ok(())
     })
+    .map(drop)
 }
 
 /// What one thread sends and receives through.

@@ -33,6 +33,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         Ok(())
     })
+    .map(drop)
 }
 
 /// Numbers from -1 to 1. None is so small that it would be slow (subnormal).

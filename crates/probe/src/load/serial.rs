@@ -118,6 +118,7 @@ pub(super) fn run_pty(job: &Job<'_>) -> Result<(), String> {
         done.or_else(|e| if crew.stopping() { Ok(()) } else { Err(e) })
             .map_err(|e| format!("a pseudo-terminal broke: {e}"))
     })
+    .map(drop)
 }
 
 /// A port that passes every byte as it is and waits for nobody's permission to send. Its speed stays.

@@ -36,6 +36,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         done.or_else(|e| if crew.stopping() { Ok(()) } else { Err(e) })
             .map_err(|e| format!("the TCP connection over the loopback interface broke: {e}"))
     })
+    .map(drop)
 }
 
 fn send(mut end: &TcpStream, crew: &Crew<'_>) -> io::Result<()> {
@@ -78,6 +79,7 @@ mod tests {
         work_together("test", vec![end], &desk, |end, crew| {
             part(&end, crew).map_err(|e| e.to_string())
         })
+        .map(drop)
     }
 
     #[test]
