@@ -15,7 +15,7 @@ use wakescope_sys::poll::wait_readable;
 use wakescope_sys::time_namespace::check_clock;
 
 use crate::line::{LineError, PATIENCE, Port};
-use crate::stimulus::line::{Bounds, Wire, is_readable};
+use crate::stimulus::line::{Bounds, Wire};
 
 /// One edge may be on its way. The levels of successive edges differ, so a late answer cannot be mistaken for that of
 /// the next edge. It could be mistaken for that of the one after, which has the same level: so the sender gives up
@@ -155,7 +155,7 @@ impl Wire for EdgeLine {
 
     #[inline]
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
-        let is_there = is_readable(self.into.file(), until)?;
+        let is_there = wait_readable(self.into.file(), until.since(clock::now()))?;
         let at = clock::now();
         if !is_there {
             return Ok((at, 0));

@@ -6,7 +6,6 @@
 //! next number modulo 256. Since the line keeps their order, an answer tells which bytes before it got
 //! none.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 
 use wakescope_core::line::{AnsweredBy, EdgeWaits};
@@ -256,12 +255,6 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
     }
 }
 
-/// Waits until `until`, or less, for something to read; a signal ends the wait.
-#[inline]
-pub(crate) fn is_readable(from: &File, until: MonoNs) -> io::Result<bool> {
-    wait_readable(from, until.since(clock::now()))
-}
-
 impl Wire for Port {
     #[inline]
     fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>> {
@@ -277,7 +270,7 @@ impl Wire for Port {
     #[inline]
     fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
         let mut from = self.answers();
-        let is_there = is_readable(from, until)?;
+        let is_there = wait_readable(from, until.since(clock::now()))?;
         let at = clock::now();
         if !is_there {
             return Ok((at, 0));
