@@ -127,16 +127,23 @@ fn a_wait_beside_a_task_with_a_lent_priority_is_of_one_that_comes_first() {
         return;
     }
     let test = Test::new("lent-waits");
-    let inversion = Inversion::start(*allowed_cpus().last().unwrap());
-    let (owner, tid) = (inversion.owner, inversion.followed.to_string());
-    let args = ["--pid", &tid, "--duration", "2s", "--above", "1h", "--out", "run"];
-    let (run, text) = explained(&test, &args);
-    inversion.end();
-    let waits = run.explanation.unwrap().waits.unwrap();
-    let longest = waits.kinds.iter().filter_map(|row| row.worst.as_ref());
-    let of_owner = longest
-        .filter(|worst| matches!(&worst.culprit, Culprit::Task(task) if task.pid == Some(owner)));
-    let causes: Vec<Cause> = of_owner.map(|worst| worst.cause).collect();
+    // On a machine that is busy otherwise, another task can take the longest.
+    let followed = (0..4).map(|i| {
+        let inversion = Inversion::start(*allowed_cpus().last().unwrap());
+        let (owner, tid) = (inversion.owner, inversion.followed.to_string());
+        let out = format!("run-{i}");
+        let args = ["--pid", &tid, "--duration", "2s", "--above", "1h", "--out", &out];
+        let (run, text) = explained(&test, &args);
+        inversion.end();
+        let waits = run.explanation.unwrap().waits.unwrap();
+        let longest = waits.kinds.iter().filter_map(|row| row.worst.as_ref());
+        let is_owner =
+            |culprit: &Culprit| matches!(culprit, Culprit::Task(task) if task.pid == Some(owner));
+        let of_owner = longest.filter(|worst| is_owner(&worst.culprit));
+        (of_owner.map(|worst| worst.cause).collect::<Vec<Cause>>(), text)
+    });
+    let found = followed.into_iter().find(|(causes, _)| !causes.is_empty());
+    let (causes, text) = found.expect("the owner of the lock took none of the longest waits");
     assert!(causes.iter().all(|&cause| cause == Cause::HigherPriorityTask), "{causes:?}: {text}");
 }
 
