@@ -1,7 +1,9 @@
-//! Files of /proc about one process or thread, whose name need not be UTF-8: the kernel cuts it at 15 bytes, which
+//! Files of /proc with names in them, which need not be UTF-8. The kernel cuts that of a thread at 15 bytes, which
 //! may be within a character.
 
 use std::fs;
+use std::io;
+use std::path::Path;
 
 /// When the process or thread of this number began, ticks since the boot; `None` if there is none.
 pub fn began(id: u64) -> Option<u64> {
@@ -18,8 +20,15 @@ pub fn is_thread(id: u32) -> bool {
 
 /// /proc/ID/status, with a replacement character for what is not UTF-8; `None` if there is no such process or thread.
 pub fn status(id: u32) -> Option<String> {
-    let status = fs::read(format!("/proc/{id}/status")).ok()?;
-    Some(String::from_utf8_lossy(&status).into_owned())
+    text(Path::new(&format!("/proc/{id}/status"))).ok()
+}
+
+/// The text of a file, with a replacement character for what is not UTF-8.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn text(path: &Path) -> io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The value of a line of /proc/ID/status, such as `State:`.

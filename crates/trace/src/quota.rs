@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wakescope_core::explain::Quota;
+use wakescope_sys::proc_files;
 
 /// A quota, and how often it had stopped threads when it was read.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) struct Quotas {
 impl Quotas {
     /// Reads those of `threads` that exist.
     pub(crate) fn read(proc: &Path, threads: impl IntoIterator<Item = u32>) -> Self {
-        let mounts = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
+        let mounts = proc_files::text(&proc.join("self/mountinfo")).unwrap_or_default();
         let mounts = Mounts::read(&mounts);
         let mut known: HashMap<String, Arc<[Limit]>> = HashMap::new();
         let of_threads = threads.into_iter().filter_map(|id| {
@@ -72,7 +73,7 @@ fn stops(place: &Path) -> Option<u64> {
 
 /// Where the unified hierarchy of cgroups is mounted, if it is.
 pub(crate) fn unified_hierarchy() -> Option<PathBuf> {
-    Mounts::read(&fs::read_to_string("/proc/self/mountinfo").ok()?).unified
+    Mounts::read(&proc_files::text(Path::new("/proc/self/mountinfo")).ok()?).unified
 }
 
 /// Where the hierarchies lie that can have quotas.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::pipe::pipe;
 use wakescope_sys::poll::wait_readable;
+use wakescope_sys::proc_files;
 use wakescope_sys::process::{
     Apart, Environment, Exit, Program, Start, adopt_orphans, set_nonblocking,
 };
@@ -76,8 +77,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
 
 /// Fails unless the current directory lies on an NFS server of this machine.
 fn expect_own_server(dir: &str, desk: &Desk) -> Result<(), String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo");
-    let mounts = mounts.map_err(|e| fault("read", Path::new("/proc/self/mountinfo"), &e))?;
+    let path = Path::new("/proc/self/mountinfo");
+    let mounts = proc_files::text(path).map_err(|e| fault("read", path, &e))?;
     let device = fs::metadata(".").map_err(|e| format!("cannot look at {dir}: {e}"))?.dev();
     match Mount::of(numbers(device), &mounts) {
         Some(mount) if mount.is_own_server() => Ok(()),

@@ -19,9 +19,11 @@ impl Tree {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let root = Folder::new(name);
         let mounts = MOUNTS.replace("{root}", root.to_str().unwrap());
-        for (path, text) in files.iter().copied().chain([("proc/self/mountinfo", &*mounts)]) {
+        for (path, text) in files {
             root.write(path, text);
         }
+        let foreign = b"25 28 0:22 / /media/Gr\xfc\xdfe rw - vfat /dev/sdb rw\n";
+        root.write("proc/self/mountinfo", [foreign, mounts.as_bytes()].concat());
         Self(root)
     }
 
