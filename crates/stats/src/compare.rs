@@ -41,7 +41,8 @@ pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches}
 pub(crate) use words::listed;
 pub use words::{factor, percent, probability, ratio_within, times};
 
-pub(crate) use bounded::{Ranges, longer};
+pub(crate) use bounded::Ranges;
+pub(crate) use effect::{geometric_mean, mean};
 pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths, of_shares, share_of};
 pub(crate) use steps::steps_note;

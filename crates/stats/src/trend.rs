@@ -10,8 +10,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
-    count_of_maxima, differences, labelled, listed, longer, of_lengths, of_shares, probability,
-    ratio_within, refuse_repetitions, repetition, share_of, steps_note, times,
+    count_of_maxima, differences, geometric_mean, labelled, listed, mean, of_lengths, of_shares,
+    probability, ratio_within, refuse_repetitions, repetition, share_of, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
@@ -135,12 +135,12 @@ pub struct Step {
     /// The label of the first run after it.
     pub after: String,
     /// Geometric mean of the runs since the last change that was found, also one that steps or lengths may be all
-    /// of, or the first run, in nanoseconds. Where files of other programs tell values only to a step, or lengths
-    /// changed, this and the next one are as close to each other as these allow.
+    /// of, or the first run, in nanoseconds. Where files of other programs tell values only to a step, this and the
+    /// next one are as close to each other as these allow.
     pub before_ns: f64,
     /// Geometric mean of the runs until the next change that was found, or the last run.
     pub after_ns: f64,
-    /// After / before.
+    /// After / before. Where runs became longer or shorter, the one closest to 1 that lengths allow.
     pub ratio: f64,
     /// The least and the largest ratio that files of other programs allow, and that the lengths of runs do where
     /// these changed, too; `None` if the figure of each run is known to 6.25 %, and lengths did not change by more
@@ -287,27 +287,19 @@ fn steps(
     alpha: f64,
     seed: u64,
 ) -> (Vec<Step>, Vec<Unclear>) {
-    let changes = changes_within(&ranges.least, &ranges.most, alpha, seed);
     let is_bounded = ranges.bounded > 0;
-    let least_ratio = if is_bounded { LEAST_OF_BOUNDED } else { 1.0 };
-    let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([places.len()]).collect();
-    let mut begin = 0;
+    let least_change = if is_bounded { LEAST_OF_BOUNDED.ln() } else { 0.0 };
     let (mut steps, mut unclear) = (Vec::new(), Vec::new());
-    for (change, end) in changes.iter().zip(&ends[1..]) {
-        let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let sides = [begin..change.at, change.at..*end];
-        let [before, after] = sides.each_ref().map(|side| &ranges.lengths[side.clone()]);
-        let by = [longer(before, after), longer(after, before)];
-        let means = |at: usize| {
-            let side = || sides[at].clone();
-            [mean(&ranges.least[side()]) / by[at].exp(), mean(&ranges.most[side()])]
-        };
-        let (before, after) = (means(0), means(1));
-        let lengths_differ = by != [0.0; 2];
-        begin = change.at;
-        let (before_ns, after_ns) = match (before, after) {
-            ([_, most], [least, _]) if least >= most * least_ratio => (most, least),
-            ([least, _], [_, most]) if most * least_ratio <= least => (least, most),
+    for (change, [before, after]) in &changes_within(ranges, alpha, seed) {
+        let is_certain = change.p_value <= alpha + 1e-9;
+        let lengths_differ = before.longer > 0.0 || after.longer > 0.0;
+        let (least, most) = (
+            mean(&after.lowest()) - mean(&before.most),
+            mean(&after.most) - mean(&before.lowest()),
+        );
+        let (ratio, before, after) = match (least, most) {
+            _ if is_certain && least >= least_change => (least, &before.most, &after.least),
+            _ if is_certain && most <= -least_change => (most, &before.least, &after.most),
             // The steps of the files, or the lengths of the runs, may be all that differs.
             _ => {
                 if lengths_differ {
@@ -317,18 +309,14 @@ fn steps(
                 continue;
             }
         };
-        if change.p_value > alpha + 1e-9 {
-            continue;
-        }
         steps.push(Step {
             at: places[change.at],
             before: runs[places[change.at - 1]].label.clone(),
             after: runs[places[change.at]].label.clone(),
-            before_ns,
-            after_ns,
-            ratio: after_ns / before_ns,
-            ratio_within: (is_bounded || lengths_differ)
-                .then(|| [after[0] / before[1], after[1] / before[0]]),
+            before_ns: geometric_mean(before),
+            after_ns: geometric_mean(after),
+            ratio: ratio.exp(),
+            ratio_within: (is_bounded || lengths_differ).then(|| [least.exp(), most.exp()]),
             p_value: change.p_value,
         });
     }
@@ -339,7 +327,6 @@ fn steps(
 fn of_load(runs: &[Labelled], options: &Options) -> Option<String> {
     let loads = runs.iter().map(|l| l.run.load.first().map(|load| load.per_second.max(1e-9).ln()));
     let logs = loads.collect::<Option<Vec<f64>>>()?;
-    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len().max(1) as f64;
     let found = changes(&logs, options.alpha, options.seed);
     let ends = found.iter().skip(1).map(|change| change.at).chain([logs.len()]);
     let begins = [0].into_iter().chain(found.iter().map(|change| change.at));

@@ -9,6 +9,8 @@
 //! The variance of a side does not grow with its values. So where Welch's test is needed, it takes the
 //! largest variances and the fewest degrees of freedom that the bounds allow.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::effect::{geometric_mean, mean};
@@ -22,7 +24,7 @@ use wakescope_core::distribution::Distribution;
 pub struct Bounded {
     /// New and old runs of which their files tell only bounds.
     pub runs: [usize; 2],
-    /// The least and the largest ratio of the geometric means that they allow.
+    /// The least and the largest ratio of the geometric means that they allow, and that lengths of runs do.
     pub ratio: [f64; 2],
     /// The least and the largest geometric mean over the new runs, in nanoseconds.
     pub new_ns: [f64; 2],
@@ -48,8 +50,9 @@ pub(crate) struct Ranges {
     are_zero: [bool; 2],
     /// The logarithms of the runs' numbers of samples.
     pub(crate) lengths: Vec<f64>,
-    /// Whether the least values are lower only because the runs are longer.
-    is_lowered: bool,
+    /// By how much the values of all runs together may be too large because these are longer than those of the other
+    /// side: a logarithm, 0 if they are not.
+    pub(crate) longer: f64,
 }
 
 /// Sides whose lengths differ by no more than a tenth count as equally long: bursts then make less of a difference
@@ -62,7 +65,7 @@ const LEAST_LONGER: f64 = 1.1;
 /// Late wakeups come in bursts, and a share of a long run's samples holds more of them than a short run has. In a
 /// tail where latencies ten times as large are a tenth as frequent, the largest of twice as many bursts is twice as
 /// large.
-pub(crate) fn longer(of: &[f64], others: &[f64]) -> f64 {
+pub(super) fn longer(of: &[f64], others: &[f64]) -> f64 {
     let longer = mean(of) - mean(others);
     if longer > LEAST_LONGER.ln() { longer } else { 0.0 }
 }
@@ -103,31 +106,45 @@ impl Ranges {
         ranges
     }
 
-    /// The same of figures of the tails of both sides: of the side with longer runs, the least values are as much
-    /// lower as its runs may look worse for their length alone.
-    pub(super) fn at_equal_length([mut new, mut old]: [Self; 2]) -> [Self; 2] {
+    /// The same of figures of the tails of both sides, which allow for the lengths of their runs.
+    pub(crate) fn at_equal_length([new, old]: [Self; 2]) -> [Self; 2] {
         let [by_new, by_old] =
             [longer(&new.lengths, &old.lengths), longer(&old.lengths, &new.lengths)];
-        for (side, by) in [(&mut new, by_new), (&mut old, by_old)] {
-            if by > 0.0 {
-                side.least.iter_mut().for_each(|log| *log -= by);
-                side.is_lowered = true;
-            }
+        [Self { longer: by_new, ..new }, Self { longer: by_old, ..old }]
+    }
+
+    /// The values of a part of the runs; of how many only bounds are known is not counted again.
+    pub(crate) fn part(&self, runs: Range<usize>) -> Self {
+        let of = |logs: &[f64]| logs[runs.clone()].to_vec();
+        Self {
+            least: of(&self.least),
+            most: of(&self.most),
+            lengths: of(&self.lengths),
+            ..Self::default()
         }
-        [new, old]
+    }
+
+    /// The least values, as they may be in runs as short as those of the other side.
+    pub(crate) fn lowest(&self) -> Vec<f64> {
+        self.least.iter().map(|log| log - self.longer).collect()
     }
 
     /// Whether the figures are too uncertain to be shown as one value.
     pub(super) fn are_wide(&self) -> bool {
-        self.bounded > 0 || self.is_lowered
+        self.bounded > 0 || self.longer > 0.0
     }
 
-    /// Whether each value is known exactly.
-    pub(super) fn are_exact(&self) -> bool {
+    /// Whether each value that a run has is known exactly.
+    fn are_exact(&self) -> bool {
         self.least == self.most
     }
 
-    /// The values at a part of the way from the least to the largest ones.
+    /// Whether each is known exactly, and would be the same of shorter runs.
+    pub(crate) fn are_certain(&self) -> bool {
+        self.are_exact() && self.longer == 0.0
+    }
+
+    /// The values that the runs have, at a part of the way from the least to the largest ones.
     pub(crate) fn at(&self, part: f64) -> Vec<f64> {
         let both = self.least.iter().zip(&self.most);
         both.map(|(least, most)| least + part * (most - least)).collect()
@@ -143,7 +160,7 @@ impl Ranges {
 
 /// What a test of all values says that the ranges of both sides allow.
 pub(super) struct Between {
-    /// The logarithms that are closest to no difference, of the new and the old runs.
+    /// The logarithms that the new and the old runs have where they are closest to no difference.
     pub(super) values: [Vec<f64>; 2],
     /// Their geometric means in ns.
     pub(super) means_ns: [f64; 2],

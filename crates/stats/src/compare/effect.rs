@@ -19,8 +19,8 @@ pub struct Effect {
     /// New and old runs that have this figure.
     pub runs: [usize; 2],
     /// New / old, of the geometric means over the runs. Where files of other programs tell figures only to
-    /// a step, or bounds of them, this and the rest hold for every value within these, and the ratio is the
-    /// one closest to 1.
+    /// a step, or bounds of them, or runs of one side are longer, this and the rest hold for every value within
+    /// these, and the ratio is the one closest to 1.
     pub ratio: f64,
     /// At the confidence 1 - alpha, the ratio is not below this: the test, inverted. `null` if there are
     /// too few runs.
@@ -129,13 +129,14 @@ pub(super) fn figures_within<const N: usize>(
     resolution: f64,
     asked: &Asked,
 ) -> [Option<Figure>; N] {
-    let lowest = ranges.each_ref().map(|[new, old]| [in_order(&new.least), in_order(&old.most)]);
-    let mut aparts = each_apart(&lowest, asked).into_iter();
+    let lowest = ranges.each_ref().map(|[new, old]| [in_order(&new.lowest()), in_order(&old.most)]);
+    let mut aparts = lowest.iter().zip(each_apart(&lowest, asked));
     ranges.each_ref().map(|[new, old]| {
-        let lowest = aparts.next()??;
-        let highest = match new.are_exact() && old.are_exact() {
+        let (values, lowest) = aparts.next()?;
+        let (lowest, others) = (lowest?, [in_order(&new.most), in_order(&old.lowest())]);
+        let highest = match others == *values {
             true => lowest.clone(),
-            false => apart(&in_order(&new.most), &in_order(&old.least), asked)?,
+            false => apart(&others[0], &others[1], asked)?,
         };
         let Between { values: [new_logs, old_logs], means_ns, apart, bounded } =
             between([new, old], lowest, highest, asked);
@@ -325,11 +326,11 @@ pub(super) fn decide_regression(effect: &mut Effect, p_value: f64, options: &Opt
     });
 }
 
-pub(super) fn geometric_mean(logs: &[f64]) -> f64 {
+pub(crate) fn geometric_mean(logs: &[f64]) -> f64 {
     mean(logs).exp()
 }
 
-pub(super) fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 

@@ -1,5 +1,8 @@
 //! E-divisive, for a series of numbers.
 
+use std::ops::Range;
+
+use crate::compare::{Ranges, mean};
 use crate::permutation::splits;
 use wakescope_core::random::Random;
 
@@ -70,61 +73,68 @@ pub struct Change {
 /// The strongest is found first, then those in the parts that it leaves, until the strongest of
 /// what is left could be chance: as likely as `alpha`, for a series in which nothing changed.
 pub fn changes(series: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
-    changes_within(series, series, alpha, seed)
+    search(series, alpha, &mut Random::new(seed)).0
 }
 
-/// The same of values each of which lies from its `least` to its `most`. The changes are those of the middles,
-/// and each of them is tested once more with the values that make it the smallest: middles may differ only
-/// because values are known to different steps.
-pub(super) fn changes_within(least: &[f64], most: &[f64], alpha: f64, seed: u64) -> Vec<Change> {
-    let mut random = Random::new(seed);
+/// The changes, and the parts that they leave, in order.
+fn search(series: &[f64], alpha: f64, random: &mut Random) -> (Vec<Change>, Vec<Part>) {
     let mut found: Vec<Change> = Vec::new();
-    let middles: Vec<f64> = least.iter().zip(most).map(|(a, b)| a + 0.5 * (b - a)).collect();
-    if !middles.iter().all(|x| x.is_finite()) {
-        return found;
+    let mut parts: Vec<Part> = vec![Part::of(0, series)];
+    if !series.iter().all(|x| x.is_finite()) {
+        return (found, parts);
     }
-    let mut parts: Vec<Part> = vec![Part::of(0, &middles)];
     loop {
         let strongest = (0..parts.len())
             .filter_map(|i| Some((i, parts[i].best?)))
             .max_by(|a, b| a.1.strength.total_cmp(&b.1.strength));
         let Some((place, best)) = strongest else { break };
-        let mut chance = |parts: &[Part], strength| {
-            chance(parts, strength, alpha, drawn(middles.len(), alpha), &mut random)
-        };
-        let Some(mut p_value) = chance(&parts, best.strength) else { break };
+        let drawn = drawn(series.len(), alpha);
+        let Some(p_value) = chance(&parts, best.strength, alpha, drawn, random) else { break };
         let Part { begin, values, .. } = parts.swap_remove(place);
-        if least != most {
-            let all = begin..begin + values.len();
-            let (part, split) = closest(begin, &values, &least[all.clone()], &most[all], best);
-            parts.push(part);
-            let of_closest = split.and_then(|split| chance(&parts, split.strength));
-            p_value = p_value.max(of_closest.unwrap_or(1.0));
-            parts.pop();
-        }
         let (left, right) = values.split_at(best.at);
         found.push(Change { at: begin + best.at, p_value });
         parts.push(Part::of(begin, left));
         parts.push(Part::of(begin + best.at, right));
     }
     found.sort_by_key(|change| change.at);
-    found
+    parts.sort_by_key(|part| part.begin);
+    (found, parts)
 }
 
-/// The part that begins at `begin`, with those values between `least` and `most` that make the change at
-/// `split` of `middles` the smallest, and its strongest split, if that goes the same way.
-fn closest(
-    begin: usize,
-    middles: &[f64],
-    least: &[f64],
-    most: &[f64],
-    split: Split,
-) -> (Part, Option<Split>) {
-    let rises = split.rises(middles);
-    let (before, after) = if rises { (most, least) } else { (least, most) };
-    let part = Part::of(begin, &[&before[..split.at], &after[split.at..]].concat());
-    let own = part.best.filter(|own| own.rises(&part.values) == rises);
-    (part, own)
+/// The same of values that are known only within ranges, and may be larger only because runs are longer. Each change
+/// comes with the values before and after it, as far as the next ones. The changes are those of the middles, and each
+/// is tested once more with the values that make it the smallest: middles may differ only because values are known to
+/// different steps.
+pub(super) fn changes_within(ranges: &Ranges, alpha: f64, seed: u64) -> Vec<(Change, [Ranges; 2])> {
+    let mut random = Random::new(seed);
+    let (changes, parts) = search(&ranges.at(0.5), alpha, &mut random);
+    let tested = changes.into_iter().zip(parts.windows(2)).map(|(mut change, around)| {
+        let [before, after] = [&around[0], &around[1]].map(|part| ranges.part(part.places()));
+        let sides = Ranges::at_equal_length([before, after]);
+        if !sides.iter().all(Ranges::are_certain) {
+            let rises = mean(&around[0].values) < mean(&around[1].values);
+            let closest = closest(&sides, around[0].begin, rises);
+            let split = closest.best.filter(|best| best.rises(&closest.values) == rises);
+            let is_other = |part: &&Part| around.iter().all(|near| near.begin != part.begin);
+            let mut all: Vec<Part> = parts.iter().filter(is_other).cloned().collect();
+            all.push(closest);
+            let drawn = drawn(ranges.least.len(), alpha);
+            let p_value =
+                split.and_then(|split| chance(&all, split.strength, alpha, drawn, &mut random));
+            change.p_value = change.p_value.max(p_value.unwrap_or(1.0));
+        }
+        (change, sides)
+    });
+    tested.collect()
+}
+
+/// The part that begins at `begin`, with those values of both sides that make the change between them the smallest.
+fn closest([before, after]: &[Ranges; 2], begin: usize, rises: bool) -> Part {
+    let values = match rises {
+        true => [before.most.clone(), after.lowest()],
+        false => [before.lowest(), after.most.clone()],
+    };
+    Part::of(begin, &values.concat())
 }
 
 /// The share of permutations within the parts, or of all orders of short ones, whose strongest split is
@@ -146,6 +156,7 @@ fn chance(
 }
 
 /// A part of the series without a change so far.
+#[derive(Clone)]
 struct Part {
     begin: usize,
     values: Vec<f64>,
@@ -155,6 +166,11 @@ struct Part {
 impl Part {
     fn of(begin: usize, values: &[f64]) -> Self {
         Self { begin, values: values.to_vec(), best: best_split(values) }
+    }
+
+    /// Its places in the series.
+    fn places(&self) -> Range<usize> {
+        self.begin..self.begin + self.values.len()
     }
 }
 
@@ -170,7 +186,6 @@ struct Split {
 impl Split {
     /// Whether the `values` after it are larger.
     fn rises(self, values: &[f64]) -> bool {
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         mean(&values[..self.at]) < mean(&values[self.at..self.end])
     }
 }
@@ -422,10 +437,11 @@ mod tests {
                 false => (*value, *value),
             };
             let (least, most): (Vec<f64>, Vec<f64>) = values.iter().enumerate().map(range).unzip();
-            let middles: Vec<f64> = least.iter().zip(&most).map(|(a, b)| (a + b) / 2.0).collect();
-            of_middles += usize::from(!changes(&middles, 0.05, 1).is_empty());
-            let found = changes_within(&least, &most, 0.05, 1);
-            of_ranges += usize::from(found.iter().any(|change| change.p_value <= 0.05));
+            let mut ranges = Ranges::default();
+            (ranges.least, ranges.most, ranges.lengths) = (least, most, vec![0.0; 12]);
+            of_middles += usize::from(!changes(&ranges.at(0.5), 0.05, 1).is_empty());
+            let found = changes_within(&ranges, 0.05, 1);
+            of_ranges += usize::from(found.iter().any(|(change, _)| change.p_value <= 0.05));
         }
         assert!(of_middles > 60 && of_ranges <= 10, "{of_middles} {of_ranges} of 200");
     }

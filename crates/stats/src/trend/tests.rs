@@ -2,6 +2,7 @@ use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::observation::Observation;
+use wakescope_core::random::Random;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Source;
 use wakescope_core::stated::Stated;
@@ -300,4 +301,26 @@ fn a_change_of_the_lengths_is_told_beside_one_that_is_certain() {
         );
         assert!(got.notes.iter().any(|it| it.starts_with(&note)), "{:?}", got.notes);
     }
+}
+
+/// From the eleventh run on, runs are five times as long and their tails five times as late, which vary by a quarter
+/// from run to run.
+#[test]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+fn noise_beside_a_change_of_the_lengths_is_no_change() {
+    let mut random = Random::new(1);
+    let mut normal = || (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+    let mut run = |i: u64| -> Run {
+        let times = if i < 10 { 1 } else { 5 };
+        let tail = (1e6 * times as f64 * (0.25 * normal()).exp()) as u64;
+        run_of(&[vec![1_000; 1_990 * times], vec![tail; 10 * times]].concat())
+    };
+    let mut has_changed = |_: &u32| {
+        let runs: Vec<Run> = (0..20).map(&mut run).collect();
+        let got = followed(&runs, &Options::default()).unwrap();
+        [&got.series[0].p999, &got.series[0].max].into_iter().flatten().any(|of| !of.is_empty())
+    };
+    let changed = (0..20).filter(|series| has_changed(series)).count();
+    // 5 % are allowed.
+    assert!(changed <= 3, "{changed} of 20");
 }

@@ -31,6 +31,12 @@ fn longer_runs_are_worse_only_beyond_their_length() {
                 (want, words),
                 "{name} of {times_new} against {times_old}: {effect:?}"
             );
+            // Times are those that runs have.
+            let new_ns = 1_020_000.0 * worse_by as f64;
+            let is_near = |ns: f64| (ns / new_ns - 1.0).abs() < 0.004;
+            assert!(is_near(figure.unwrap().new_ns), "{name}: {figure:?}");
+            let mut bounds = effect.only_bounded.iter().flat_map(|it| it.new_ns);
+            assert!(bounds.all(is_near), "{name}: {effect:?}");
         }
         assert_eq!(got.verdict, want);
         let p50 = &of.p50.as_ref().unwrap().effect;
