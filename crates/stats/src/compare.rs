@@ -451,11 +451,7 @@ fn of_quantity(
         move |m: &Measured| m.range_at_share(share?)
     });
     let max = |m: &Measured| m.maximum_range(count);
-    let bounded = |range: &dyn Fn(&Measured) -> Option<(u64, u64)>| {
-        [new, old].map(|side| Ranges::of(side, range, resolution).bounded).iter().sum()
-    };
-    let bounded = [bounded(&p999), bounded(&max)];
-    let [p50, p99, p999, max] = effect::figures(
+    let [(p50, _), (p99, _), (p999, bounded_p999), (max, bounded_max)] = effect::figures(
         new,
         old,
         [(&p50 as Range, false), (&p99, true), (&p999, true), (&max, true)]
@@ -477,7 +473,7 @@ fn of_quantity(
         idle_loads,
         within: single::within(new, old),
         reasons: Vec::new(),
-        bounded,
+        bounded: [bounded_p999, bounded_max],
     }
 }
 

@@ -108,19 +108,20 @@ pub(super) struct Of<'a> {
 
 /// How several figures of the new runs stand to those of the old ones, over the runs that have them;
 /// `None` for a figure that a side does not have. Each may be above its true value by the share
-/// `resolution`.
+/// `resolution`. With each comes of how many runs only bounds are known.
 pub(super) fn figures<const N: usize>(
     new: &[&Measured],
     old: &[&Measured],
     of: [Of<'_>; N],
     resolution: f64,
     asked: &Asked,
-) -> [Option<Figure>; N] {
+) -> [(Option<Figure>, usize); N] {
     let ranges = of.map(|figure| {
         let sides = [new, old].map(|side| Ranges::of(side, figure.range, resolution));
         if figure.is_of_tail { Ranges::at_equal_length(sides) } else { sides }
     });
-    figures_within(&ranges, resolution, asked)
+    let mut found = figures_within(&ranges, resolution, asked).into_iter();
+    ranges.map(|sides| (found.next().flatten(), sides.iter().map(|side| side.bounded).sum()))
 }
 
 /// The same of ranges of the figures of both sides.
