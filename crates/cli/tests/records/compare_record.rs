@@ -60,6 +60,7 @@ fn comparisons() -> Vec<Compare> {
         compared(&[50], &[100], &options),
         of_bounds(),
         of_steps(),
+        of_longer(),
         of_idle_loads(),
         of_watches(),
     ]
@@ -136,8 +137,8 @@ fn series_in_steps() -> Trend {
     trend
 }
 
-/// A series whose figures changed twice, the second time where runs became longer.
-fn series_of_lengths() -> Trend {
+/// Runs that become later twice, the second time where they also become longer.
+fn of_lengths() -> Vec<Observation> {
     let of = |i: u64| {
         let (us, times) = [(10, 1), (40, 1), (80, 5)][usize::try_from(i / 6).unwrap()];
         let mut run = Observation::from(Run { id: format!("lengths {i}"), ..run(us) });
@@ -145,8 +146,23 @@ fn series_of_lengths() -> Trend {
         run.expiries = Distribution::of(samples.collect::<Vec<_>>().repeat(times));
         run
     };
-    let runs: Vec<Observation> = (0..18).map(of).collect();
-    trend(&labelled(&labels(), &runs), &trend::Options::default()).unwrap()
+    (0..18).map(of).collect()
+}
+
+/// A series whose figures changed twice, the second time where runs became longer.
+fn series_of_lengths() -> Trend {
+    trend(&labelled(&labels(), &of_lengths()), &trend::Options::default()).unwrap()
+}
+
+/// A comparison of longer runs with shorter ones.
+fn of_longer() -> Compare {
+    let (runs, labels) = (of_lengths(), labels());
+    let (old, new) = (&runs[6..12], &runs[12..]);
+    let compared =
+        compare(&labelled(&labels, new), &labelled(&labels, old), &Options::default()).unwrap();
+    let max = &compared.quantities[0].max.as_ref().unwrap().effect.only_bounded;
+    assert!(max.as_ref().unwrap().length_ratio.is_some());
+    compared
 }
 
 fn series() -> Trend {

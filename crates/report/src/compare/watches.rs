@@ -200,6 +200,7 @@ mod tests {
             ratio: [0.5, 4.0],
             new_ns: [17_179_869_184.0, 90e9],
             old_ns: [20e9; 2],
+            length_ratio: None,
         };
         let mut group = OfGroup { tested: Some(Effect::default()), ..OfGroup::default() };
         group.tested.as_mut().unwrap().only_bounded = Some(bounded);

@@ -30,6 +30,10 @@ pub struct Bounded {
     pub new_ns: [f64; 2],
     /// The same over the old runs.
     pub old_ns: [f64; 2],
+    /// How many times as long new runs are as old ones, where it is a figure of the tail, which may be as many times
+    /// as large for that alone; `None` if they are as long, to a tenth.
+    #[serde(default)]
+    pub length_ratio: Option<f64>,
 }
 
 impl Bounded {
@@ -65,7 +69,7 @@ const LEAST_LONGER: f64 = 1.1;
 /// Late wakeups come in bursts, and a share of a long run's samples holds more of them than a short run has. In a
 /// tail where latencies ten times as large are a tenth as frequent, the largest of twice as many bursts is twice as
 /// large.
-pub(super) fn longer(of: &[f64], others: &[f64]) -> f64 {
+fn longer(of: &[f64], others: &[f64]) -> f64 {
     let longer = mean(of) - mean(others);
     if longer > LEAST_LONGER.ln() { longer } else { 0.0 }
 }
@@ -205,6 +209,7 @@ pub(super) fn between(
         ratio: [least.exp(), most.exp()],
         new_ns: means(new),
         old_ns: means(old),
+        length_ratio: Some(new.longer - old.longer).filter(|&by| by != 0.0).map(f64::exp),
     };
     Between {
         values: [new.at(part), old.at(1.0 - part)],

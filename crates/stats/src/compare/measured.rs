@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounded::longer;
 use super::words::{count_of, listed, percent, times};
-use super::{Labelled, OfQuantity};
+use super::{Effect, Labelled, OfQuantity};
 use crate::equal_count::{equal_count, mean_maximum, mean_maximum_range};
 use crate::equal_share::Share;
 use wakescope_core::distribution::Distribution;
@@ -230,23 +229,28 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
     Some(text)
 }
 
-/// That of the runs with `count` samples those of one side are longer, and what that may make of their tails;
-/// `None` if they are not.
-fn of_longer([new, old]: [&[&Measured]; 2], count: u64) -> Option<String> {
-    let logs = |side: &[&Measured]| -> Vec<f64> {
-        let counts = side.iter().map(|m| m.expiries.count).filter(|&of_run| of_run >= count.max(1));
-        counts.map(|count| (count as f64).ln()).collect()
+/// That runs of one side are longer, and what that may make of these figures: a sentence for each side. Figures of
+/// which not all runs have each may differ in it.
+fn of_longer<'a>(figures: impl Iterator<Item = (String, &'a Effect)>) -> Vec<String> {
+    let longer = |(name, effect): (String, &Effect)| {
+        Some((name, effect.only_bounded.as_ref()?.length_ratio?))
     };
-    let (new, old) = (logs(new), logs(old));
-    let by = |of: &[f64], others: &[f64]| Some(longer(of, others)).filter(|&by| by > 0.0);
-    let (side, others, by) = by(&new, &old)
-        .map(|by| ("New", "old", by))
-        .or_else(|| Some(("Old", "new", by(&old, &new)?)))?;
-    Some(format!(
-        "{side} runs have {} as many samples as {others} ones. Bursts of late wakeups may make their tails as many \
-         times as large, so only a larger difference counts. Runs of one length show more.",
-        times(by.exp())
-    ))
+    let (new, old): (Vec<_>, Vec<_>) =
+        figures.filter_map(longer).partition(|(_, ratio)| *ratio > 1.0);
+    let sides = [("New", "old", new), ("Old", "new", old)].into_iter();
+    let sentence = |(side, others, figures): (&str, &str, Vec<(String, f64)>)| {
+        let (names, ratios): (Vec<String>, Vec<f64>) = figures.into_iter().unzip();
+        let by = || ratios.iter().map(|ratio| ratio.max(1.0 / ratio));
+        let (least, most) = (by().min_by(f64::total_cmp)?, by().max_by(f64::total_cmp)?);
+        let (least, most) = (times(least), times(most));
+        Some(format!(
+            "{side} runs have {}{most} as many samples as {others} ones. Bursts of late wakeups may make {} as many \
+             times as large, so only a larger difference counts. Runs of one length show more.",
+            if least == most { "" } else { "up to " },
+            listed(&names),
+        ))
+    };
+    sides.filter_map(sentence).collect()
 }
 
 /// That these percentiles are not compared as runs have them, and by how much they differ; `None` if they differ
@@ -280,9 +284,11 @@ pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> 
             .each_ref()
             .map(|side| side.iter().filter(|m| m.quantity == q.quantity).collect::<Vec<_>>());
         let of_lengths = of_lengths(&[&new[..], &old].concat(), q.count);
-        let of_longer = of_longer([&new, &old], q.count);
         let of_shares = of_shares([&new, &old], &[P50, P99, P999]);
-        notes.extend([of_lengths, of_longer, of_shares].into_iter().flatten().map(|note| {
+        let figures = [("p99", q.p99.as_ref())].into_iter().chain(q.deciding());
+        let of_longer =
+            of_longer(figures.filter_map(|(name, figure)| Some((name.into(), &figure?.effect))));
+        notes.extend(of_lengths.into_iter().chain(of_longer).chain(of_shares).map(|note| {
             match quantities.len() {
                 1 => note,
                 _ => format!("{}: {note}", q.quantity),

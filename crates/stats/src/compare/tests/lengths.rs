@@ -53,6 +53,29 @@ fn longer_runs_are_worse_only_beyond_their_length() {
     }
 }
 
+/// Two of the old runs are shorter, and too short for a maximum: its runs are of one length.
+#[test]
+fn each_figure_says_which_lengths_it_allows_for() {
+    let with = |us: u64, count: u64| of_samples((0..count).map(|i| us * 1_000 + i % 3_000));
+    let new: Vec<Run> = (0..5).map(|i| with(140 + i, 10_000)).collect();
+    let old = [10_000, 10_000, 10_000, 2_500, 2_500];
+    let old: Vec<Run> = (100..).zip(old).map(|(us, count)| with(us, count)).collect();
+    for (new, old, side, ratio) in [(&new, &old, "New", 1.741), (&old, &new, "Old", 1.0 / 1.741)] {
+        let got = held(new, old, &Options::default()).unwrap();
+        let of = &got.quantities[0];
+        let ratios = [&of.p50, &of.p99, &of.p999, &of.max].map(|figure| {
+            let bounded = figure.as_ref().unwrap().effect.only_bounded.as_ref();
+            bounded.and_then(|it| it.length_ratio).map(|ratio| (ratio * 1e3).round())
+        });
+        let tail = Some((ratio * 1e3_f64).round());
+        assert_eq!(ratios, [None, tail, tail, None]);
+        let begin = format!("{side} runs have 1.74 × as many samples as ");
+        let notes: Vec<&String> = got.notes.iter().filter(|it| it.starts_with(&begin)).collect();
+        let [note] = notes[..] else { panic!("{:?}", got.notes) };
+        assert!(note.contains("may make p99, p99.9 as many times as large"), "{note}");
+    }
+}
+
 #[test]
 fn a_tenth_more_samples_make_no_difference() {
     let with = |us: u64, count: u64| of_samples((0..count).map(|i| us * 1_000 + i % 3_000));
