@@ -283,7 +283,10 @@ fn judged(
     differences.extend(kernels::differences(new, old));
     differences.extend(watches.iter().flat_map(|watches| watches.differences()));
     let mut differences = guard::refuse_differences(differences, options.force)?;
-    let mut sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
+    let mut sides = match watches {
+        None => [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>()),
+        Some(watches) => watches.measured(),
+    };
     if let Some(mixture) = mixture {
         differences.insert(0, mixture);
         // What is asked for is one figure of all, under the name of the new runs.
@@ -330,7 +333,7 @@ fn judged(
     let Results { quantities, watches: of_watches } = found;
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
     let mut notes: Vec<String> = order::note(order, new, old, options).into_iter().collect();
-    notes.extend(measured::lengths(&sides, &quantities));
+    notes.extend(measured::lengths(&sides, &quantities, of_watches.as_ref()));
     notes.extend(guard::of_seeds(new, old));
     notes.extend(steps_note(&all));
     notes.extend(accepted_load);

@@ -169,7 +169,8 @@ pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>
     refuse_repetitions(runs)?;
     let mut all: Vec<Difference> = repetition(runs).into_iter().collect();
     all.extend(differences(runs));
-    let mut trend = followed(runs, all, 0.0, options)?;
+    let measured: Vec<Measured> = runs.iter().map(Measured::of).collect();
+    let mut trend = followed(runs, &measured, all, 0.0, options)?;
     trend.notes.extend(steps_note(runs.iter()));
     Ok(trend)
 }
@@ -183,15 +184,17 @@ pub fn trend_of_watches(watches: &[Watched], options: &Options) -> Result<Trend,
     let (runs, series) = (labelled(watches), Watches::series(watches));
     let mut all = differences(&runs);
     all.extend(series.differences());
-    let mut trend = followed(&runs, all, RESOLUTION, options)?;
+    let [measured, _] = series.measured();
+    let mut trend = followed(&runs, &measured, all, RESOLUTION, options)?;
     trend.notes.extend(series.notes());
     trend.notes.extend(of_load(&runs, options));
     Ok(trend)
 }
 
-/// A series of runs that differ in this. Figures may be above their true values by the share `resolution`.
+/// A series of runs, with what each comes to, that differ in this. Figures may be above their true values by the share `resolution`.
 fn followed(
     runs: &[Labelled],
+    measured: &[Measured],
     differences: Vec<Difference>,
     resolution: f64,
     options: &Options,
@@ -199,7 +202,6 @@ fn followed(
     if runs.is_empty() {
         return Err(Box::new(Refusal::NoRuns));
     }
-    let measured: Vec<Measured> = runs.iter().map(Measured::of).collect();
     if let Some(empty) = measured.iter().find(|m| m.expiries.count == 0) {
         return Err(Box::new(Refusal::NoSamples(empty.label.into())));
     }

@@ -52,7 +52,7 @@ pub(crate) struct Ranges {
     pub(crate) bounded: usize,
     /// Whether the least, and the largest values, are all 0 ns, which has no logarithm.
     are_zero: [bool; 2],
-    /// The logarithms of the runs' numbers of samples.
+    /// The logarithms of how long the runs are: their samples, or of watches the time that they cover.
     pub(crate) lengths: Vec<f64>,
     /// By how much the values of all runs together may be too large because these are longer than those of the other
     /// side: a logarithm, 0 if they are not.
@@ -83,27 +83,27 @@ impl Ranges {
         resolution: f64,
     ) -> Self {
         Self::of_distributions(
-            side.iter().filter_map(|m| Some((m.expiries, range(m)?))),
+            side.iter().filter_map(|m| Some((m.length, m.expiries, range(m)?))),
             resolution,
         )
     }
 
-    /// The same of distributions, each with the range of its figure in ns.
+    /// The same of distributions, each with the logarithm of how long its run is, and the range of its figure in ns.
     pub(super) fn of_distributions<'a>(
-        values: impl Iterator<Item = (&'a Distribution, (u64, u64))>,
+        values: impl Iterator<Item = (f64, &'a Distribution, (u64, u64))>,
         resolution: f64,
     ) -> Self {
         // A wakeup is never on time to the nanosecond; where a record says so, what it means is that it
         // was not later than the clock can tell.
         let log = |ns: u64| (ns.max(1) as f64).ln();
         let mut ranges = Self { are_zero: [true; 2], ..Self::default() };
-        for (d, (least, most)) in values {
+        for (length, d, (least, most)) in values {
             let is_covered = most as f64 <= least as f64 * (1.0 + resolution);
             let least = if is_covered { most } else { least };
             ranges.least.push(log(least));
             ranges.most.push(log(most));
             ranges.bounded += usize::from(!d.is_narrow((least, most)));
-            ranges.lengths.push((d.count.max(1) as f64).ln());
+            ranges.lengths.push(length);
             ranges.are_zero[0] &= least == 0;
             ranges.are_zero[1] &= most == 0;
         }

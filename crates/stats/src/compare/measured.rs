@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed, percent, times};
-use super::{Effect, Labelled, OfQuantity};
+use super::{Effect, Labelled, OfQuantity, OfWatches};
 use crate::equal_count::{equal_count, mean_maximum, mean_maximum_range};
 use crate::equal_share::Share;
 use wakescope_core::distribution::Distribution;
@@ -88,6 +88,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) label: &'a str,
     pub(crate) quantity: Quantity,
     pub(crate) expiries: &'a Distribution,
+    /// The logarithm of how long it is: of its samples, or if it is a watch, of the time that it covers.
+    pub(crate) length: f64,
     /// What is known of each percentile that a comparison shows.
     quantiles: [(Percentile, Option<Quantile>); 3],
     run: &'a Observation,
@@ -98,7 +100,13 @@ impl<'a> Measured<'a> {
         let Labelled { label, run } = *labelled;
         let expiries = &run.expiries;
         let quantiles = [P50, P99, P999].map(|p| (p, expiries.quantile(p)));
-        Self { label, quantity: run.quantity(), expiries, quantiles, run }
+        let length = (expiries.count.max(1) as f64).ln();
+        Self { label, quantity: run.quantity(), expiries, length, quantiles, run }
+    }
+
+    /// The same, if it is as long as the logarithm `length` says.
+    pub(super) fn of_length(self, length: f64) -> Self {
+        Self { length, ..self }
     }
 
     pub(crate) fn percentile(&self, percentile: Percentile) -> Option<u64> {
@@ -231,7 +239,10 @@ pub(crate) fn of_lengths(runs: &[&Measured], count: u64) -> Option<String> {
 
 /// That runs of one side are longer, and what that may make of these figures: a sentence for each side. Figures of
 /// which not all runs have each may differ in it.
-fn of_longer<'a>(figures: impl Iterator<Item = (String, &'a Effect)>) -> Vec<String> {
+fn of_longer<'a>(
+    figures: impl Iterator<Item = (String, &'a Effect)>,
+    are_watches: bool,
+) -> Vec<String> {
     let longer = |(name, effect): (String, &Effect)| {
         Some((name, effect.only_bounded.as_ref()?.length_ratio?))
     };
@@ -243,10 +254,14 @@ fn of_longer<'a>(figures: impl Iterator<Item = (String, &'a Effect)>) -> Vec<Str
         let by = || ratios.iter().map(|ratio| ratio.max(1.0 / ratio));
         let (least, most) = (by().min_by(f64::total_cmp)?, by().max_by(f64::total_cmp)?);
         let (least, most) = (times(least), times(most));
+        let up_to = if least == most { "" } else { "up to " };
+        let longer = match are_watches {
+            true => format!("watches cover {up_to}{most} as much time"),
+            false => format!("runs have {up_to}{most} as many samples"),
+        };
         Some(format!(
-            "{side} runs have {}{most} as many samples as {others} ones. Bursts of late wakeups may make {} as many \
-             times as large, so only a larger difference counts. Runs of one length show more.",
-            if least == most { "" } else { "up to " },
+            "{side} {longer} as {others} ones. Bursts of late wakeups may make {} as many times as large, so only a \
+             larger difference counts. Runs of one length show more.",
             listed(&names),
         ))
     };
@@ -276,8 +291,12 @@ pub(crate) fn of_shares(sides: [&[&Measured]; 2], percentiles: &[Percentile]) ->
     ))
 }
 
-/// Both of each quantity, which is named where there are several.
-pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> Vec<String> {
+/// These of each quantity, which is named where there are several. Groups of watches are of the only one.
+pub(super) fn lengths(
+    sides: &[Vec<Measured>; 2],
+    quantities: &[OfQuantity],
+    watches: Option<&OfWatches>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     for q in quantities {
         let [new, old] = sides
@@ -286,8 +305,10 @@ pub(super) fn lengths(sides: &[Vec<Measured>; 2], quantities: &[OfQuantity]) -> 
         let of_lengths = of_lengths(&[&new[..], &old].concat(), q.count);
         let of_shares = of_shares([&new, &old], &[P50, P99, P999]);
         let figures = [("p99", q.p99.as_ref())].into_iter().chain(q.deciding());
-        let of_longer =
-            of_longer(figures.filter_map(|(name, figure)| Some((name.into(), &figure?.effect))));
+        let figures = figures.filter_map(|(name, figure)| Some((name.into(), &figure?.effect)));
+        let groups = watches.into_iter().flat_map(OfWatches::tested);
+        let groups = groups.map(|(group, effect)| (format!("p99.9 of {}", group.name()), effect));
+        let of_longer = of_longer(figures.chain(groups), watches.is_some());
         notes.extend(of_lengths.into_iter().chain(of_longer).chain(of_shares).map(|note| {
             match quantities.len() {
                 1 => note,

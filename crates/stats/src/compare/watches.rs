@@ -162,6 +162,14 @@ impl<'a> Watches<'a> {
         Self { new: all, old: &[], grouping: Grouping::None }
     }
 
+    /// All waits of each watch of both sides.
+    pub(crate) fn measured(&self) -> [Vec<Measured<'a>>; 2] {
+        let measured = |w: &Watched<'a>| {
+            Measured::of(&Labelled { label: w.label, run: &w.watch.run }).of_length(log_length(w))
+        };
+        [self.new, self.old].map(|side| side.iter().map(measured).collect())
+    }
+
     fn all(&self) -> impl Iterator<Item = &'a Watched<'a>> + Clone {
         self.new.iter().chain(self.old)
     }
@@ -208,7 +216,9 @@ impl<'a> Watches<'a> {
             let [new, old] = counts(&sides);
             let share = Share::of(P999, [&new, &old]);
             let tails = sides.each_ref().map(|side| {
-                let of = side.iter().filter_map(|(_, waits)| Some((*waits, share?.range(waits)?)));
+                let of = side.iter().filter_map(|(watch, waits)| {
+                    Some((log_length(watch), *waits, share?.range(waits)?))
+                });
                 Ranges::of_distributions(of, RESOLUTION)
             });
             let [new, old] = tails.each_ref().map(|tails| tails.least.len());
@@ -288,6 +298,12 @@ fn of_group(group: &Group, sides: &[Vec<(&Watched, &Distribution)>; 2]) -> OfGro
     }
 }
 
+/// The logarithm of the time in ns that a watch covers. Bursts of late wakeups come in time, however often a task
+/// waits.
+fn log_length(watch: &Watched) -> f64 {
+    (watch.watch.covered_ns.max(1) as f64).ln()
+}
+
 /// So much of all that a watch covers, in each second of it.
 fn per_second(watch: &Watched, all: u64) -> f64 {
     all as f64 * 1e9 / watch.watch.covered_ns.max(1) as f64
@@ -308,10 +324,14 @@ impl OfWatches {
         self.groups.iter_mut().filter_map(|group| group.tested.as_mut())
     }
 
-    /// The groups with this verdict, those with the most waiting first.
+    /// The groups that are tested, those with the most waiting first.
+    pub(super) fn tested(&self) -> impl Iterator<Item = (&OfGroup, &Effect)> {
+        self.groups.iter().filter_map(|group| Some((group, group.tested.as_ref()?)))
+    }
+
+    /// Those of them with this verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = (&OfGroup, &Effect)> {
-        let tested = self.groups.iter().filter_map(|group| Some((group, group.tested.as_ref()?)));
-        tested.filter(move |(_, effect)| effect.verdict == verdict)
+        self.tested().filter(move |(_, effect)| effect.verdict == verdict)
     }
 }
 

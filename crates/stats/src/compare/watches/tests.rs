@@ -229,6 +229,39 @@ fn one_series_that_waits_longer_and_one_that_waits_shorter_are_no_verdict() {
     assert_eq!(got.reasons, ["t0 in /s waits longer, and t1 in /s shorter."]);
 }
 
+/// Five watches of a series whose waits are `us` long, `times` as many as usual in `longer` times as long.
+fn watched_for(longer: u64, times: u64, us: u64, started: i64) -> Vec<Observed> {
+    let of = |i: i64| {
+        let own = us as f64 * (1_000.0 + i as f64);
+        let waits = waits([(own, 2_970 * times), (4.0 * own, 30 * times)].into_iter());
+        let cpu = Cpu { cpu: 0, switches: 9_000 * longer, waits: waits.clone() };
+        let series = Series { cgroup_id: 7, cgroup: Some("/s".into()), comm: "t".into(), waits };
+        let window = window(started + i, vec![series], cpu);
+        observed(vec![Window { window_ns: window.window_ns * longer, ..window }])
+    };
+    (0..5).map(of).collect()
+}
+
+#[test]
+fn a_watch_is_as_long_as_the_time_that_it_covers() {
+    for (longer, times, verdict) in
+        [(1, 3, Verdict::Worse), (3, 3, Verdict::Inconclusive), (3, 1, Verdict::Inconclusive)]
+    {
+        let got = got(&watched_for(longer, times, 250, NOON + 60), &watched_for(1, 1, 100, NOON));
+        let tested = got.watches.as_ref().unwrap().groups[0].tested.as_ref().unwrap();
+        for effect in [tested, &got.quantities[0].p999.as_ref().unwrap().effect] {
+            assert_eq!(effect.verdict, verdict, "{longer} {times}: {effect:?}");
+            let ratio = effect.only_bounded.as_ref().and_then(|it| it.length_ratio);
+            let want = (longer > 1).then_some(300.0);
+            assert_eq!(ratio.map(|ratio| (ratio * 100.0).round()), want, "{longer} {times}");
+        }
+        let note = "New watches cover 3.00 × as much time as old ones. Bursts of late wakeups may make p99, p99.9, \
+                    max and 1 more as many times as large";
+        let is_told = got.notes.iter().any(|it| it.starts_with(note));
+        assert_eq!(is_told, longer > 1, "{:?}", got.notes);
+    }
+}
+
 const MANY: [u64; 30] = [100; 30];
 
 #[test]
