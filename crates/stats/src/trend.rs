@@ -114,6 +114,9 @@ pub struct Series {
     /// The same of the maximum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub max_unclear: Vec<Unclear>,
+    /// Of how many runs only bounds of p99.9, at the share at which it is followed, and of the maximum are known.
+    #[serde(skip)]
+    pub bounded: [usize; 2],
 }
 
 /// A change that may be only one of the lengths of runs.
@@ -255,18 +258,20 @@ fn of_quantity(
         let ranges = Ranges::of(&followed, range, resolution);
         let have_all = ranges.least.len() == places.len();
         if !have_all || !can_show(places.len(), alpha) {
-            return (None, Vec::new());
+            return (None, Vec::new(), ranges.bounded);
         }
         let (changes, unclear) = steps(&figures, places, &ranges, alpha, seed);
         // Bounds hide what they hold, so without a change nothing is known.
         let is_open = !unclear.is_empty() || ranges.bounded > 0;
-        ((!is_open || !changes.is_empty()).then_some(changes), unclear)
+        ((!is_open || !changes.is_empty()).then_some(changes), unclear, ranges.bounded)
     };
     let all: Vec<usize> = (0..runs.len()).collect();
     let share = share_of(P999, [runs, &[]]);
-    let (p999, p999_unclear) = steps(&|run| run.range_at_share(share?), &all);
-    let (max, max_unclear) = steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
-    Series { quantity, count, runs: figures, p999, max, p999_unclear, max_unclear }
+    let (p999, p999_unclear, bounded_p999) = steps(&|run| run.range_at_share(share?), &all);
+    let (max, max_unclear, bounded_max) =
+        steps(&|run| run.maximum_range(count), &long_enough(&figures, count));
+    let bounded = [bounded_p999, bounded_max];
+    Series { quantity, count, runs: figures, p999, max, p999_unclear, max_unclear, bounded }
 }
 
 /// The places of the runs that have a maximum of `count` samples.
@@ -370,9 +375,7 @@ fn notes(series: &Series, runs: &[&Measured], quantities: usize, alpha: f64) -> 
     if series.p999.is_some() {
         notes.extend(of_shares([runs, &[]], &[P999]));
     }
-    let bounds = || series.runs.iter().filter_map(|run| run.only_bounded);
-    let of_p999 = bounds().filter(|of| of.p999_ns.is_some()).count();
-    let of_max = bounds().filter(|of| of.max_of_count_ns.is_some()).count();
+    let [of_p999, of_max] = series.bounded;
     notes.extend(of_unclear("p99.9", &series.p999_unclear, series.p999.is_some()));
     notes.extend(of_unclear("The maximum", &series.max_unclear, series.max.is_some()));
     notes.extend(of_bounds("p99.9", of_p999, series.p999.is_some()));

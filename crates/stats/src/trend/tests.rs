@@ -42,13 +42,17 @@ fn a_change_is_told_with_its_size() {
 
 /// A run of another program that cuts values off to whole µs. The latest 20 are about `tail_ns`.
 fn in_steps(tail_ns: u64, more: u64) -> Run {
-    let cut = |ns: u64| ns / 1_000 * 1_000;
-    let ordinary = (0..2_000 + more).map(|_| cut(tail_ns / 2));
-    let mut run = run_of(&ordinary.chain([cut(tail_ns); 20]).collect::<Vec<_>>());
+    in_rows(&[(tail_ns / 2_000, 2_000 + more), (tail_ns / 1_000, 20)])
+}
+
+/// A run of another program whose histogram has these rows: whole µs, and how many samples.
+fn in_rows(rows: &[(u64, u64)]) -> Run {
+    let samples = rows.iter().flat_map(|&(us, count)| (0..count).map(move |_| us * 1_000));
+    let mut run = run_of(&samples.collect::<Vec<_>>());
     let d = &mut run.threads[0].expiries;
-    let rows = [(cut(tail_ns / 2), 2_000 + more), (cut(tail_ns), 20)];
-    let bucket = |(lower, count)| Bucket { lower, upper: lower + 1_000, count };
-    d.histogram = Histogram::from_buckets(rows.map(bucket).into()).unwrap();
+    let bucket =
+        |&(us, count): &(u64, u64)| Bucket { lower: us * 1_000, upper: (us + 1) * 1_000, count };
+    d.histogram = Histogram::from_buckets(rows.iter().map(bucket).collect()).unwrap();
     d.stated = Some(Stated { resolution_ns: 1_000, ..Stated::default() });
     run.source = Some(Source { resolution_ns: Some(1_000), ..Source::default() });
     run
@@ -323,4 +327,20 @@ fn noise_beside_a_change_of_the_lengths_is_no_change() {
     let changed = (0..20).filter(|series| has_changed(series)).count();
     // 5 % are allowed.
     assert!(changed <= 3, "{changed} of 20");
+}
+
+/// The p99.9 of each run is in a step of 5 % of it. That of the longer runs at the share of the shorter ones is two
+/// ranks lower, in a step of 7 %. Nothing changed.
+#[test]
+fn bounds_are_counted_where_a_figure_is_followed() {
+    let runs: Vec<Run> = (0..20)
+        .map(|i| match i % 3 {
+            0 => in_rows(&[(5, 19_969 - i), (6, i + 1), (14, 9), (20, 21)]),
+            _ => in_rows(&[(5, 3_994 - i), (6, i + 1), (20, 5)]),
+        })
+        .collect();
+    let got = followed(&runs, &Options::default()).unwrap();
+    assert_eq!((&got.series[0].p999, &got.series[0].max), (&None, &Some(vec![])));
+    let begin = "p99.9 is not followed: 7 runs have only bounds of it";
+    assert!(got.notes.iter().any(|note| note.starts_with(begin)), "{:?}", got.notes);
 }
