@@ -103,6 +103,16 @@ INLINE u64 moves_of(struct task_struct *task)
 
 #define MOVED_ASLEEP (~0ULL)
 
+/* Forgets where the task of this number was: in earlier waits, or the task that had it before. `moves` are of these. */
+INLINE void forget_stays(u32 pid, u64 moves)
+{
+	struct stays *stays = known_stays(pid);
+	if (stays) {
+		stays->run_delay = 0;
+		stays->moves = moves;
+	}
+}
+
 /* Books for a task that was never seen, or whose number another had; 0 if there is no room. */
 APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u64 arrivals)
 {
@@ -126,13 +136,8 @@ APART struct task_books *renewed_books(struct task_struct *task, u64 counted, u6
 	books = new_books(pid, &fresh);
 	if (!books)
 		COUNT(untracked, 1);
-	struct stays *stays = known_stays(pid);
-	if (stays) {
-		/* Those that are noted are of another wait, or of another task. */
-		stays->run_delay = 0;
-		/* Of a task that never ran, all moves are of this wait. */
-		stays->moves = arrivals ? task->se.nr_migrations : 0;
-	}
+	/* Of a task that never ran, all moves are of this wait. */
+	forget_stays(pid, arrivals ? task->se.nr_migrations : 0);
 	return books;
 }
 
@@ -155,10 +160,6 @@ APART int has_new_number(struct task_struct *task, u32 earlier)
 	forget_number(earlier);
 	if (!new_books(pid, &own))
 		COUNT(untracked, 1);
-	struct stays *stays = known_stays(pid);
-	if (stays) {
-		stays->run_delay = 0;
-		stays->moves = task->se.nr_migrations;
-	}
+	forget_stays(pid, task->se.nr_migrations);
 	return 1;
 }
