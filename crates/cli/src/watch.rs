@@ -326,7 +326,8 @@ impl Watch {
         }
     }
 
-    /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
+    /// Shows a window after the other until the `end`, a signal, or until nobody reads any more. However it ends, all
+    /// that was counted is stored and sent.
     fn run(
         mut self,
         end: Option<MonoNs>,
@@ -336,13 +337,13 @@ impl Watch {
         // Windows that are stored or exported are somewhere, whoever reads.
         let mut is_hurried = self.storage.is_some() || self.exporter.is_in_use();
         let mut next = self.begin.after(self.interval);
-        loop {
+        let is_shown = loop {
             let until = end.map_or(next, |end| end.min(next));
             let is_told = self.wait(&mut shown, signals, until);
             is_hurried |= is_told;
             let now = clock::now();
             if is_told || end.is_some_and(|end| now >= end) {
-                break;
+                break Ok(());
             }
             if now < next {
                 continue;
@@ -353,11 +354,13 @@ impl Watch {
             }
             self.measure_cost(now);
             self.store(&window, &mut shown);
-            if !shown.show(&window)? {
-                break;
+            match shown.show(&window) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(failure) => break Err(failure),
             }
             next = next_after(next, now, self.interval);
-        }
+        };
         if let Some(explainer) = &mut self.explainer {
             explainer.finish(self.begin);
         }
@@ -373,8 +376,9 @@ impl Watch {
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
         let sent = std::mem::take(&mut self.exporter).finish();
-        shown.end(&window, &self.total())?;
-        let failures: Vec<Failure> = [stored, sent].into_iter().filter_map(Result::err).collect();
+        let is_shown = is_shown.and_then(|()| shown.end(&window, &self.total()));
+        let failures = [is_shown, stored, sent].into_iter().filter_map(Result::err);
+        let failures: Vec<Failure> = failures.collect();
         failures.iter().for_each(|failure| shown.note(&failure.to_string()));
         let is_taken = shown.finish(signals, is_hurried)?;
         Ok(if is_taken && failures.is_empty() { self.outcome() } else { Outcome::Undone })

@@ -1,6 +1,6 @@
 //! What `wakescope watch --out` stores, and what `watch --replay` and `report` make of it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -253,4 +253,23 @@ fn a_full_disk_makes_windows_longer_and_loses_none() {
     assert_eq!(ended.stderr.matches("cannot write to disk/w").count(), 1, "{}", ended.stderr);
     assert!(ended.stderr.contains(again), "{}", ended.stderr);
     assert_eq!(sum_of(stored(&disk.join("w"))), lives(&ended.stdout));
+}
+
+#[test]
+fn windows_that_standard_output_does_not_take_are_stored() {
+    if !can_follow("windows_that_standard_output_does_not_take_are_stored") {
+        return;
+    }
+    let test = Test::new("watch-unshown");
+    for (name, form) in [("json", &["--json"][..]), ("lines", &[])] {
+        let args = [&["watch", "--interval", "100ms", "--out", name], form].concat();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ended = test.command(&args).stdout(full).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {told}");
+        assert_eq!(told.matches("No space left on device").count(), 1, "{args:?}: {told}");
+        // What was counted up to the end is one window, as no `--merge` was over.
+        let [window] = &stored(&test.dir.join(name))[..] else { panic!("{args:?}: {told}") };
+        assert!(window.window_ns >= 100_000_000, "{window:?}");
+    }
 }
