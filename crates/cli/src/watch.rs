@@ -250,9 +250,6 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     // Before there is another thread: one that does not block them would take them from the live view.
     drop(redraw_signals());
-    let open =
-        |path: &PathBuf| Storage::open(path, args.keep, (args.merge, args.interval), args.redact);
-    let storage = args.out.as_ref().map(open).transpose()?;
     let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
     let host = host::read(&[]);
@@ -269,6 +266,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_audit(&e))?;
     }
+    // Last, so that a watch that cannot begin leaves no folder behind.
+    let open =
+        |path: &PathBuf| Storage::open(path, args.keep, (args.merge, args.interval), args.redact);
+    let storage = args.out.as_ref().map(open).transpose()?;
     if let Some(why) = watcher.cgroups_unnamed() {
         output::tell(&format!("cgroups have IDs only: {}", reason(why)));
     }

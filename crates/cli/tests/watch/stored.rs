@@ -1,6 +1,7 @@
 //! What `wakescope watch --out` stores, and what `watch --replay` and `report` make of it.
 
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -272,4 +273,15 @@ fn windows_that_standard_output_does_not_take_are_stored() {
         let [window] = &stored(&test.dir.join(name))[..] else { panic!("{args:?}: {told}") };
         assert!(window.window_ns >= 100_000_000, "{window:?}");
     }
+}
+
+#[test]
+fn a_watch_that_cannot_begin_leaves_no_folder() {
+    let test = Test::new("watch-not-begun");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let ended = test.ended(&["watch", "--out", "w", "--listen", &address]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains(&address), "{}", ended.stderr);
+    assert!(!test.dir.join("w").exists());
 }
