@@ -208,6 +208,11 @@ impl MeasureArgs {
         }
     }
 
+    /// Whether a limit was set.
+    pub(super) fn has_limit(&self) -> bool {
+        !self.fail_above.is_empty()
+    }
+
     /// Makes a run such as can be published, if that was asked for.
     pub(crate) fn redact_if_asked(&self, run: &mut Run) {
         if self.redact {

@@ -110,10 +110,11 @@ fn members(args: &MeasureArgs, varied: Varied) -> Result<Vec<Member>, Failure> {
     })
 }
 
-/// Signals, and whether one has come.
+/// Signals, whether one has come, and whether it ended a run that had no figures yet.
 struct Ending<'a> {
     signals: &'a EndSignals,
     has_come: bool,
+    has_cut: bool,
 }
 
 impl Signals for Ending<'_> {
@@ -136,7 +137,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         }
     }
     let signals = prepare_process()?;
-    let mut signals = Ending { signals: &signals, has_come: false };
+    let mut signals = Ending { signals: &signals, has_come: false, has_cut: false };
     let folder = RunsFolder::create(args.out.as_deref(), &time_now())?;
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     let mut first_failure = None;
@@ -169,11 +170,16 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     if rows.iter().all(|row| row.figures.is_none()) {
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
-    show(args, varied, &rows, count - rows.len(), folder.path())?;
+    let not_begun = count - rows.len();
+    let is_undecided = (not_begun > 0 || signals.has_cut) && args.has_limit();
+    if is_undecided {
+        worst = worst.max(Judged::Inconclusive);
+    }
+    show(args, varied, &rows, (not_begun, is_undecided), folder.path())?;
     // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
-    let is_lacking = varied != Varied::Stimulus && first_failure.is_some();
-    if is_lacking && worst != Judged::Fail {
-        let lacking = rows.iter().filter(|row| row.figures.is_none()).count();
+    let without_figures = rows.iter().filter(|row| row.figures.is_none()).count();
+    let lacking = without_figures - usize::from(signals.has_cut);
+    if varied != Varied::Stimulus && lacking > 0 && worst != Judged::Fail {
         return Err(Failure::new(format!("{lacking} of {count} runs could not be measured"))
             .because("the table is not complete; the reason is above, with each of them")
             .try_this("remove the reason, and measure again, into a new folder: --out DIR"));
@@ -196,16 +202,19 @@ fn measure(
     signals: &mut Ending,
 ) -> Result<(Figures, Judged), Failure> {
     let host = host::read(&plan.cpus);
-    let kept = keep(args, Some(path), plan, host, signals, &mut Unobserved)?;
+    let kept = keep(args, Some(path), plan, host, signals, &mut Unobserved);
+    // Whatever it says: it was being set up when the signal came.
+    let kept = kept.inspect_err(|_| signals.has_cut = signals.has_come)?;
     kept.saved?;
     Ok((Figures::of(&kept.run), outcome(&kept.run)))
 }
 
+/// Shows the series, of which a signal left some runs `not_begun`, and whether that leaves limits undecided.
 fn show(
     args: &MeasureArgs,
     varied: Varied,
     rows: &[Row],
-    not_begun: usize,
+    (not_begun, is_undecided): (usize, bool),
     folder: &Path,
 ) -> Result<(), Failure> {
     if args.json {
@@ -222,6 +231,9 @@ fn show(
         text += &format!(" ended early: {not_begun} more were not begun\n");
     }
     text += &limits(rows, style);
+    if is_undecided {
+        text += " inconclusive on all limits: not every run of the series was measured\n";
+    }
     let show = output::command("report", folder);
     text += &format!("\n runs: {}   show: {show}\n", folder.display());
     output::print(&text)

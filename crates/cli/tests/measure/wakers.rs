@@ -11,7 +11,7 @@ use wakescope_core::run::{Run, State};
 use wakescope_core::source::Quantity;
 use wakescope_sys::sched::{Schedule, set_schedule};
 
-use crate::common::bench::{Running, Test, eventually_some, kill, skip};
+use crate::common::bench::{Running, Test, eventually, eventually_some, kill, skip};
 use crate::common::measured::{RECORD, allowed_cpus, assert_found, await_samples_in, record};
 use crate::common::{Checker, read};
 
@@ -270,6 +270,21 @@ fn a_series_that_is_interrupted_keeps_its_runs() {
     assert!(ended.stdout.contains("ended early: 1 more were not begun"), "{}", ended.stdout);
     assert_eq!(record(&out).state, State::Interrupted);
     assert!(!test.dir.join("both").join("processes").exists());
+}
+
+#[test]
+fn a_series_that_is_interrupted_in_a_warm_up_decides_no_limit() {
+    let test = Test::new("undecided-series");
+    let args = ["--stimulus", "pipe", "--between", "both", "--samples", "50", "--out", "both"];
+    let running =
+        test.start_measure(&[&args[..], &["--warmup", "1s", "--fail-above", "100s"]].concat());
+    let out = test.dir.join("both").join("processes");
+    eventually("the second run begins", || out.join(RECORD).exists());
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stdout.contains("inconclusive on "), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("could not be measured"), "{}", ended.stderr);
 }
 
 #[test]
