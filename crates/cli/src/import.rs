@@ -15,7 +15,7 @@ use wakescope_formats::import::{
 };
 use wakescope_report::style::clean;
 
-use crate::folder::RunFolder;
+use crate::folder::{RunFolder, RunsFolder};
 use crate::foreign_json::why_no_run;
 use crate::input::{not_a_run, read_whole, regular};
 use crate::measure::time_now;
@@ -84,6 +84,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
     }
     let several = runs.len() > 1;
     let folders = folder_names(runs.iter().map(|(name, _)| name.as_str()));
+    if several && args.out.is_some() {
+        RunsFolder::check(args.out.as_deref(), &time_now(), folders.iter().map(PathBuf::from))?;
+    }
     for ((_, run), folder) in runs.iter().zip(folders) {
         let out = args.out.as_ref().map(|dir| if several { dir.join(folder) } else { dir.clone() });
         let record = run.to_json();

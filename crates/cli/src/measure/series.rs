@@ -1,6 +1,6 @@
 //! A series of runs from one command: all stimuli, threads and processes, or all pairs of CPUs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::plan::{Between, Plan, Stimulus};
@@ -74,6 +74,13 @@ struct Member {
     plan: Result<Plan, Failure>,
 }
 
+impl Member {
+    /// Its folder in that of the series.
+    fn folder(&self) -> PathBuf {
+        self.name.replace(':', "-").into()
+    }
+}
+
 /// The runs that are asked for.
 fn members(args: &MeasureArgs, varied: Varied) -> Result<Vec<Member>, Failure> {
     let (between, place) = (args.one_between(), args.one_place());
@@ -136,15 +143,17 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
             return refused.unwrap_or(Ok(())).map(|()| Outcome::Done);
         }
     }
+    // Not after minutes of measuring.
+    RunsFolder::check(args.out.as_deref(), &time_now(), members.iter().map(Member::folder))?;
     let signals = prepare_process()?;
     let mut signals = Ending { signals: &signals, has_come: false, has_cut: false };
     let folder = RunsFolder::create(args.out.as_deref(), &time_now())?;
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     let mut first_failure = None;
     for (number, member) in (1..).zip(members) {
+        let path = folder.path().join(member.folder());
         let Member { name, plan } = member;
         output::tell(&format!("run {number} of {count}: {name}"));
-        let path = folder.path().join(name.replace(':', "-"));
         match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
             Ok((figures, judged)) => {
                 worst = worst.max(judged);

@@ -234,6 +234,11 @@ fn all_stimuli_are_measured_one_after_the_other() {
     // A second series does not mix with the first.
     let again = test.measure(&args);
     assert!(again.code == Some(2) && again.stderr.contains("already holds a run"), "{again:?}");
+    // Not even those of its runs that would have a folder of their own.
+    std::fs::remove_dir_all(test.dir.join("all").join("futex")).unwrap();
+    let again = test.measure(&args);
+    assert!(again.code == Some(2) && again.stderr.contains("already holds a run"), "{again:?}");
+    assert!(!test.dir.join("all").join("futex").exists(), "{again:?}");
 }
 
 #[test]
@@ -343,8 +348,15 @@ fn a_series_says_which_limit_is_exceeded_and_what_is_missing() {
         assert!(ended.stdout.contains(&line), "{line}: {}", ended.stdout);
     }
     // A run that could not be measured is within no limit.
-    std::fs::remove_dir_all(test.dir.join("both").join("threads")).unwrap();
-    let ended = test.measure(&[&args[..], &["--fail-above", "100s", "--out", "both"]].concat());
+    let args = ["--stimulus", "eventfd", "--between", "both", "--samples", "50", "--warmup", "2s"];
+    let limits = ["--fail-above", "100s", "--out", "other"];
+    let running = test.start_measure(&[&args[..], &limits].concat());
+    eventually("it begins", || test.dir.join("other").join("threads").join(RECORD).exists());
+    // The first run warms up. Its folder was free when it began, and so was the other.
+    let taken = test.dir.join("other").join("processes");
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join(RECORD), "{}").unwrap();
+    let ended = running.output();
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stdout.contains("processes: not measured: "), "{ended:?}");
     assert!(ended.stderr.contains("1 of 2 runs could not be measured"), "{ended:?}");

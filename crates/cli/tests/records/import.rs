@@ -58,6 +58,12 @@ fn quantities_of_one_file_are_runs_of_their_own() {
     fs::write(test.dir.join("t.txt"), TIMERLAT).unwrap();
     test.done(&["import", "t.txt", "--out", "all"]);
     assert_eq!(record(&test.dir.join("all/t-irq")).summary.max_ns, Some(1_000));
+    // All of them, or none.
+    fs::remove_dir_all(test.dir.join("all/t-irq")).unwrap();
+    let ended = test.ended(&["import", "t.txt", "--out", "all"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("all/t-thread already holds a run"), "{ended:?}");
+    assert!(!test.dir.join("all/t-irq").exists());
     let both = test.done(&["report", "t.txt"]);
     for part in ["t.txt#irq\n", "t.txt#thread\n", "Largest interrupt latency 1.00 µs (CPU 0)"] {
         assert!(both.contains(part), "{part}: {both}");
