@@ -43,36 +43,37 @@ pub struct Step {
 /// What a bisection found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bisection {
-    /// The last that is known to be good.
-    pub last_good: usize,
-    /// The first that is known to be bad. If it does not follow [`Self::last_good`], all between
-    /// them had to be skipped, and the first bad one can be any of those.
-    pub first_bad: usize,
+    /// The last that is known to be good; `None` if the first is bad already. No other was examined then.
+    pub last_good: Option<usize>,
+    /// The first that is known to be bad; `None` if the last is as good as the first. None between them was
+    /// examined then, and one of them can be bad. If it does not follow [`Self::last_good`], all between them had
+    /// to be skipped, and the first bad one can be any of those.
+    pub first_bad: Option<usize>,
     /// Every examination, in the order in which they were made.
     pub steps: Vec<Step>,
 }
 
 impl Bisection {
-    /// The candidates of which one is the first bad one.
-    pub fn suspects(&self) -> std::ops::RangeInclusive<usize> {
-        self.last_good + 1..=self.first_bad
+    /// The candidates of which one is the first bad one; empty if both ends are alike.
+    pub fn suspects(&self) -> std::ops::Range<usize> {
+        match (self.last_good, self.first_bad) {
+            (Some(good), Some(bad)) => good + 1..bad + 1,
+            _ => 0..0,
+        }
     }
 
     /// The first bad one, if skipped candidates do not leave it open.
     pub fn found(&self) -> Option<usize> {
-        (self.last_good + 1 == self.first_bad).then_some(self.first_bad)
+        let suspects = self.suspects();
+        (suspects.len() == 1).then_some(suspects.start)
     }
 }
 
-/// Why there is nothing to be found.
+/// Why nothing is known of the candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BisectError<E> {
     /// There are less than two candidates.
     TooFew(usize),
-    /// The first is bad already. No other was examined.
-    FirstIsBad(Step),
-    /// The last is as good as the first. None between them was examined, and one of them can be bad.
-    LastIsGood(Step),
     /// The first or the last cannot be told.
     EndSkipped {
         /// What was examined.
@@ -90,12 +91,6 @@ impl<E: fmt::Display> fmt::Display for BisectError<E> {
             Self::TooFew(0) => write!(f, "there is nothing to bisect: no kernel is named"),
             Self::TooFew(_) => {
                 write!(f, "a bisection needs at least two kernels, a good one and a bad one")
-            }
-            Self::FirstIsBad(_) => {
-                write!(f, "the first candidate is already bad")
-            }
-            Self::LastIsGood(_) => {
-                write!(f, "the first and the last candidate are good")
             }
             Self::EndSkipped { step, reason } => {
                 let which = if step.candidate == 0 { "first" } else { "last" };
@@ -122,8 +117,12 @@ pub fn bisect<X: Examine>(
     }
     let mut log = Log { examiner, steps: Vec::new() };
     let (mut last_good, mut first_bad) = (0, count - 1);
-    log.check_end(last_good)?;
-    log.check_end(first_bad)?;
+    if log.examine_end(last_good)? == Verdict::Bad {
+        return Ok(Bisection { last_good: None, first_bad: Some(last_good), steps: log.steps });
+    }
+    if log.examine_end(first_bad)? == Verdict::Good {
+        return Ok(Bisection { last_good: Some(first_bad), first_bad: None, steps: log.steps });
+    }
     // Those between the two that may still be examined, in order. Of these the middle one is
     // taken, so that a skipped one leads to its neighbour, and no verdict leaves more than half.
     let mut untold: Vec<usize> = (last_good + 1..first_bad).collect();
@@ -135,7 +134,7 @@ pub fn bisect<X: Examine>(
         }
         untold.retain(|&c| c != candidate && (last_good..first_bad).contains(&c));
     }
-    Ok(Bisection { last_good, first_bad, steps: log.steps })
+    Ok(Bisection { last_good: Some(last_good), first_bad: Some(first_bad), steps: log.steps })
 }
 
 /// Examines, and keeps what was found.
@@ -152,14 +151,12 @@ impl<X: Examine> Log<'_, X> {
         Ok(step)
     }
 
-    /// Makes sure that the first is good, or the last bad.
-    fn check_end(&mut self, candidate: usize) -> Result<(), BisectError<X::Error>> {
+    /// Examines the first or the last, which cannot be skipped.
+    fn examine_end(&mut self, candidate: usize) -> Result<Verdict, BisectError<X::Error>> {
         let step = self.examine(candidate)?;
-        match (candidate, step.examined.verdict.clone()) {
-            (_, Verdict::Skip(reason)) => Err(BisectError::EndSkipped { step, reason }),
-            (0, Verdict::Bad) => Err(BisectError::FirstIsBad(step)),
-            (1.., Verdict::Good) => Err(BisectError::LastIsGood(step)),
-            _ => Ok(()),
+        match step.examined.verdict.clone() {
+            Verdict::Skip(reason) => Err(BisectError::EndSkipped { step, reason }),
+            verdict => Ok(verdict),
         }
     }
 }
@@ -211,7 +208,7 @@ mod tests {
     #[test]
     fn the_first_bad_one_is_found_by_halves() {
         let found = bisect(9, &mut List::new(3, [])).unwrap();
-        assert_eq!((found.found(), found.suspects()), (Some(3), 3..=3));
+        assert_eq!((found.found(), found.suspects()), (Some(3), 3..4));
         assert_eq!(steps(&found), [0, 8, 4, 2, 3]);
         assert_eq!(found.steps[2].examined.evidence, ["looked at 4"]);
         assert_eq!(bisect(2, &mut List::new(1, [])).unwrap().found(), Some(1));
@@ -227,9 +224,9 @@ mod tests {
     #[test]
     fn skipped_ones_leave_a_range() {
         let found = bisect(9, &mut List::new(4, [3, 4, 5])).unwrap();
-        assert_eq!((found.found(), found.suspects()), (None, 3..=6));
+        assert_eq!((found.found(), found.suspects()), (None, 3..7));
         let all = bisect(5, &mut List::new(2, [1, 2, 3])).unwrap();
-        assert_eq!((all.found(), all.suspects()), (None, 1..=4));
+        assert_eq!((all.found(), all.suspects()), (None, 1..5));
     }
 
     #[track_caller]
@@ -248,8 +245,6 @@ mod tests {
             0,
             "a bisection needs at least two kernels, a good one and a bad one",
         );
-        check_error(9, List::new(0, []), 1, "the first candidate is already bad");
-        check_error(9, List::new(9, []), 2, "the first and the last candidate are good");
         check_error(
             9,
             List::new(3, [0]),
@@ -262,6 +257,18 @@ mod tests {
         check_error(9, interrupted, 3, "interrupted");
     }
 
+    #[test]
+    fn ends_that_are_alike_are_a_result_with_the_steps_to_it() {
+        for (first_bad, ends, want) in
+            [(0, (None, Some(0)), &[0][..]), (9, (Some(8), None), &[0, 8])]
+        {
+            let found = bisect(9, &mut List::new(first_bad, [])).unwrap();
+            assert_eq!((found.last_good, found.first_bad), ends);
+            assert_eq!((found.found(), found.suspects().count()), (None, 0));
+            assert_eq!(steps(&found), want, "no more is examined than need be");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_answer_is_right_and_quick(
@@ -272,9 +279,10 @@ mod tests {
             let found = bisect(count, &mut List::new(first_bad, skips.clone())).unwrap();
             prop_assert!(found.suspects().contains(&first_bad));
             // It is as narrow as can be: both ends were examined, and all between were skipped.
-            prop_assert!(found.last_good < first_bad && first_bad <= found.first_bad);
-            prop_assert!((found.last_good + 1..found.first_bad).all(|c| skips.contains(&c)));
-            prop_assert!(!skips.contains(&found.last_good) && !skips.contains(&found.first_bad));
+            let (last_good, bad) = (found.last_good.unwrap(), found.first_bad.unwrap());
+            prop_assert!(last_good < first_bad && first_bad <= bad);
+            prop_assert!((last_good + 1..bad).all(|c| skips.contains(&c)));
+            prop_assert!(!skips.contains(&last_good) && !skips.contains(&bad));
             let skipped = found.steps.iter().filter(|s| skips.contains(&s.candidate)).count();
             let halvings = count.next_power_of_two().ilog2() as usize;
             prop_assert!(found.steps.len() <= halvings + skipped + 2);

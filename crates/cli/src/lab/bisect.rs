@@ -64,13 +64,9 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
             } else {
                 output::print(&as_text(&bisection, &candidates))?;
             }
-            Ok(if bisection.found().is_some() { Outcome::Done } else { Outcome::Inconclusive })
+            Ok(Ending::of(&bisection).outcome())
         }
         Err(BisectError::Examine(failure)) => Err(failure),
-        Err(e @ (BisectError::FirstIsBad(_) | BisectError::LastIsGood(_))) => {
-            output::print(&of_ends(&e, &candidates))?;
-            Ok(Outcome::Failed)
-        }
         Err(e @ BisectError::TooFew(_)) => Err(Failure::new(without_failure(&e)).try_this(
             "name the kernels in order: --kernel A,B,C; or build them: --repo, --good, --bad, \
              --build, --image",
@@ -87,20 +83,57 @@ fn without_failure(e: &BisectError<Failure>) -> String {
     e.to_string()
 }
 
-/// Says that the ends leave nothing to bisect, and which candidates were not measured: nothing is known of them.
-fn of_ends(e: &BisectError<Failure>, candidates: &[String]) -> String {
+/// How a bisection ended.
+enum Ending {
+    /// With the first bad kernel.
+    Found(usize),
+    /// With several that may be it, because some could not be measured.
+    Open,
+    /// With ends that leave nothing to bisect.
+    FirstIsBad,
+    LastIsGood,
+}
+
+impl Ending {
+    fn of(bisection: &Bisection) -> Self {
+        match (bisection.last_good, bisection.first_bad, bisection.found()) {
+            (None, ..) => Self::FirstIsBad,
+            (_, None, _) => Self::LastIsGood,
+            (.., Some(place)) => Self::Found(place),
+            (.., None) => Self::Open,
+        }
+    }
+
+    /// What it is called in JSON.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Found(_) => "found",
+            Self::Open => "open",
+            Self::FirstIsBad => "first-is-bad",
+            Self::LastIsGood => "last-is-good",
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Found(_) => Outcome::Done,
+            Self::Open => Outcome::Inconclusive,
+            Self::FirstIsBad | Self::LastIsGood => Outcome::Failed,
+        }
+    }
+}
+
+/// The candidates that were not measured where both ends are alike: nothing is known of them.
+fn not_measured(unknown: &[String]) -> String {
     const MOST: usize = 20;
-    let end = candidates.len() - usize::from(matches!(e, BisectError::LastIsGood(_)));
-    let unknown = &candidates[1..end];
     let named: Vec<String> = unknown.iter().take(MOST).map(|name| clean(name, 120)).collect();
     let more = match unknown.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(", and {} more", grouped(more as u64)),
     };
-    let ends = without_failure(e);
     match named.is_empty() {
-        true => format!("{ends}.\n"),
-        false => format!("{ends}; not measured: {}{more}.\n", named.join(", ")),
+        true => ".\n".into(),
+        false => format!("; not measured: {}{more}.\n", named.join(", ")),
     }
 }
 
@@ -236,9 +269,18 @@ fn in_words(examined: &Examined) -> String {
 
 fn as_text(bisection: &Bisection, candidates: &[String]) -> String {
     let name = |place: usize| clean(&candidates[place], 120);
-    let mut text = match bisection.found() {
-        Some(place) => format!("{} is the first kernel that exceeds the limit.\n", name(place)),
-        None => format!(
+    let mut text = match Ending::of(bisection) {
+        Ending::Found(place) => {
+            format!("{} is the first kernel that exceeds the limit.\n", name(place))
+        }
+        Ending::FirstIsBad => {
+            format!("The first candidate is already bad{}", not_measured(&candidates[1..]))
+        }
+        Ending::LastIsGood => format!(
+            "The first and the last candidate are good{}",
+            not_measured(&candidates[1..candidates.len() - 1])
+        ),
+        Ending::Open => format!(
             "One of {} kernels is the first that exceeds the limit; the kernels between could not \
              be measured:\n{}",
             bisection.suspects().count(),
@@ -268,9 +310,10 @@ fn as_json(bisection: &Bisection, candidates: &[String]) -> serde_json::Value {
     });
     json!({
         "schema": "wakescope.bisect/1",
+        "ending": Ending::of(bisection).name(),
         "first_bad": bisection.found().map(|place| &candidates[place]),
         "suspects": bisection.suspects().map(|place| &candidates[place]).collect::<Vec<_>>(),
-        "last_good": candidates[bisection.last_good],
+        "last_good": bisection.last_good.map(|place| &candidates[place]),
         "steps": steps.collect::<Vec<_>>(),
     })
 }
@@ -281,18 +324,30 @@ mod tests {
 
     #[test]
     fn candidates_between_alike_ends_are_said_to_be_not_measured() {
-        let step = || Step {
-            candidate: 0,
-            examined: Examined { verdict: Verdict::Good, evidence: Vec::new() },
-        };
         let candidates: Vec<String> = (0..30).map(|number| format!("k{number}")).collect();
-        let good = |count| of_ends(&BisectError::LastIsGood(step()), &candidates[..count]);
-        let bad = |count| of_ends(&BisectError::FirstIsBad(step()), &candidates[..count]);
-        let ends = "the first and the last candidate are good";
-        assert_eq!(good(2), format!("{ends}.\n"));
-        assert_eq!(good(3), format!("{ends}; not measured: k1.\n"));
-        assert!(good(30).ends_with(", k19, k20, and 8 more.\n"), "{}", good(30));
-        assert_eq!(bad(2), "the first candidate is already bad; not measured: k1.\n");
-        assert_eq!(bad(3), "the first candidate is already bad; not measured: k1, k2.\n");
+        let step = |candidate| Step {
+            candidate,
+            examined: Examined { verdict: Verdict::Good, evidence: vec![format!("/{candidate}")] },
+        };
+        let good = |count: usize| {
+            let (last_good, steps) = (Some(count - 1), vec![step(0), step(count - 1)]);
+            as_text(&Bisection { last_good, first_bad: None, steps }, &candidates[..count])
+        };
+        let bad = |count: usize| {
+            let steps = vec![step(0)];
+            let found = Bisection { last_good: None, first_bad: Some(0), steps };
+            as_text(&found, &candidates[..count])
+        };
+        for (text, ends) in [
+            (good(2), "The first and the last candidate are good.\n\n"),
+            (good(3), "The first and the last candidate are good; not measured: k1.\n\n"),
+            (bad(2), "The first candidate is already bad; not measured: k1.\n\n"),
+            (bad(3), "The first candidate is already bad; not measured: k1, k2.\n\n"),
+        ] {
+            assert!(text.starts_with(ends), "{text}");
+            // With the runs that say so.
+            assert!(text.contains("k0  good: \n       /0\n"), "{text}");
+        }
+        assert!(good(30).contains(", k19, k20, and 8 more.\n\n"), "{}", good(30));
     }
 }

@@ -84,7 +84,10 @@ fn the_first_bad_one_of_a_list_is_found() {
     let ended = find(5, &[], &[&["--json"][..], &configs].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let found: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(found["first_bad"], names[5], "{found:#}");
+    assert_eq!(
+        (&found["ending"], &found["first_bad"]),
+        (&"found".into(), &names[5].clone().into())
+    );
     assert_eq!(found["last_good"], names[4], "{found:#}");
     // Both ends, and then halves.
     assert!(found["steps"].as_array().unwrap().len() <= 5, "{found:#}");
@@ -92,12 +95,18 @@ fn the_first_bad_one_of_a_list_is_found() {
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.stdout.contains("One of 2 kernels"), "{}", ended.stdout);
     assert!(ended.stdout.contains("the kernel panicked: not syncing: 4"), "{}", ended.stdout);
-    assert_eq!(find(0, &[], &[]).code, Some(1));
+    let ended = find(0, &[], &["--json"]);
+    assert_eq!(ended.code, Some(1));
+    let found: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(found["ending"], "first-is-bad", "{found:#}");
+    assert_eq!((&found["last_good"], &found["first_bad"]), (&Value::Null, &Value::Null));
+    assert_eq!(found["steps"].as_array().unwrap().len(), 1, "{found:#}");
     // What was not measured is not said to be good.
     let ended = find(8, &[], &[]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let want = format!("candidate are good; not measured: {}.\n", names[1..7].join(", "));
-    assert!(ended.stdout.ends_with(&want), "{ended:?}");
+    let ends = "The first and the last candidate are good; not measured:";
+    let want = format!("{ends} {}.\n\n", names[1..7].join(", "));
+    assert!(ended.stdout.starts_with(&want), "{ended:?}");
     assert_eq!(find(8, &[7], &[]).code, Some(2));
 }
 
