@@ -1,14 +1,17 @@
 //! Kernels that are built from revisions of a git repository, for a bisection.
 
-use std::io::Read;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use wakescope_lab::cache::Cache;
+use wakescope_lab::sum;
 use wakescope_report::style::clean;
 use wakescope_sys::input::open_input;
 
 use super::{failure_of_cache, shown};
+use crate::input::read_file;
 use crate::{Failure, output};
 
 /// What `git bisect run` takes for "this one cannot be tested", and so do we.
@@ -80,17 +83,18 @@ impl Building {
         Ok(Some(revisions))
     }
 
-    /// Builds `candidate`, if it is a revision. Its image is kept in `cache`, and not built again.
+    /// Builds `candidate`, if it is a revision. Its image is kept in `cache`, and not built again with the same
+    /// configuration.
     pub(super) fn build(&self, candidate: &str, cache: &Cache) -> Result<Built, Failure> {
         let (Some(repo), Some(command), Some(image)) = (&self.repo, &self.build, &self.image)
         else {
             return Ok(Built::Named);
         };
-        let key = wakescope_lab::sum::of_bytes(
-            [command.as_bytes(), b"\0", image.as_os_str().as_encoded_bytes()].concat().as_slice(),
-        );
-        let kept = cache.built().join(format!("{candidate}-{}", &key[..12]));
+        let recipe = || recipe(repo, command, image);
+        let began_with = origin(cache, recipe()?);
+        let kept = cache.built().join(format!("{candidate}-{began_with}"));
         if kept.is_file() {
+            output::tell(&format!("built before, and kept: {}", shown(&kept)));
             return Ok(Built::Image(kept));
         }
         output::tell(&format!("building {}", clean(candidate, 80)));
@@ -104,6 +108,7 @@ impl Building {
             .stdout(std::io::stderr())
             .status()
             .map_err(|e| Failure::new(format!("cannot run the build in {}: {e}", shown(repo))))?;
+        note_origin(cache, &recipe()?, &began_with)?;
         if !ended.success() {
             return Ok(Built::No(match ended.code() {
                 Some(SKIP) => "its build exited with the code for skipping".into(),
@@ -115,10 +120,7 @@ impl Building {
                 }
             }));
         }
-        let mut bytes = Vec::new();
-        let left = open_input(&repo.join(image))
-            .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
-        let bytes = match left.map(|_| bytes) {
+        let bytes = match read_image(&repo.join(image)) {
             Ok(bytes) => bytes,
             Err(e) => {
                 return Err(Failure::new(format!(
@@ -134,6 +136,43 @@ impl Building {
         Cache::write(&kept, &bytes).map_err(|e| failure_of_cache(&e))?;
         Ok(Built::Image(kept))
     }
+}
+
+fn read_image(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_input(path)?;
+    read_file(&file, file.metadata()?.len(), LARGEST)
+}
+
+/// What kernels of revisions are built with, as a checksum: the command, the name of the image and the repository's
+/// configuration, if it has one.
+fn recipe(repo: &Path, command: &str, image: &Path) -> Result<String, Failure> {
+    let path = repo.join(".config");
+    let config = match sum::of_file(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|e| Failure::new(format!("cannot read {}: {e}", shown(&path))))?,
+    };
+    let image = image.as_os_str().as_encoded_bytes();
+    let parts = [command.as_bytes(), image, config.as_bytes()].join(&0);
+    Ok(sum::of_bytes(&parts)[..12].into())
+}
+
+/// Where it is noted which recipe a bisection began with, before its builds made this one of it.
+fn place_of_origin(cache: &Cache, recipe: &str) -> PathBuf {
+    cache.built().join(format!("origin-{recipe}"))
+}
+
+/// The recipe that a bisection began with. A build may change the configuration, as `make olddefconfig` does for each
+/// revision; images that were built before that are still those of the same bisection.
+fn origin(cache: &Cache, recipe: String) -> String {
+    fs::read_to_string(place_of_origin(cache, &recipe)).unwrap_or(recipe)
+}
+
+fn note_origin(cache: &Cache, recipe: &str, origin: &str) -> Result<(), Failure> {
+    if recipe == origin {
+        return Ok(());
+    }
+    Cache::write(&place_of_origin(cache, recipe), origin.as_bytes())
+        .map_err(|e| failure_of_cache(&e))
 }
 
 /// A text that can only be a revision of a commit.
@@ -159,4 +198,79 @@ fn git(repo: &Path, arguments: &[&str]) -> Result<String, Failure> {
         .try_this(
             "name a repository and two of its revisions: --repo linux --good v6.11 --bad v6.12",
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_testing::Folder;
+
+    use super::*;
+
+    /// A repository whose builds change its configuration and log what they build.
+    struct Repository {
+        folder: Folder,
+        building: Building,
+        cache: Cache,
+    }
+
+    impl Repository {
+        fn new(build: &str) -> Self {
+            let folder = Folder::new("building");
+            let repo = folder.join("linux");
+            fs::create_dir(&repo).unwrap();
+            let building = Building {
+                repo: Some(repo),
+                good: None,
+                bad: None,
+                build: Some(build.into()),
+                image: Some("bzImage".into()),
+            };
+            let cache = Cache::at(&folder.join("cache"));
+            Self { folder, building, cache }
+        }
+
+        fn configure(&self, text: &str) {
+            fs::write(self.folder.join("linux/.config"), text).unwrap();
+        }
+
+        /// The configuration with which the image of `revision` was built, which says so.
+        fn config_of(&self, revision: &str) -> String {
+            match self.building.build(revision, &self.cache).unwrap() {
+                Built::Image(path) => fs::read_to_string(path).unwrap(),
+                _ => panic!("no image of {revision}"),
+            }
+        }
+
+        fn builds(&self) -> usize {
+            fs::read_to_string(self.folder.join("linux/log")).unwrap().lines().count()
+        }
+    }
+
+    #[test]
+    fn kernels_are_built_once_for_each_configuration() {
+        let repository = Repository::new(
+            "cp .config bzImage && echo of $REVISION >> .config && echo built >> log",
+        );
+        repository.configure("a\n");
+        assert_eq!(repository.config_of("r1"), "a\n");
+        assert_eq!(repository.config_of("r2"), "a\nof r1\n");
+        // The bisection begins again, with what the last build made of the configuration.
+        assert_eq!(repository.config_of("r1"), "a\n");
+        assert_eq!(repository.config_of("r2"), "a\nof r1\n");
+        assert_eq!(repository.builds(), 2);
+        repository.configure("b\n");
+        assert_eq!(repository.config_of("r1"), "b\n");
+        repository.configure("a\n");
+        assert_eq!(repository.config_of("r1"), "a\n");
+        assert_eq!(repository.builds(), 3);
+    }
+
+    #[test]
+    fn half_an_image_is_not_taken() {
+        let repository = Repository::new("truncate -s 513M bzImage");
+        let refused = repository.building.build("r1", &repository.cache).err().unwrap();
+        let refused = refused.to_string();
+        assert!(refused.contains("it is larger than 512 MiB"), "{refused}");
+        assert!(!repository.cache.built().exists());
+    }
 }
