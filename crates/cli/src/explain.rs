@@ -364,7 +364,7 @@ impl StoresMore for Follower {
 
     fn lookup(&mut self) -> Option<Lookup> {
         let (image, programs) = (self.image.take()?, self.programs.take());
-        let mut lacking = vec![lines::NOT_LOOKED_UP.to_owned()];
+        let mut lacking = vec![lines::not_looked_up()];
         lacking.extend(programs.iter().map(|_| functions::NOT_LOOKED_UP.to_owned()));
         let complete = Box::new(|run: &mut Run| {
             if let Some(programs) = programs {

@@ -14,8 +14,13 @@ mod files;
 mod modules;
 mod wanted;
 
+/// The begin of each text of a record that says which source lines it lacks.
+const SOURCE_LINES: &str = "source lines";
+
 /// The record of a run says this while source lines are looked up. Images have hundreds of megabytes.
-pub(super) const NOT_LOOKED_UP: &str = "source lines (wakescope ended before it had found them)";
+pub(super) fn not_looked_up() -> String {
+    format!("{SOURCE_LINES} (wakescope ended before it had found them)")
+}
 
 /// What a kernel is known by.
 struct Kernel {
@@ -86,8 +91,10 @@ pub(super) fn choose(named: Option<&Path>, host: &Host) -> Result<Chosen, Failur
         match kernel.differs(&image) {
             None => return Ok(Chosen::Found(Some(path), others)),
             Some(why) => {
-                others
-                    .push(format!("source lines ({} is another kernel's: {why})", path.display()));
+                others.push(format!(
+                    "{SOURCE_LINES} ({} is another kernel's: {why})",
+                    path.display()
+                ));
             }
         }
     }
@@ -124,7 +131,7 @@ impl Chosen {
                 .and_then(|mapped| mapped.image().and_then(|image| add_of_kernel(run, &image)));
             match added {
                 Ok(found) => root = found,
-                Err(e) => unseen.push(format!("source lines ({}: {e})", path.display())),
+                Err(e) => unseen.push(format!("{SOURCE_LINES} ({}: {e})", path.display())),
             }
         }
         unseen.extend(modules::add_lines(run, path.as_deref(), root.as_deref()));
@@ -140,7 +147,8 @@ pub(super) fn add_to_stored(run: &mut Run, path: &Path) -> Result<(), Failure> {
     let root = add_of_kernel(run, &image).map_err(|e| unusable(path, &e))?;
     let mut unseen = modules::add_lines(run, Some(path), root.as_deref());
     if let Some(explanation) = &mut run.explanation {
-        explanation.not_seen.retain(|text| text != NOT_LOOKED_UP);
+        // Lines that were lacking may be there now. Those that still are get a new text.
+        explanation.not_seen.retain(|text| !text.starts_with(SOURCE_LINES));
         explanation.not_seen.append(&mut unseen);
     }
     Ok(())

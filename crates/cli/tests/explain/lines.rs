@@ -63,6 +63,13 @@ pub(crate) fn have_only(run: &mut Run, blame: Vec<Share>) {
     run.summarize();
 }
 
+/// What a run lacks that was explained without an image of its kernel.
+const NOT_SEEN: [&str; 3] = [
+    "source lines (/boot/vmlinux-6.1 is another kernel's: it has no build ID)",
+    "NMIs",
+    "source lines of test_queue (modules without a debug file)",
+];
+
 /// Stores a run that was explained on a kernel with this build id.
 fn store(test: &Test, folder: &str, build_id: Option<&str>) {
     let measured = test.start_command(&["measure", "--samples", "1", "--out", folder]).output();
@@ -86,6 +93,7 @@ fn store(test: &Test, folder: &str, build_id: Option<&str>) {
         late: 1,
         explained: 1,
         build_id: build_id.map(str::to_owned),
+        not_seen: NOT_SEEN.map(String::from).into(),
         ..Default::default()
     });
     fs::write(path, run.to_json()).unwrap();
@@ -118,7 +126,12 @@ fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
     // Nothing calls anybody before the first instruction of a function.
     assert_eq!((&caller.file, caller.line), (&None, 0));
     assert_eq!(fs::read(test.dir.join("run").join("run.json")).unwrap(), before);
-    assert!(!shown(&["run"]).contains("main.c"));
+    let without = shown(&["run"]);
+    assert!(!without.contains("main.c"), "{without}");
+    // Whoever has the lines is not told any more that they are lacking.
+    assert!(without.contains("not traced: source lines (/boot"), "{without}");
+    let lacking = run.explanation.unwrap().not_seen;
+    assert_eq!(lacking, ["NMIs"], "{text}");
 }
 
 #[test]

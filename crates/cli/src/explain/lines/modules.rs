@@ -7,6 +7,7 @@ use wakescope_core::explain::stacks_mut;
 use wakescope_core::run::Run;
 use wakescope_trace::{MappedImage, NoImage};
 
+use super::SOURCE_LINES;
 use super::files::Place;
 use super::wanted::{Wanted, WhyNot};
 
@@ -96,7 +97,7 @@ fn missing(wanted: &[Wanted], missed: bool) -> Vec<String> {
         match why_not {
             Some(WhyNot::Bare(_)) if !missed => {}
             Some(WhyNot::Bare(why) | WhyNot::Other(why)) => {
-                unseen.push(format!("source lines of {name} ({why})"));
+                unseen.push(format!("{SOURCE_LINES} of {name} ({why})"));
             }
             None if missed => without_file.push(name.clone()),
             None => {}
@@ -113,5 +114,5 @@ fn without(what: &str, names: &[String]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!names.is_empty()).then(|| format!("source lines of {named}{others} ({what})"))
+    (!names.is_empty()).then(|| format!("{SOURCE_LINES} of {named}{others} ({what})"))
 }
