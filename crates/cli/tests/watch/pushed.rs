@@ -167,6 +167,19 @@ fn what_no_collector_takes_is_told() {
     };
     assert_eq!(number(lost), of(&refused[0]));
 
+    // The last one is not taken, and one before was refused.
+    let collector = Collector::start(&[400, 503]);
+    let running = start(&test, &collector.url);
+    eventually("one is refused, and one is not taken", || !collector.got(503).is_empty());
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let points = points(&collector.got(400)[0], "wakescope_cpu_wait_seconds", "histogram").to_vec();
+    let lost: u64 = points.iter().map(|point| number(&point["count"])).sum();
+    let lost = wakescope_core::units::counted(lost, "wait");
+    let told = [" are not sent\n", &format!("  requests with {lost} were refused before")];
+    assert!(told.iter().all(|told| ended.stderr.contains(told)), "{told:?}: {}", ended.stderr);
+
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ended = test.ended(&["watch", "--duration", "300ms", "--otlp", &format!("http://{free}")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");

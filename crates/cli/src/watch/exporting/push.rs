@@ -232,8 +232,16 @@ impl Sender {
         let rest = self.shared.lock();
         let rest: u64 = rest.counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
         let waits = counted(waits.saturating_add(rest), "wait");
-        Failure::new(format!("cannot send figures to {}: {why}", self.settings.url))
-            .because(format!("the last {waits} are not sent"))
+        let failure = Failure::new(format!("cannot send figures to {}: {why}", self.settings.url))
+            .because(format!("the last {waits} are not sent"));
+        let failure = match self.all_lost {
+            0 => failure,
+            lost => {
+                let lost = counted(lost, "wait");
+                failure.because(format!("requests with {lost} were refused before: these are lost"))
+            }
+        };
+        failure
             .try_this("see whether a collector listens there, and whether it takes OTLP over HTTP")
     }
 }
