@@ -1,7 +1,7 @@
 //! Files that users name.
 
-use std::collections::BTreeSet;
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,8 +11,15 @@ use wakescope_sys::input::{open_input, open_input_or_pipe};
 
 use crate::Failure;
 
-/// By what all files are known that were opened so far: their file systems' numbers and their own.
-static OPENED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+/// What a file is to this command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Input,
+    Result,
+}
+
+/// All files that were read or written so far, by their file systems' numbers and their own.
+static USED: Mutex<BTreeMap<(u64, u64), Use>> = Mutex::new(BTreeMap::new());
 
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
@@ -25,14 +32,18 @@ pub(crate) fn regular_or_pipe(path: &Path) -> io::Result<File> {
 }
 
 fn noted(file: File) -> io::Result<File> {
-    let found = file.metadata()?;
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner).insert((found.dev(), found.ino()));
+    note(&file.metadata()?, Use::Input);
     Ok(file)
 }
 
-/// Whether this file was opened as an input, under whatever name.
-pub(crate) fn was_opened(identity: (u64, u64)) -> bool {
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity)
+/// Notes what a file is, so that no result is put in its place.
+pub(crate) fn note(file: &Metadata, used: Use) {
+    USED.lock().unwrap_or_else(PoisonError::into_inner).insert((file.dev(), file.ino()), used);
+}
+
+/// What this file is to this command, under whatever name.
+pub(crate) fn use_of(identity: (u64, u64)) -> Option<Use> {
+    USED.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).copied()
 }
 
 /// All bytes of a file. More than `largest` of them is an error: half a file is not read.

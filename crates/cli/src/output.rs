@@ -1,6 +1,7 @@
 //! The only place that writes to stdout and stderr.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use wakescope_sys::terminal::size;
 
 use crate::Failure;
 use crate::cleaner::{Cleaner, cleaned};
-use crate::input::was_opened;
+use crate::input::{Use, note, use_of};
 use crate::screen::fit;
 
 /// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set or the terminal
@@ -126,8 +127,12 @@ pub(crate) fn write_file_with(
     }
     let to_file = || {
         let mut file = create_output(path)?;
-        if file.replaced().is_some_and(was_opened) {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is also an input"));
+        if let Some(used) = file.replaced().and_then(use_of) {
+            let why = match used {
+                Use::Input => "it is also an input",
+                Use::Result => "another result has just been written to it",
+            };
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
         if is_compressed(path) {
             let mut packed = GzEncoder::new(&mut file, Compression::default());
@@ -136,7 +141,11 @@ pub(crate) fn write_file_with(
         } else {
             write_cleaned(&mut file, write)?;
         }
-        file.finish()
+        file.finish()?;
+        if let Ok(written) = fs::metadata(path) {
+            note(&written, Use::Result);
+        }
+        Ok(())
     };
     to_file().map_err(|e| cannot_write(path, &e))
 }
@@ -227,6 +236,24 @@ mod tests {
             ("-r", "wakescope report ./-r"),
         ] {
             assert_eq!(command("report", Path::new(path)), want);
+        }
+    }
+
+    #[test]
+    fn two_results_do_not_go_to_one_file_however_it_is_named() {
+        let folder = wakescope_testing::Folder::new("two-results");
+        let first = folder.join("a.json");
+        write_file(&first, b"first").unwrap();
+        std::os::unix::fs::symlink("a.json", folder.join("link.json")).unwrap();
+        for name in ["a.json", "./a.json", "../two-results/a.json", "link.json"] {
+            let name = name.replace("two-results", &folder.file_name().unwrap().to_string_lossy());
+            let refused = write_file(&folder.join(name), b"second").unwrap_err().to_string();
+            assert!(refused.contains("another result has just been written to it"), "{refused}");
+        }
+        assert_eq!(fs::read(&first).unwrap(), b"first");
+        // A device keeps nothing that could be lost.
+        for _ in 0..2 {
+            write_file(Path::new("/dev/null"), b"x").unwrap();
         }
     }
 
