@@ -279,6 +279,7 @@ impl Follower {
         let options = Options {
             target: plan.target.clone(),
             within_cgroup: None,
+            kept_name: None,
             stimulus: plan.stimulus,
             probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
             pinned: !plan.is_of_others() && plan.policy != ProbePolicy::Deadline,

@@ -351,7 +351,7 @@ impl Watch {
             }
             let mut window = self.window(now);
             if let Some(explainer) = &mut self.explainer {
-                explainer.add(&mut window, self.begin);
+                explainer.add(&mut window, self.begin, &self.watcher);
             }
             self.measure_cost(now);
             self.store(&window, &mut shown);

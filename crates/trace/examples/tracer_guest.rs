@@ -203,6 +203,7 @@ impl Looking {
         Ok(Self::Tracing(Box::new(Tracer::start(Options {
             target,
             within_cgroup: None,
+            kept_name: None,
             stimulus: Stimulus::Timer,
             probes: PROBES,
             pinned: true,

@@ -49,6 +49,11 @@ impl Filter {
         Self { cgroup: cgroup.unwrap_or(self.cgroup), ..self }
     }
 
+    /// Threads with this name, as their tasks keep it.
+    pub(crate) fn of_name(comm: [u64; 2]) -> Self {
+        Self { targets: COMM, comm, ..Self::default() }
+    }
+
     /// The bits of the first word of its name that another name with the same bits shares: those of the text,
     /// and of the zero that ends it.
     pub(crate) fn comm_mask(self) -> u64 {
@@ -81,7 +86,7 @@ impl Filter {
             }
             Target::Comm { comm: name } => {
                 let comm = comm(name).ok_or_else(|| TargetError::Comm(name.clone()))?;
-                Ok(Self { targets: COMM, comm, ..none })
+                Ok(Self::of_name(comm))
             }
             Target::Cgroup { path } => {
                 let cgroup =

@@ -55,6 +55,9 @@ pub struct Options {
     pub target: Target,
     /// Of threads of a name only those in the cgroup with this ID; `None` for all.
     pub within_cgroup: Option<u64>,
+    /// The name of the target's threads as their tasks keep it, 16 bytes, where the target has a text made of it;
+    /// `None` if that text is the name.
+    pub kept_name: Option<[u64; 2]>,
     /// What wakes them.
     pub stimulus: Stimulus,
     /// Of probes, how many there are at most. They are announced one by one, and say when they have
@@ -167,7 +170,10 @@ pub struct Tracer {
 impl Tracer {
     /// Loads and attaches what this kernel has a place for. Nothing counts before [`Self::begin`].
     pub fn start(options: Options) -> Result<Self, TraceError> {
-        let filter = Filter::of(&options.target).map_err(TraceError::Target)?;
+        let filter = match options.kept_name {
+            Some(name) => Filter::of_name(name),
+            None => Filter::of(&options.target).map_err(TraceError::Target)?,
+        };
         let filter = filter.within(options.within_cgroup);
         check_clock()?;
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;

@@ -288,6 +288,16 @@ impl Watcher {
         self.costs.since_last(switch, moves, runs, cpus_with_switches(&self.cpus))
     }
 
+    /// The name of the tasks of a series, of those that are counted just now, as these tasks keep it: its text is made
+    /// of that, and need not be the same. `None` if no row is that of such a series.
+    pub fn kept_name(&self, series: &Series) -> Option<[u64; 2]> {
+        let is_it =
+            |whose: &Series| (whose.cgroup_id, &whose.comm) == (series.cgroup_id, &series.comm);
+        let row = self.series.iter().position(|row| row.whose.as_ref().is_some_and(is_it))?;
+        let [_, name @ ..] = self.rows.key(row);
+        Some(name)
+    }
+
     /// What watching took in all.
     pub fn total_cost(&self) -> OwnCost {
         self.costs.total(cpus_with_switches(&self.cpus))

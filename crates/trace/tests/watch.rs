@@ -3,15 +3,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
+use wakescope_attribution::Machine;
 use wakescope_core::explain::Policy;
+use wakescope_core::host::Host;
+use wakescope_core::plan::{Stimulus, Target};
+use wakescope_core::preemption::Model;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::Waits;
 use wakescope_core::watch::episode::Episode;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
 use wakescope_testing::skip;
-use wakescope_trace::TraceError;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
+use wakescope_trace::{Options, TraceError, Tracer};
 
 /// A watch of this machine; `None` where it cannot be watched, which is said for `test`.
 fn watch(test: &str, limits: Limits) -> Option<Watcher> {
@@ -211,6 +216,62 @@ fn rows_of_series_that_ended_are_given_to_others() {
     let exact = with_extremes_of(&series, windows);
     assert_eq!((&series, &exact), (&cpus, &series));
     assert!(total.series.len() > 2_048, "{}", total.series.len());
+}
+
+/// The kernel keeps 15 bytes of a name, and may cut it within a character. Its text then is another name.
+#[test]
+fn tasks_are_followed_by_the_name_that_they_keep() {
+    let name = "tasks_are_followed_by_the_name_that_they_keep";
+    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    let given = "предупреждение";
+    let (has_name, ends) = (Barrier::new(2), AtomicBool::new(false));
+    let (kept_name, followed) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::fs::write("/proc/thread-self/comm", given).unwrap();
+            sleep_often(50);
+            has_name.wait();
+            while !ends.load(Ordering::Relaxed) {
+                sleep_often(1);
+            }
+        });
+        has_name.wait();
+        let series = watcher.read().series.into_iter().find(|it| it.comm == "предупр\u{fffd}");
+        let kept_name = series.as_ref().and_then(|series| watcher.kept_name(series));
+        let target = series.map(|series| Target::Comm { comm: series.comm });
+        let followed = target.map(|target| follow(target, kept_name));
+        // Whatever was found: the thread is waited for.
+        ends.store(true, Ordering::Relaxed);
+        (kept_name.expect("the series is counted"), followed.unwrap())
+    });
+    let kept: Vec<u8> = kept_name.iter().flat_map(|half| half.to_ne_bytes()).collect();
+    assert_eq!((&kept[..15], kept[15]), (&given.as_bytes()[..15], 0));
+    assert!(followed.unwrap() > 0);
+}
+
+/// How many wakeups of threads of this name are seen in a while.
+fn follow(target: Target, kept_name: Option<[u64; 2]>) -> Result<u64, TraceError> {
+    let options = Options {
+        target,
+        within_cgroup: None,
+        kept_name,
+        stimulus: Stimulus::Any,
+        probes: 0,
+        pinned: false,
+        above_ns: Some(1),
+        tail: 0.0,
+        late: 0,
+        model: Model::Unknown,
+        idle_states: Vec::new(),
+        room: 16,
+        machine: Machine::of(&Host::default(), TimeDomain::Real),
+        watch: None,
+        sections: None,
+        by: None,
+    };
+    let mut tracer = Tracer::start(options)?;
+    tracer.begin(clock::now())?;
+    sleep_often(200);
+    Ok(tracer.finish().0.wakeup_latency.count)
 }
 
 /// Real-time threads of these names that keep a CPU by turns of 50 µs, each for so long. Their numbers.

@@ -9,6 +9,7 @@ use wakescope_core::watch::arming::Arming;
 use wakescope_core::watch::explained::{Explained, Explanations, Suppressed};
 use wakescope_report::style::clean;
 use wakescope_sys::clock::{self, Clock};
+use wakescope_trace::watch::Watcher;
 
 use following::{Followed, Following, NAME};
 
@@ -103,15 +104,16 @@ impl Explainer {
         }
     }
 
-    /// Takes a window, with what was taken in it. From then on another series may be followed.
-    pub(super) fn add(&mut self, window: &mut Window, begin: MonoNs) {
+    /// Takes a window of this watch, with what was taken in it. From then on another series may be followed.
+    pub(super) fn add(&mut self, window: &mut Window, begin: MonoNs, watcher: &Watcher) {
         self.agent_ns = clock::read(Clock::ProcessCpu);
         let is_followed = self.is_following();
         let expected = self.expected_ns;
         let next = self.arming.next(window, is_followed, expected, &mut self.suppressed);
         self.describe(window);
         if let Some(series) = next {
-            let found = Following::start(series, self.above_ns, &self.host);
+            let name = watcher.kept_name(&series);
+            let found = Following::start(series, name, self.above_ns, &self.host);
             self.tracer_known_ns = 0;
             match found {
                 Ok(following) => self.following = Some(following),

@@ -187,6 +187,7 @@ mod tests {
         Options {
             target,
             within_cgroup: None,
+            kept_name: None,
             stimulus,
             probes: 2,
             pinned,

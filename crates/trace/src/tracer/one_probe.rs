@@ -17,6 +17,7 @@ pub(super) fn options(above_ns: Option<u64>, room: usize) -> Options {
     Options {
         target: Target::Probes,
         within_cgroup: None,
+        kept_name: None,
         stimulus: Stimulus::Timer,
         probes: 1,
         pinned: false,

@@ -54,11 +54,16 @@ pub(super) struct Followed {
 }
 
 impl Following {
-    /// Begins to follow a series: waits of `above_ns` and longer are late.
-    pub(super) fn start(series: Series, above_ns: u64, host: &Host) -> Result<Self, String> {
+    /// Begins to follow a series, whose tasks keep this `name`: waits of `above_ns` and longer are late.
+    pub(super) fn start(
+        series: Series,
+        name: Option<[u64; 2]>,
+        above_ns: u64,
+        host: &Host,
+    ) -> Result<Self, String> {
         let shared = Arc::new(Shared::default());
         let (of, host, known) = (series.clone(), host.clone(), Arc::clone(&shared));
-        let follow = move || follow(&of, above_ns, &host, &known).map_err(|e| e.to_string());
+        let follow = move || follow(&of, name, above_ns, &host, &known).map_err(|e| e.to_string());
         let thread = thread::Builder::new().name(NAME.into()).spawn(follow);
         let thread = thread.map_err(|e| format!("cannot start a thread: {e}"))?;
         Ok(Self { series, shared, is_cut: false, thread: Some(thread) })
@@ -113,6 +118,7 @@ impl Drop for Following {
 
 fn follow(
     series: &Series,
+    kept_name: Option<[u64; 2]>,
     above_ns: u64,
     host: &Host,
     shared: &Shared,
@@ -122,6 +128,7 @@ fn follow(
     let options = Options {
         target: target.clone(),
         within_cgroup: Some(series.cgroup_id).filter(|&id| id > 0),
+        kept_name,
         stimulus: Stimulus::Any,
         probes: 0,
         pinned: false,
