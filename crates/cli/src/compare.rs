@@ -24,7 +24,7 @@ pub(crate) use same::{refuse_repetitions, repeated};
 pub(crate) use watches::{read_whole, watches_of};
 
 /// What means nothing to a plan.
-const NOT_OF_A_PLAN: [&str; 11] = [
+const NOT_OF_A_PLAN: [&str; 13] = [
     "runs",
     "by",
     "against",
@@ -34,6 +34,8 @@ const NOT_OF_A_PLAN: [&str; 11] = [
     "max_regression",
     "fail_above",
     "force",
+    "mix_quantities",
+    "unit",
     "format",
     "json",
 ];

@@ -37,7 +37,7 @@ mod pace;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 20] = [
+const NOT_OF_OTHERS: [&str; 21] = [
     "stimulus",
     "line",
     "baud",
@@ -47,6 +47,7 @@ const NOT_OF_OTHERS: [&str; 20] = [
     "rtc_hz",
     "runtime",
     "gap_from",
+    "pcm",
     "fragment",
     "fragments",
     "share",

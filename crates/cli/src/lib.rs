@@ -197,3 +197,40 @@ fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> Exit
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    /// In each mode of a verb every other argument means something, or is refused: here, or with its reason once all
+    /// arguments are read. A new one has to be told of.
+    #[test]
+    fn no_argument_is_taken_and_ignored() {
+        // Of these three one is given, as they are a group; and the last one only with a run.
+        let of_others = "pid comm cgroup as_recorded above bound vmlinux sections by episodes duration samples load \
+                         worst out json redact seed";
+        let command = command();
+        for (verb, mode, taken) in [
+            ("explain", "run", "vmlinux as_recorded by episodes json redact"),
+            ("explain", "pid", of_others),
+            ("explain", "comm", of_others),
+            ("explain", "cgroup", of_others),
+            ("compare", "interleave_plan", "seed output"),
+        ] {
+            let verb = command.find_subcommand(verb).unwrap();
+            let mode = verb.get_arguments().find(|arg| arg.get_id() == mode).unwrap();
+            let refuses = |one: &Arg, other: &Arg| {
+                verb.get_arg_conflicts_with(one).iter().any(|it| it.get_id() == other.get_id())
+            };
+            let others = verb.get_arguments().filter(|arg| arg.get_id() != mode.get_id());
+            for arg in others {
+                let is_refused = refuses(mode, arg) || refuses(arg, mode);
+                let is_taken = taken.split(' ').any(|it| arg.get_id() == it);
+                let names = [verb.get_name(), mode.get_id().as_str(), arg.get_id().as_str()];
+                assert_ne!(is_taken, is_refused, "{names:?}");
+            }
+        }
+    }
+}

@@ -96,12 +96,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         return export_run(args, format, exported);
     }
     let shown = match lab::read(&args.run)? {
-        Some(_) if args.units.unit().is_some() => {
-            return Err(Failure::new("--unit does not apply to a lab's record, which is in ns")
-                .try_this("omit it"));
+        Some(found) => {
+            refuse_options_of_runs(args, "a lab's record")?;
+            show_lab(args, format, &if args.redact { found.redacted() } else { found })?
         }
-        Some(found) if args.redact => show_lab(args, format, &found.redacted())?,
-        Some(found) => show_lab(args, format, &found)?,
         None => show_runs(args, format)?,
     };
     match &args.output {
@@ -138,6 +136,21 @@ fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Fa
             .try_this("name a file: -o picture.png"));
     }
     Ok(())
+}
+
+/// Refuses options that say how runs are read and shown, of `what` is none.
+fn refuse_options_of_runs(args: &ReportArgs, what: &str) -> Result<(), Failure> {
+    let refused = [
+        ("--unit", args.units.unit().is_some(), "which is in ns"),
+        ("--mix-quantities", args.mix_quantities, "which is shown alone"),
+    ];
+    match refused.iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((option, _, why)) => {
+            Err(Failure::new(format!("{option} does not apply to {what}, {why}"))
+                .try_this("omit it"))
+        }
+    }
 }
 
 fn export_run(

@@ -19,11 +19,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
     };
     let format = super::format_of(args)?;
     super::refuse_what_means_nothing(args, format)?;
-    if args.units.unit().is_some() {
-        return Err(
-            Failure::new("--unit does not apply to a watch, which is in ns").try_this("omit it")
-        );
-    }
+    super::refuse_options_of_runs(args, "a watch")?;
     let read = || Stored::read(path, Range::default(), args.redact, |_, _| Ok(true));
     let shown = match format {
         Format::Text => {

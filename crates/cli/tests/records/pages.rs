@@ -126,6 +126,9 @@ fn seeds_of_a_lab_are_one_curve() {
     {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let mixed = test.ended(&["report", "lab/lab.json", "--mix-quantities"]);
+    assert_eq!((mixed.code, &*mixed.stdout), (Some(2), ""), "{mixed:?}");
+    assert!(mixed.stderr.contains("--mix-quantities does not apply to a lab's record"));
     let svg = String::from_utf8(written(&test, &["lab/lab.json"], "lab.svg")).unwrap();
     assert!(svg.contains("full, 2 runs · max ") && svg.contains("in virtual time"), "{svg}");
     let markdown = String::from_utf8(written(&test, &["lab/lab.json"], "lab.md")).unwrap();

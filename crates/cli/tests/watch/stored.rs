@@ -117,6 +117,8 @@ fn what_cannot_be_shown_or_stored_is_refused_with_a_remedy() {
         (&["explain", "w"], "wakescope report w\n"),
         (&["report", "w", "-o", "w.html"], "--format html does not show a watch"),
         (&["report", "w", "--line", "5us"], "--line does not apply"),
+        (&["report", "w", "--unit", "us"], "--unit does not apply to a watch"),
+        (&["report", "w", "--mix-quantities"], "--mix-quantities does not apply to a watch"),
     ] {
         let ended = test.ended(args);
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
