@@ -181,7 +181,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     }
     let plan = match target(args) {
         Some(target) => others::plan(args, target)?,
-        None => measure::plan(&args.measure)?,
+        None => measure::lasting(measure::plan(&args.measure)?)?,
     };
     refuse_line(&plan)?;
     refuse_card(&plan)?;

@@ -36,12 +36,14 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
 mod args;
+mod length;
 mod own_options;
 mod series;
 mod wakers;
 
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
+pub(crate) use length::lasting;
 
 /// An observer that stores more of a run than its record.
 pub(crate) trait StoresMore: Observer {
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     if let Some(varied) = series::varied(args)? {
         return series::run(args, varied);
     }
-    let plan = plan(args)?;
+    let plan = lasting(plan(args)?)?;
     let signals = prepare_process()?;
     let host = host::read(&plan.cpus);
     carry_out(args, plan, host, signals, &mut Unobserved, &|run| {

@@ -25,3 +25,23 @@ pub(super) fn plan(args: &ExplainArgs, target: Target) -> Result<Plan, Failure> 
         ..Default::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        args: ExplainArgs,
+    }
+
+    /// Threads of others have no interval that it could be shorter than.
+    #[test]
+    fn others_are_followed_for_as_short_a_time_as_is_asked_for() {
+        let given = ["explain", "--pid", "1", "--duration", "500us"];
+        let Arguments { args } = clap::Parser::parse_from(given);
+        let plan = plan(&args, Target::Process { pid: 1 }).unwrap();
+        assert_eq!(plan.duration_ns, Some(500_000));
+    }
+}

@@ -221,7 +221,8 @@ impl MeasureArgs {
     }
 }
 
-/// What the arguments mean on this machine, if they ask for one run.
+/// What the arguments mean on this machine, if they ask for one run. How long it is to be is compared with its interval
+/// by [`lasting`](super::lasting).
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     if let Some(varied) = series::varied(args)? {
         return Err(Failure::new(format!("{} measures several runs", varied.option()))
@@ -232,7 +233,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     plan_of(args, Asked { stimulus, between: args.one_between(), place: args.one_place() })
 }
 
-/// What the arguments mean on this machine, for probes that are woken as `asked`.
+/// The same for probes that are woken as `asked`.
 pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
     // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
     let usual = if asked.stimulus.is_busy() { ProbePolicy::Other } else { ProbePolicy::Fifo };
@@ -257,21 +258,6 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
     let interval = interval_of(args, asked.stimulus)?;
-    if args.samples.is_none() && args.duration < interval {
-        return Err(Failure::new(format!(
-            "--duration {} is shorter than one --interval of {}",
-            args.duration.as_argument(),
-            interval.as_argument()
-        ))
-        .try_this("measure for at least a few intervals"));
-    }
-    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
-        return Err(Failure::new(format!(
-            "so many --samples at an interval of {} take longer than {LONGEST}",
-            interval
-        ))
-        .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
-    }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = asked.stimulus;
     if stimulus == Stimulus::Line && policy == ProbePolicy::Deadline {
@@ -399,7 +385,7 @@ fn allowed_cpus() -> Result<Vec<u32>, Failure> {
 }
 
 /// A year: longer is surely a slip of the pen.
-const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
+pub(super) const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
 
 pub(super) fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
     let span: SpanNs = text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())?;

@@ -116,13 +116,6 @@ impl OwnOptions {
             share_ppm: self.share.unwrap_or(AudioPlan::SHARE_PPM),
             pcm: self.pcm.as_deref().map(card::find).transpose().map_err(|e| explain_card(&e))?,
         };
-        if plan.duration_ns.is_some_and(|ns| ns < audio.fragment_ns) {
-            let fragment = SpanNs(audio.fragment_ns);
-            return Err(Failure::new(format!(
-                "--duration is shorter than a fragment of {fragment}"
-            ))
-            .try_this("measure for at least a few fragments"));
-        }
         (plan.interval_ns, plan.audio) = (audio.fragment_ns, Some(audio));
         Ok(())
     }

@@ -15,7 +15,7 @@ use wakescope_sys::signal::EndSignals;
 
 use super::args::{self, MeasureArgs};
 use super::wakers::{Asked, Place};
-use super::{keep, prepare_process, time_now, verdict_of};
+use super::{keep, lasting, prepare_process, time_now, verdict_of};
 use crate::folder::RunsFolder;
 use crate::{Failure, Outcome, output};
 
@@ -84,7 +84,7 @@ impl Member {
 /// The runs that are asked for.
 fn members(args: &MeasureArgs, varied: Varied) -> Result<Vec<Member>, Failure> {
     let (between, place) = (args.one_between(), args.one_place());
-    let member = |name: String, asked| Member { name, plan: args::plan_of(args, asked) };
+    let member = |name, asked| Member { name, plan: args::plan_of(args, asked).and_then(lasting) };
     let stimulus = args.stimulus().unwrap_or_default();
     Ok(match varied {
         Varied::Stimulus => {
