@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
             .try_this("leave out --episodes 0"));
     }
     let result = args.output.as_deref().unwrap_or(Path::new(output::STDOUT));
-    if args.trace.as_deref() == Some(result) {
+    if args.trace.as_deref().is_some_and(|trace| place_of(trace) == place_of(result)) {
         return Err(Failure::new("the trace and the result would go to the same place")
             .because("one would spoil the other")
             .try_this("name two files"));
@@ -149,6 +149,19 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     }
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+/// Where a result goes that is written to `path`, as far as that is known before it is there.
+fn place_of(path: &Path) -> PathBuf {
+    let in_folder = || {
+        let folder = path.parent()?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    match path.as_os_str() == output::STDOUT {
+        true => path.into(),
+        false => path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.into()),
+    }
 }
 
 /// The lab's cells, and what they are run once more with.

@@ -241,8 +241,12 @@ fn the_emulator_that_is_named_may_be_of_any_architecture() {
 #[test]
 fn traces_that_cannot_be_written_are_refused_before_the_guest_runs() {
     let cell = MadeUpCell::new("scope-trace", RUNS, UNCHANGED);
+    fs::write(cell.test.dir.join("a.json"), "").unwrap();
+    symlink("a.json", cell.test.dir.join("link.json")).unwrap();
     for (args, told) in [
         (["--trace", "a.json", "-o", "a.json"], "to the same place"),
+        (["--trace", "./a.json", "-o", "a.json"], "to the same place"),
+        (["--trace", "link.json", "-o", "a.json"], "to the same place"),
         (["--trace", "-", "-o", "-"], "to the same place"),
         (["--trace", "a.json", "--episodes", "0"], "a trace needs wakeups"),
         (["--trace", "a.zip", "--rows", "1"], "a name that ends in .zip"),
