@@ -21,14 +21,14 @@ use wakescope_sys::signal::EndSignals;
 
 use crate::failure::lacks_threads;
 use crate::offering::{load_names, offering};
+use crate::screen::ProgressLine;
 use crate::{Failure, Outcome, output};
 
 /// How often to look whether the loads are well.
 const LOOK: SpanNs = SpanNs(250_000_000);
 
-/// How often progress is shown: where it is redrawn, and where each is a line that stays.
+/// How often progress is redrawn.
 const REDRAW_EVERY: SpanNs = SpanNs(1_000_000_000);
-const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
 
 /// How long loads may take to be set up: making 12,000 files takes a slow flash disk a while.
 const SET_UP_PATIENCE: SpanNs = SpanNs(120_000_000_000);
@@ -202,9 +202,7 @@ fn await_ready(load: &mut Load, deadline: MonoNs, signals: &EndSignals) -> Resul
 
 /// Shows progress until the user ends it, the time is over or a load has died.
 fn watch(loads: &mut [Load], signals: &EndSignals, begin: MonoNs, duration: Option<SpanNs>) {
-    let redraws = output::can_redraw();
-    let every = if redraws { REDRAW_EVERY } else { LINE_EVERY };
-    let mut next = begin.after(every);
+    let mut line = ProgressLine::redrawn(REDRAW_EVERY);
     let end = duration.map(|d| begin.after(d));
     let start: Vec<u64> = loads.iter_mut().map(|load| load.status().work).collect();
     loop {
@@ -213,18 +211,12 @@ fn watch(loads: &mut [Load], signals: &EndSignals, begin: MonoNs, duration: Opti
         if left.0 == 0 || loads.iter_mut().any(|load| !load.status().alive) {
             break;
         }
-        if now >= next {
-            next = now.after(every);
-            let line = progress(loads, &start, now.since(begin), duration);
-            if redraws { output::redraw(&line) } else { output::tell(&line) }
-        }
+        line.show(|| progress(loads, &start, now.since(begin), duration));
         if signals.wait(left.min(LOOK)).is_some() {
             break;
         }
     }
-    if redraws {
-        output::redraw("");
-    }
+    line.clear();
 }
 
 /// One line: `0:07 / 0:10  find 412,233 files 41,200/s · launch …`.

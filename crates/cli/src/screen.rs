@@ -1,6 +1,9 @@
-//! A block of lines on the terminal that stderr is, drawn again and again in the same place.
+//! A block of lines on the terminal that stderr is, drawn again and again in the same place; and a line of progress.
 
 use std::fmt::Write;
+
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
 
 use crate::cleaner::cleaned;
 use crate::output;
@@ -55,6 +58,57 @@ impl Screen {
         match std::mem::take(&mut self.drawn_lines) {
             0 => String::new(),
             lines => format!("\x1b[{lines}A\x1b[J"),
+        }
+    }
+}
+
+/// How often progress of work is redrawn, and what is over sooner is not talked about.
+const WORK_EVERY: SpanNs = SpanNs(250_000_000);
+const SHORT: SpanNs = SpanNs(2_000_000_000);
+
+/// How often a line of progress is shown where each is one that stays.
+const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+
+/// A line that says how far work is: redrawn on a terminal, and elsewhere a line now and then.
+pub(crate) struct ProgressLine {
+    every: SpanNs,
+    next: MonoNs,
+    redraws: bool,
+    is_drawn: bool,
+}
+
+impl ProgressLine {
+    /// That of work that may be over soon, and then is not talked about.
+    pub(crate) fn of_work() -> Self {
+        Self { next: clock::now().after(SHORT), ..Self::redrawn(WORK_EVERY) }
+    }
+
+    /// One that is redrawn so `often`.
+    pub(crate) fn redrawn(often: SpanNs) -> Self {
+        let redraws = output::can_redraw();
+        let every = if redraws { often } else { LINE_EVERY };
+        Self { every, next: clock::now().after(every), redraws, is_drawn: false }
+    }
+
+    /// Shows what `line` makes, if it is time for that.
+    pub(crate) fn show(&mut self, line: impl FnOnce() -> String) {
+        let now = clock::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now.after(self.every);
+        if self.redraws {
+            self.is_drawn = true;
+            output::redraw(&line());
+        } else {
+            output::tell(&line());
+        }
+    }
+
+    /// Takes it away, so that what comes next stands alone.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            output::redraw("");
         }
     }
 }

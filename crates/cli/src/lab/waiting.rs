@@ -1,19 +1,12 @@
 //! Tells the user what long work is at, once it takes long, and lets Ctrl-C end it.
 
-use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::units::SpanNs;
 use wakescope_lab::watch::{Step, Watch};
 use wakescope_report::style::clean;
-use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
+use crate::screen::ProgressLine;
 use crate::{Failure, output};
-
-/// What is over sooner is not talked about.
-const SHORT: SpanNs = SpanNs(2_000_000_000);
-
-/// How often progress is shown: where it is redrawn, and where each is a line that stays.
-const REDRAW_EVERY: SpanNs = SpanNs(250_000_000);
-const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
 
 /// The widest line that no terminal wraps.
 const WIDTH: usize = 79;
@@ -22,9 +15,7 @@ const WIDTH: usize = 79;
 pub(super) struct Waiting {
     signals: EndSignals,
     stopped: bool,
-    redraws: bool,
-    next: MonoNs,
-    drawn: bool,
+    progress: ProgressLine,
 }
 
 impl Waiting {
@@ -32,9 +23,8 @@ impl Waiting {
     pub(super) fn new() -> Result<Self, Failure> {
         let signals = EndSignals::block()
             .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
-        let next = clock::now().after(SHORT);
-        let redraws = output::can_redraw();
-        Ok(Self { signals, stopped: false, redraws, next, drawn: false })
+        let progress = ProgressLine::of_work();
+        Ok(Self { signals, stopped: false, progress })
     }
 
     /// Says something that stays.
@@ -45,9 +35,7 @@ impl Waiting {
 
     /// Takes the line of progress away.
     pub(super) fn clear(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            output::redraw("");
-        }
+        self.progress.clear();
     }
 }
 
@@ -62,19 +50,7 @@ impl Watch for Waiting {
         if let Step::Note(text) = step {
             return self.tell(text);
         }
-        let now = clock::now();
-        if now < self.next {
-            return;
-        }
-        let line = clean(&line(step), WIDTH);
-        if self.redraws {
-            self.next = now.after(REDRAW_EVERY);
-            self.drawn = true;
-            output::redraw(&line);
-        } else {
-            self.next = now.after(LINE_EVERY);
-            output::tell(&line);
-        }
+        self.progress.show(|| clean(&line(step), WIDTH));
     }
 
     fn stopped(&mut self) -> bool {

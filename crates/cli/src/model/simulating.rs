@@ -9,21 +9,14 @@ use std::time::Duration;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::run::Run;
-use wakescope_core::units::{MonoNs, SpanNs, grouped};
+use wakescope_core::units::{SpanNs, grouped};
 use wakescope_model::record::{Ending, Experiment, MOST_STEPS, Recording};
 use wakescope_model::simulation::{Broken, Until};
 use wakescope_model::{Image, Simulation};
-use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 
-use crate::{Failure, output};
-
-/// There is no progress to show before so much time.
-const SHORT: SpanNs = SpanNs(2_000_000_000);
-
-/// How often progress is shown: where it is redrawn, and where each is a line that stays.
-const REDRAW_EVERY: SpanNs = SpanNs(250_000_000);
-const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+use crate::Failure;
+use crate::screen::ProgressLine;
 
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -55,7 +48,7 @@ pub(super) fn each(
         .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
     let team = Team { experiments, explains, ..Team::default() };
     let (sender, results) = channel();
-    let mut screen = Screen::new(experiments);
+    let mut progress = ProgressLine::of_work();
     scope(|scope| {
         let mut first = Ok(());
         let started = (0..threads.clamp(1, experiments.len().max(1))).map_while(|_| {
@@ -82,9 +75,9 @@ pub(super) fn each(
             if signals.wait(SpanNs(0)).is_some() {
                 team.ends.store(true, Ordering::Relaxed);
             }
-            screen.show(&team);
+            progress.show(|| team.progress());
         }
-        screen.clear();
+        progress.clear();
         first
     })
 }
@@ -106,6 +99,18 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
+    /// A line for whoever waits.
+    fn progress(&self) -> String {
+        let count = |count: &AtomicU64| grouped(count.load(Ordering::Relaxed));
+        let wanted = self.experiments.iter().map(|experiment| experiment.samples).sum();
+        let wanted = grouped(wanted);
+        let mut line = format!("simulating: {} of {wanted} wakeups", count(&self.samples));
+        if self.followed.load(Ordering::Relaxed) > 0 {
+            let _ = write!(line, "; explaining: {} of {wanted}", count(&self.followed));
+        }
+        line
+    }
+
     fn work(&self, results: &Sender<(usize, Result<Ended, Broken>)>) {
         while !self.ends.load(Ordering::Relaxed) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
@@ -188,49 +193,6 @@ impl Team<'_> {
         simulation.record_until(Until { samples, ns })?;
         self.samples.fetch_add(simulation.samples() - before, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-/// Progress for whoever waits.
-struct Screen {
-    wanted: u64,
-    next: MonoNs,
-    redraws: bool,
-    is_drawn: bool,
-}
-
-impl Screen {
-    fn new(experiments: &[Experiment<'_>]) -> Self {
-        let wanted = experiments.iter().map(|experiment| experiment.samples).sum();
-        let next = clock::now().after(SHORT);
-        Self { wanted, next, redraws: output::can_redraw(), is_drawn: false }
-    }
-
-    fn show(&mut self, team: &Team<'_>) {
-        let now = clock::now();
-        if now < self.next {
-            return;
-        }
-        let [samples, followed] =
-            [&team.samples, &team.followed].map(|count| count.load(Ordering::Relaxed));
-        let wanted = grouped(self.wanted);
-        let mut line = format!("simulating: {} of {wanted} wakeups", grouped(samples));
-        if followed > 0 {
-            let _ = write!(line, "; explaining: {} of {wanted}", grouped(followed));
-        }
-        if self.redraws {
-            (self.next, self.is_drawn) = (now.after(REDRAW_EVERY), true);
-            output::redraw(&line);
-        } else {
-            self.next = now.after(LINE_EVERY);
-            output::tell(&line);
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_drawn) {
-            output::redraw("");
-        }
     }
 }
 
