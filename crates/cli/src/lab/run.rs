@@ -1,7 +1,5 @@
 //! `wakescope lab run`
 
-use std::ops::ControlFlow;
-
 use wakescope_core::lab::{Asked, Lab, Standing as LabStanding};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::cache::Cache;
@@ -107,13 +105,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
 pub(super) fn watcher(
     showing: &mut Showing,
 ) -> impl FnMut(Phase, Event<'_>, &Standing) -> Continue + '_ {
-    move |phase, event, standing| {
-        if showing.attend(phase, &event, standing) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
+    move |phase, event, standing| showing.attend(phase, &event, standing)
 }
 
 /// The plan with its kernels named, where it is about all that can be had.

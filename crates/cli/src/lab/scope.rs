@@ -1,6 +1,5 @@
 //! `wakescope scope`
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::scope::Scope;
@@ -206,13 +205,8 @@ pub(super) fn look(
     mut waiting: Waiting,
 ) -> Result<Result<Seen, ScopeFailure>, Failure> {
     let mut showing = Showing::new(Waiting::new()?);
-    let mut running = |event: Event<'_>, standing: &Standing| {
-        if showing.attend(Phase::Repeating, &event, standing) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
+    let mut running =
+        |event: Event<'_>, standing: &Standing| showing.attend(Phase::Repeating, &event, standing);
     let seen = scope(subject, detail, store, again, cache, &mut waiting, &mut running);
     // Each gives back the signals that it found blocked, the last one first.
     drop(showing);

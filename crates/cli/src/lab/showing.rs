@@ -1,7 +1,7 @@
 //! What a lab shows while it lasts.
 
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_lab::farm::{Event, Standing};
+use wakescope_lab::farm::{Continue, Event, Standing};
 use wakescope_lab::matrix::Phase;
 use wakescope_lab::watch::Watch;
 use wakescope_report::lab_progress::{LabProgress, RunningCell, block, line};
@@ -43,8 +43,13 @@ impl Showing {
         Self { waiting, screen, began, next: began.after(SHORT) }
     }
 
-    /// Shows how it stands; whether the user has ended it.
-    pub(super) fn attend(&mut self, phase: Phase, event: &Event<'_>, standing: &Standing) -> bool {
+    /// Shows how it stands. Whether it goes on, or the user has ended it.
+    pub(super) fn attend(
+        &mut self,
+        phase: Phase,
+        event: &Event<'_>,
+        standing: &Standing,
+    ) -> Continue {
         if let Event::Started { damaged: Some(why), .. } = event {
             self.tell(&format!("a cached cell is damaged and is run again: {why}"));
         }
@@ -58,7 +63,7 @@ impl Showing {
             self.show(title(phase), &progress);
             self.next = now.after(self.pace(now));
         }
-        self.waiting.stopped()
+        if self.waiting.stopped() { Continue::Break(()) } else { Continue::Continue(()) }
     }
 
     /// Says something that stays.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
@@ -60,13 +59,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let keys = spread(distinct(named(&args.keys, keys)?), args.at_most);
     let again = Again::new(&cache, emulators(args.qemu.as_deref(), &cache)?, args.timeout);
     let mut showing = Showing::new(Waiting::new()?);
-    let mut watch = |event: Event<'_>, standing: &Standing| {
-        if showing.attend(Phase::Repeating, &event, standing) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
+    let mut watch =
+        |event: Event<'_>, standing: &Standing| showing.attend(Phase::Repeating, &event, standing);
     let prepare = |cell: &_| again.job(cell).map_err(|missing| missing.to_string());
     let runner = Emulation::default();
     let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
