@@ -290,8 +290,7 @@ fn show(compared: &Compare, format: Format, args: &CompareArgs) -> Result<(), Fa
 
 /// Prints to a file, or else to standard output.
 pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<(), Failure> {
-    let Some(path) = file else { return output::print(text) };
-    output::write_file(path, text.as_bytes())
+    output::result(file, |out| out.write_all(text.as_bytes()))
 }
 
 /// Reads a chance: `5%` or `0.05`, above 0 and at most one half.

@@ -70,12 +70,7 @@ pub(crate) fn is_terminal() -> bool {
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
-}
-
-/// The same of a result that may be no text.
-pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    print_with(|out| out.write_all(bytes))
+    print_with(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a text of this program's own to stdout, at the least cost.
@@ -96,9 +91,7 @@ pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
 
 /// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
 /// no failure.
-pub(crate) fn print_with(
-    write: impl FnOnce(&mut dyn Write) -> Result<(), io::Error>,
-) -> Result<(), Failure> {
+fn print_with(write: impl FnOnce(&mut dyn Write) -> Result<(), io::Error>) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(Cleaner::new(io::stdout().lock(), style().colour));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -111,6 +104,17 @@ pub(crate) fn print_with(
 
 /// What means standard output in place of a file's name, as with other programs. `./-` is a file.
 pub(crate) const STDOUT: &str = "-";
+
+/// Lets `write` write a result of any length to the file that the user named for it, or to stdout if there is none.
+pub(crate) fn result(
+    file: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match file {
+        Some(path) => write_file_with(path, write),
+        None => print_with(write),
+    }
+}
 
 /// Writes a result to the file that the user named for it, compressed if the name says so.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {

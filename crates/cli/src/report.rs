@@ -102,10 +102,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         }
         None => show_runs(args, format)?,
     };
-    match &args.output {
-        Some(path) => output::write_file(path, &shown)?,
-        None => output::print_bytes(&shown)?,
-    }
+    output::result(args.output.as_deref(), |out| out.write_all(&shown))?;
     Ok(Outcome::Done)
 }
 

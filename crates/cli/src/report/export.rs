@@ -111,7 +111,7 @@ pub(super) fn write(
                 )
         })?;
     }
-    to(file, |out| write_run(run, format, args, out))?;
+    output::result(file, |out| write_run(run, format, args, out))?;
     match format {
         Format::Hlog | Format::Prometheus | Format::OpenMetrics => {
             tell_bounds(run, args.values(Values::Expiries), u64::MAX);
@@ -188,7 +188,7 @@ fn write_samples(path: &Path, file: Option<&Path>) -> Result<(), Failure> {
         }
     })?;
     let mut fault = None;
-    to(file, |mut out| match jsonl::write(&mut BufReader::new(opened), &mut out) {
+    output::result(file, |mut out| match jsonl::write(&mut BufReader::new(opened), &mut out) {
         Err(jsonl::Error::Write(e)) => Err(e),
         other => {
             fault = other.err();
@@ -207,9 +207,3 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 type Out<'a> = dyn Write + 'a;
-
-/// Lets `write` write to `file` or standard output.
-fn to(file: Option<&Path>, write: impl FnOnce(&mut Out) -> io::Result<()>) -> Result<(), Failure> {
-    let Some(path) = file else { return output::print_with(write) };
-    output::write_file_with(path, write)
-}

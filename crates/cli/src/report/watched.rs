@@ -32,10 +32,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
                 .try_this("choose another format: text or json"));
         }
     };
-    match &args.output {
-        Some(path) => output::write_file(path, shown.as_bytes())?,
-        None => output::print(&shown)?,
-    }
+    output::result(args.output.as_deref(), |out| out.write_all(shown.as_bytes()))?;
     Ok(Some(Outcome::Done))
 }
 
