@@ -56,7 +56,7 @@ use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::tracepoints::{Followed, places};
-use waiting::{Call, Room, Waiting};
+use waiting::{Call, Places, Room, Waiting};
 
 /// Who took a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,8 +148,8 @@ pub struct Witness<'i> {
     followed: Followed,
     /// One for each task.
     waiting: Vec<Option<Waiting>>,
-    /// For each CPU, the last place in a task.
-    beneath: Vec<StackId>,
+    /// For each CPU, where it was last.
+    places: Vec<Places>,
     /// For each task, the priority that it has, as far as it was seen.
     prios: Vec<i16>,
     /// For each task, the CPU that it was on last.
@@ -175,13 +175,12 @@ impl<'i> Witness<'i> {
     /// Of a kernel that shows the scheduler's entry or does not: that decides what can be known.
     pub fn new(image: &'i Image, shows_sched_entry: bool, followed: Followed) -> Self {
         let waiting = vec![None; image.tasks.len()];
-        let beneath = vec![StackId(0); usize::from(image.cpus)];
         Self {
             image,
             shows_sched_entry,
             followed,
             waiting,
-            beneath,
+            places: vec![Places::default(); usize::from(image.cpus)],
             prios: image.tasks.iter().map(|task| task.policy.prio()).collect(),
             home: image.tasks.iter().map(|task| task.cpu.unwrap_or(CpuId(0))).collect(),
             in_timer: vec![false; usize::from(image.cpus)],
@@ -255,7 +254,7 @@ impl<'i> Witness<'i> {
 
     fn is_at(&mut self, cpu: CpuId, at: &Running) {
         if at.kind == FrameKind::Task {
-            self.beneath[cpu.index()] = at.stack;
+            self.places[cpu.index()].beneath = at.stack;
         }
         if let Some(task) = at.task {
             self.prios[task.index()] = at.prio;
@@ -265,6 +264,7 @@ impl<'i> Witness<'i> {
     /// Where a CPU is when it takes an interrupt, enables them, or switches.
     pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
         self.is_at(cpu, &at);
+        self.places[cpu.index()].last = at.stack;
         for waiting in self.waiting.iter_mut().flatten() {
             if waiting.on == cpu && waiting.due <= now {
                 waiting.seen_at(at.stack, &mut self.room);
@@ -282,8 +282,8 @@ impl<'i> Witness<'i> {
         waiting.opening = opening;
         waiting.seen_at(at.stack, &mut self.room);
         // The handler of an interrupt is not what goes on: what that broke into is.
-        let beneath = self.beneath[self.home[task.index()].index()];
-        waiting.seen_at(beneath, &mut self.room);
+        let places = self.places[self.home[task.index()].index()];
+        waiting.woken_at(places, &mut self.room);
     }
 
     /// Something happens on a CPU.
@@ -293,10 +293,15 @@ impl<'i> Witness<'i> {
                 self.in_timer[cpu.index()] = true;
                 if let Some(waiting) = &mut self.waiting[task.index()] {
                     waiting.is_woken = true;
-                    waiting.seen_at(self.beneath[cpu.index()], &mut self.room);
+                    waiting.woken_at(self.places[cpu.index()], &mut self.room);
                 }
             }
             Transition::TimerEnd(_) => self.in_timer[cpu.index()] = false,
+            Transition::IrqsOn => self.places[cpu.index()].let_interrupts_in(now),
+            Transition::Taken(source) => {
+                let kind = self.image.sources[source.index()].kind;
+                self.places[cpu.index()].interrupted(kind, now);
+            }
             Transition::Woken { task, on } => self.moved(task, now, cpu, on),
             Transition::Pulled(task) => self.moved(task, now, cpu, cpu),
             Transition::NeedResched { lazy: false } if self.called_for == Some((cpu, now)) => {

@@ -97,3 +97,39 @@ fn no_more_is_kept_than_there_is_room_for_and_nothing_of_what_has_none() {
         assert_eq!(witness.truths, []);
     });
 }
+
+/// A tracer takes the stack of the code that an interrupt broke into. Code that lets a waiting interrupt in is broken
+/// into where it does so, even if the wakeup is due only while the interrupt is handled, and the code goes on elsewhere.
+#[test]
+fn an_interrupt_was_seen_where_the_code_let_it_in() {
+    let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
+    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+    let (cpu, probe, [lets_in, goes_on]) = (CpuId(0), TaskId(0), [StackId(1), StackId(2)]);
+    let at = |stack| Running {
+        task: Some(TaskId(1)),
+        prio: 97,
+        kind: FrameKind::Task,
+        stage: Stage::Code,
+        stack,
+        is_user: false,
+        in_page_fault: false,
+        count: 0,
+        irqs_off: false,
+        softirq: None,
+        need_resched: NeedResched::No,
+        spins_for: None,
+    };
+    for (taken, want) in [(1_000, vec![lets_in, goes_on]), (1_001, vec![goes_on])] {
+        let mut witness = Witness::new(&image, true, Followed::Probes);
+        witness.armed(probe, cpu, 1_500);
+        witness.place(cpu, 1_000, at(lets_in));
+        witness.happened(cpu, 1_000, Transition::IrqsOn);
+        witness.place(cpu, taken, at(goes_on));
+        witness.happened(cpu, taken, Transition::Taken(SourceId(0)));
+        witness.happened(cpu, 1_600, Transition::TimerBegin(probe));
+        witness.ran(cpu, 1_500, 2_000, at(goes_on));
+        let (expiry_ns, response_ns) = (1_500, 2_000);
+        witness.responded(Sample { task: probe, expiry_ns, response_ns, missed: 0, cpu });
+        assert_eq!(witness.truths[0].places, want);
+    }
+}

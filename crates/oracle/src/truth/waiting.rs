@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wakescope_model::image::{CpuId, StackId};
+use wakescope_model::image::{CpuId, SourceKind, StackId};
 
 use super::{Answer, Stretch};
 
@@ -85,6 +85,14 @@ impl Waiting {
         }
     }
 
+    /// It is woken by a CPU that was there. The interrupt may have been taken before the wakeup was due.
+    pub(super) fn woken_at(&mut self, places: Places, room: &mut Room) {
+        self.seen_at(places.beneath, room);
+        if let Some(place) = places.broken_into {
+            self.seen_at(place, room);
+        }
+    }
+
     /// Takes room for one more. Where there is none, it gives up what it has.
     fn may_grow(&mut self, room: &mut Room) -> bool {
         self.is_lost |= room.left == 0 || self.kept() >= room.most_of_one;
@@ -95,6 +103,32 @@ impl Waiting {
             room.left -= 1;
         }
         !self.is_lost
+    }
+}
+
+/// Where a CPU was last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Places {
+    /// In a task.
+    pub(super) beneath: StackId,
+    /// Before an interrupt or a switch, or where it let interrupts in.
+    pub(super) last: StackId,
+    /// When it let interrupts in last, nanoseconds, and where.
+    let_in: Option<(u64, StackId)>,
+    /// Where it let in the interrupt that it took last, if that had waited for it. The code goes on behind that, so
+    /// that it is already elsewhere when the interrupt is taken.
+    broken_into: Option<StackId>,
+}
+
+impl Places {
+    pub(super) fn let_interrupts_in(&mut self, now: u64) {
+        self.let_in = Some((now, self.last));
+    }
+
+    pub(super) fn interrupted(&mut self, kind: SourceKind, now: u64) {
+        if !matches!(kind, SourceKind::Nmi | SourceKind::Steal) {
+            self.broken_into = self.let_in.filter(|&(at, _)| at == now).map(|(_, place)| place);
+        }
     }
 }
 
