@@ -354,6 +354,7 @@ impl Compiler {
                 continue;
             }
             let as_own_code = self.rules.softirqs_are_threads;
+            let asks = self.rules.cond_resched_schedules;
             let code = self.paths.code(|code| {
                 let function = code.enter("run_ksoftirqd");
                 code.wait(event);
@@ -362,6 +363,9 @@ impl Compiler {
                     code.push(Op::BhEnable);
                 } else {
                     code.push(Op::RunSoftirqs);
+                    if asks {
+                        code.push(Op::ReschedulePoint);
+                    }
                 }
                 code.leave(function);
                 code.push(Op::Jump(0));

@@ -48,8 +48,8 @@ pub enum FrameKind {
     Softirq {
         /// Which.
         number: u8,
-        /// How many were run in a row.
-        run: u8,
+        /// The round in which it runs.
+        round: Round,
         /// What they run on top of.
         after: After,
     },
@@ -58,6 +58,15 @@ pub enum FrameKind {
         /// Whether it was called for another task to run, and not by the task that runs.
         preempts: bool,
     },
+}
+
+/// Softirqs that run one after the other: all that were raised when the round began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Round {
+    /// Those that have not begun yet, a bit for each.
+    pub left: u16,
+    /// How many rounds in a row it is, from 1.
+    pub count: u8,
 }
 
 /// What softirqs run on top of.

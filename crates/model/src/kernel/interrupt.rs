@@ -1,14 +1,14 @@
 //! Interrupts and softirqs.
 
-use super::frame::After;
+use super::frame::{After, Round};
 use super::{
     Environment, Frame, FrameKind, HARDIRQ_UNIT, Kernel, NMI_UNIT, NeedResched, SOFTIRQ_UNIT, Stage,
 };
 use crate::image::{CpuId, Image, Op, SourceId, SourceKind};
 use crate::trace::Transition;
 
-/// After so many softirqs in a row the others are left to their thread: MAX_SOFTIRQ_RESTART.
-const MOST_SOFTIRQS: u8 = 10;
+/// After so many rounds in a row, softirqs are left to their thread: MAX_SOFTIRQ_RESTART.
+const MOST_ROUNDS: u8 = 10;
 
 /// All fields of the preempt count that say that the CPU is in an interrupt or has softirqs off.
 const NO_SOFTIRQS: u32 = 0x00ff_ff00;
@@ -140,32 +140,63 @@ impl Kernel {
             return false;
         }
         self.cpu(cpu).count += SOFTIRQ_UNIT;
-        self.begin_softirq(image, cpu, 1, after, env)
+        self.begin_round(image, cpu, 1, after, env)
     }
 
-    fn begin_softirq(
+    /// All that were raised are to run, whatever they raise.
+    fn begin_round(
         &mut self,
         image: &Image,
         cpu: CpuId,
-        run: u8,
+        count: u8,
         after: After,
         env: &mut impl Environment,
     ) -> bool {
-        loop {
-            let raised = self.cpus[cpu.index()].softirqs;
-            if raised == 0 {
-                return self.leave_softirqs(image, cpu, after, env);
-            }
-            let number = u8::try_from(raised.trailing_zeros()).unwrap_or(0);
-            self.cpu(cpu).softirqs &= raised - 1;
+        let left = std::mem::take(&mut self.cpu(cpu).softirqs);
+        self.next_softirq(image, cpu, Round { left, count }, after, env)
+    }
+
+    fn next_softirq(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        mut round: Round,
+        after: After,
+        env: &mut impl Environment,
+    ) -> bool {
+        while round.left != 0 {
+            let number = u8::try_from(round.left.trailing_zeros()).unwrap_or(0);
+            round.left &= round.left - 1;
             // Nothing is there to do for one that no scenario describes.
             let code = image.softirqs.get(usize::from(number)).copied().flatten();
             if let Some(code) = code {
                 env.observe(cpu, Transition::SoftirqBegin(number));
-                self.push(cpu, Frame::new(FrameKind::Softirq { number, run, after }, code));
+                self.push(cpu, Frame::new(FrameKind::Softirq { number, round, after }, code));
                 return true;
             }
         }
+        self.end_round(image, cpu, round, after, env)
+    }
+
+    /// Those that were raised meanwhile run in another round, unless somebody is to run or there were too many:
+    /// then they are left to their thread (`handle_softirqs`, kernel/softirq.c, 6.18). The time after which the
+    /// kernel begins no other round, 2 ms of its clock, is left out.
+    fn end_round(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        round: Round,
+        after: After,
+        env: &mut impl Environment,
+    ) -> bool {
+        let state = &self.cpus[cpu.index()];
+        if state.softirqs != 0 {
+            if round.count < MOST_ROUNDS && state.need_resched != NeedResched::Now {
+                return self.begin_round(image, cpu, round.count + 1, after, env);
+            }
+            self.wake_softirq_thread(image, cpu, env);
+        }
+        self.leave_softirqs(image, cpu, after, env)
     }
 
     pub(super) fn end_softirq(
@@ -173,18 +204,13 @@ impl Kernel {
         image: &Image,
         cpu: CpuId,
         number: u8,
-        run: u8,
+        round: Round,
         after: After,
         env: &mut impl Environment,
     ) {
         self.cpu(cpu).frames.pop();
         env.observe(cpu, Transition::SoftirqEnd(number));
-        if run >= MOST_SOFTIRQS && after != After::Thread && self.cpus[cpu.index()].softirqs != 0 {
-            self.wake_softirq_thread(image, cpu, env);
-            self.leave_softirqs(image, cpu, after, env);
-        } else {
-            self.begin_softirq(image, cpu, run.saturating_add(1), after, env);
-        }
+        self.next_softirq(image, cpu, round, after, env);
     }
 
     /// No softirq runs any more. Always `false`: none has begun.

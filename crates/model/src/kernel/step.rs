@@ -455,8 +455,8 @@ impl Kernel {
             FrameKind::Interrupt(source) => {
                 self.enter_stage(cpu, Stage::Exit, Transition::HandlerEnd(source), env)
             }
-            FrameKind::Softirq { number, run, after } => {
-                self.end_softirq(image, cpu, number, run, after, env);
+            FrameKind::Softirq { number, round, after } => {
+                self.end_softirq(image, cpu, number, round, after, env);
             }
             FrameKind::Task | FrameKind::Scheduler { .. } => {}
         }

@@ -268,6 +268,74 @@ fn a_softirq_of_a_thread_sleeps_for_a_lock_and_is_done_as_often() {
 }
 
 #[test]
+fn softirqs_that_raise_softirqs_hold_the_probe_up_for_one_round() {
+    // One that raises itself again and again, and ten that each raise the next one.
+    let itself = vec![(3, vec![Step::Compute(us(200)), Step::RaiseSoftirq(3)])];
+    let next = |number: u8| (number, vec![Step::Compute(us(200)), Step::RaiseSoftirq(number + 1)]);
+    let last = (9, vec![Step::Compute(us(200))]);
+    let each_other: Vec<(u8, Vec<Step>)> = (3..9).map(next).chain([last]).collect();
+    for softirqs in [itself, each_other] {
+        let mut load = scenario(vec![Step::User(us(7))]);
+        let device = (InterruptKind::Device, vec![Step::RaiseSoftirq(3)]);
+        let softirqs = softirqs.into_iter().map(|(n, steps)| (InterruptKind::Softirq(n), steps));
+        for (kind, steps) in [device].into_iter().chain(softirqs) {
+            let name = format!("{kind:?}");
+            let arrivals = crate::scenario::Arrivals::Periodic(7_300_000);
+            load.interrupts.push(crate::scenario::Interrupt {
+                name: name.clone(),
+                kind,
+                arrivals: (kind == InterruptKind::Device).then_some(arrivals),
+                cpu: None,
+                handler: name.clone(),
+            });
+            load.paths.push(Path { name, steps });
+        }
+        for rules in ["none", "voluntary", "full", "lazy"] {
+            let latencies = latencies(&load, rules);
+            let (_, worst) = range(&latencies);
+            assert!((150_000..=202_000).contains(&worst), "{rules}: {worst}");
+            assert!(latencies.len() >= 999, "{rules}: {}", latencies.len());
+        }
+    }
+}
+
+#[test]
+fn softirqs_go_to_their_thread_after_ten_rounds() {
+    // Three in each round.
+    let mut load = scenario(vec![Step::Block { length: us(1_000_000), interrupt: None }]);
+    load.tasks.remove(0);
+    let again = vec![Step::Compute(us(1)), Step::RaiseSoftirq(3), Step::RaiseSoftirq(4)];
+    let all = vec![Step::RaiseSoftirq(3), Step::RaiseSoftirq(4), Step::RaiseSoftirq(5)];
+    let once = crate::scenario::Arrivals::Recorded(vec![100_000]);
+    for (kind, arrivals, steps) in [
+        (InterruptKind::Device, Some(once), all),
+        (InterruptKind::Softirq(3), None, again),
+        (InterruptKind::Softirq(4), None, vec![Step::RaiseSoftirq(5)]),
+        (InterruptKind::Softirq(5), None, vec![]),
+    ] {
+        let (name, handler) = (format!("{kind:?}"), format!("{kind:?}"));
+        load.paths.push(Path { name: name.clone(), steps });
+        load.interrupts.push(crate::scenario::Interrupt {
+            name,
+            kind,
+            arrivals,
+            cpu: None,
+            handler,
+        });
+    }
+    let image = Image::new(&load, Rules::named("full").unwrap()).unwrap();
+    let mut simulation = Simulation::new(&image, 1, Log::default());
+    simulation.run_until(Until { samples: u64::MAX, ns: 1_000_000 }).unwrap();
+    let log = simulation.into_watch().0;
+    let left = log.iter().position(|(_, what)| matches!(what, Transition::Woken { .. })).unwrap();
+    for number in [3, 4, 5] {
+        let begins = Transition::SoftirqBegin(number);
+        let began = log[..left].iter().filter(|(_, what)| *what == begins);
+        assert_eq!(began.count(), 10, "{number}");
+    }
+}
+
+#[test]
 fn interrupts_off_hold_up_every_model() {
     let load =
         scenario(vec![Step::IrqSave, Step::Compute(us(50)), Step::IrqRestore, Step::User(us(7))]);
