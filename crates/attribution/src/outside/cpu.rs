@@ -183,7 +183,8 @@ impl<'a> Cpu<'a> {
     }
 }
 
-/// What an interrupt is called that enters the kernel at this function: as the tracer names it.
+/// What an interrupt is called that enters the kernel at this function: as the tracer names it. The names are those of
+/// entries without FRED: see `ways_in` in `decode`.
 pub(super) fn interrupt_name(entry: &str) -> String {
     let name = entry.strip_prefix("asm_sysvec_").unwrap_or(entry);
     match name {

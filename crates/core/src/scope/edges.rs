@@ -11,7 +11,8 @@ use crate::explain::Task;
 /// kernel by the same ways there.
 pub const ARM64_TIMER: &str = "arch_timer";
 
-/// Where the kernel is entered by the interrupt of the CPU's own timer: on x86-64 the local APIC's.
+/// Where the kernel is entered by the interrupt of the CPU's own timer: on x86-64 the local APIC's. With FRED all
+/// interrupts would enter by one way, but no CPU whose edges are seen has that: see `ways_in` in `decode`.
 const TIMER_ENTRIES: [&str; 2] = ["asm_sysvec_apic_timer_interrupt", ARM64_TIMER];
 
 /// A number of a function, in [`Edges::functions`].

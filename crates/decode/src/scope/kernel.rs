@@ -469,7 +469,9 @@ fn functions_followed(symbols: &[Symbol], machine: Machine) -> impl Iterator<Ite
     })
 }
 
-/// All ways into the kernel (arch/x86/entry, arch/x86/include/asm/idtentry.h).
+/// All ways into the kernel (arch/x86/entry, arch/x86/include/asm/idtentry.h), but for those of FRED: by these,
+/// system calls, exceptions and interrupts come to one address, and the emulated CPU has no FRED (QEMU 10.0.13: "TCG
+/// doesn't support requested feature").
 fn ways_in(symbols: &[Symbol]) -> Result<Vec<Followed>, ScopeError> {
     const STUBS: &str = "irq_entries_start";
     const LAST_STUBS: &str = "spurious_entries_start";
