@@ -37,6 +37,9 @@ pub(super) struct Case<'a> {
     pub(super) opening: Opening,
     /// Whether the interrupt, or the waker, was on another CPU than the one that was watched.
     pub(super) remote: bool,
+    /// Whether the timer woke the task in a thread that ran only after its interrupt: so it is for timers of user
+    /// space with PREEMPT_RT. What was seen then is the thread, and not what the interrupt broke into.
+    pub(super) woken_in_thread: bool,
     /// When an interrupt from another CPU asked this one to reschedule.
     pub(super) asked: Option<MonoNs>,
     /// When the task had gone to sleep, if events tell that it was still awake when the wakeup was
@@ -81,6 +84,7 @@ impl<'a> Case<'a> {
             known_switches: wakeup.known_switches.filter(|_| doubtful && !disordered),
             opening: Opening::Unseen,
             remote: is_remote(wakeup),
+            woken_in_thread: false,
             asked: None,
             asleep: None,
             interrupt: None,
@@ -91,6 +95,7 @@ impl<'a> Case<'a> {
         }
         case.opening = case.opening();
         case.interrupt = case.interrupt_name();
+        case.woken_in_thread = case.was_woken_in_thread();
         case.asleep = case.fell_asleep();
         case
     }
@@ -267,9 +272,25 @@ impl<'a> Case<'a> {
             return Some(self.marks.response);
         }
         let entry = self.marks.irq_entry.filter(|_| !self.doubtful && !self.remote)?;
+        let first = self.switch_after(entry).filter(|_| self.woken_in_thread);
+        if let Some((at, _)) = first.filter(|(_, from)| self.is_own(from)) {
+            return Some(at);
+        }
         let switches = self.events().filter(|event| event.at <= entry);
         let (at, to) = switches.rev().find_map(|event| self.own_switch(event))?;
         Some(if to { entry } else { at })
+    }
+
+    /// See [`Self::woken_in_thread`]. Where an interrupt itself wakes the task, the first switch after it is one from
+    /// whom it broke into.
+    fn was_woken_in_thread(&self) -> bool {
+        let Some(context) = self.context().filter(|context| context.softirq.is_some()) else {
+            return false;
+        };
+        let entry = self.marks.irq_entry.filter(|_| !self.remote);
+        let first = entry.and_then(|entry| self.switch_after(entry));
+        matches!(self.wakeup.woken_by, WokenBy::Timer { .. })
+            && first.is_some_and(|(_, from)| from.pid != context.task.pid)
     }
 
     /// When the task was switched to or from, and whether to.
@@ -288,10 +309,12 @@ impl<'a> Case<'a> {
 
     /// The first switch after the wakeup was due: when, and from which task.
     pub(super) fn first_switch(&self) -> Option<(MonoNs, &'a Task)> {
-        self.events().find_map(|event| match &event.what {
-            What::Switch { from, .. } => Some((event.at, from)),
-            _ => None,
-        })
+        self.events().find_map(switched_from)
+    }
+
+    /// The first switch after `at`: when, and from which task.
+    pub(super) fn switch_after(&self, at: MonoNs) -> Option<(MonoNs, &'a Task)> {
+        self.events().filter(|event| event.at > at).find_map(switched_from)
     }
 
     /// Events from when the wakeup was due to its response.
@@ -443,6 +466,13 @@ impl<'a> Case<'a> {
 
     fn exit_event(&self) -> Option<&'a Event> {
         self.first_exit().filter(|event| Some(event.at) == self.marks.irq_exit)
+    }
+}
+
+fn switched_from(event: &Event) -> Option<(MonoNs, &Task)> {
+    match &event.what {
+        What::Switch { from, .. } => Some((event.at, from)),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod disturbed;
 mod edges;
 mod guests;
+mod in_thread;
 mod lent;
 mod moved;
 mod random;

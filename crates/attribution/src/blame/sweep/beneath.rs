@@ -59,6 +59,12 @@ impl<'a> Sweep<'_, 'a> {
             return self.enter(Ground::Unseen, Split::unexplained(Rule::Contradiction));
         }
         self.runs = said.or(self.runs.take());
+        let own = self.runs.as_ref().filter(|runs| self.case.is_own(runs));
+        let is_awake = self.case.asleep.is_some_and(|asleep| self.done_to < asleep.0);
+        if let Some(own) = own.filter(|_| is_awake) {
+            let split = rules::not_asleep(self.case, own);
+            return self.enter(Ground::Interrupted, split);
+        }
         let softirq = context.as_ref().and_then(|c| c.softirq).filter(|&n| self.softirq_ends(n));
         self.enter(
             Ground::Interrupted,
@@ -72,7 +78,7 @@ impl<'a> Sweep<'_, 'a> {
     }
 
     /// What is known of what runs when the interrupt is over. The context of a remote stimulus may
-    /// be the other CPU's: it counts where it names the task that ran here.
+    /// be the other CPU's: it counts where it names the task that ran here. So it is with one that a thread woke.
     fn context_now(&self) -> Option<Context> {
         let context = self.case.context();
         let runs = self.runs.clone().or_else(|| self.first_switched_from());
@@ -90,7 +96,8 @@ impl<'a> Sweep<'_, 'a> {
     fn is_of_here(&self, context: &Context, runs: &Task) -> bool {
         let is_same = context.task.pid == runs.pid;
         let is_from_afar = matches!(context.mode, Mode::Idle(_)) && !context.task.is_known();
-        !self.case.remote || (is_same && (!runs.is_idle() || is_from_afar))
+        let is_elsewhere = self.case.remote || self.case.woken_in_thread;
+        !is_elsewhere || (is_same && (!runs.is_idle() || is_from_afar))
     }
 
     /// Who ran until the first switch from here on.
