@@ -365,6 +365,12 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	u64 now = bpf_ktime_get_ns();
 	if (!due || due > now)
 		return;
+	/*
+	 * With PREEMPT_RT the thread may wait for a spinlock, awake: to set its timer it takes that of softirqs. Whoever
+	 * releases it wakes it for no expiry, unless it is the function of the thread's own timer.
+	 */
+	if (waits_for_spinlock(task) && timer_due(cpu) != due)
+		return;
 	WRITE_ONCE(answers->announced, 0);
 	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : cpu->irq_depth ? 3 : 2);
 	tell_own_time(cpu, now);

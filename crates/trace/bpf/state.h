@@ -357,10 +357,23 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return READ(older, cpu);
 }
 
-INLINE int sleeps(struct task_struct *task)
+INLINE u64 state_of(struct task_struct *task)
 {
 	struct task_struct___state *older = (void *)task;
-	return (FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state)) != 0;
+	return FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state);
+}
+
+INLINE int sleeps(struct task_struct *task)
+{
+	return state_of(task) != 0;
+}
+
+/* The state of a thread that waits for a spinlock of PREEMPT_RT, whatever it was about to sleep for (since 5.15). */
+#define TASK_RTLOCK_WAIT 0x1000
+
+INLINE int waits_for_spinlock(struct task_struct *task)
+{
+	return state_of(task) == TASK_RTLOCK_WAIT;
 }
 
 /* The softirqs that this CPU has yet to do, a bit each; 0 also where that is not known. */

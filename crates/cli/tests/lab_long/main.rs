@@ -162,6 +162,27 @@ fn a_real_time_kernel_sends_results_of_any_length() {
     assert!(!console.contains("nobody cared"), "{console}");
 }
 
+/// With `PREEMPT_RT` a probe that sets its next timer may wait for the lock of softirqs, which the thread of timers
+/// holds. When that released it, the tracer took this for the expiry that was due by then: in 7 of the 7 latest.
+#[test]
+fn a_probe_that_waited_for_a_lock_was_not_woken_by_its_timer() {
+    let name = "a_probe_that_waited_for_a_lock_was_not_woken_by_its_timer";
+    let Some(stock) = stock(name, &["6.1-rt"]) else { return };
+    let bench = Bench::new(stock, "lock");
+    let cell = ["--kernel", "6.1-rt", "--preempt", "rt", "--load", "file-move", "--seeds", "1"];
+    let how = ["--samples", "600", "--stimulus", "timerfd", "--interval", "60us", "--explain"];
+    let ran = bench.run(&[&cell[..], &how].concat());
+    assert_all_ok(&ran);
+    let record = ran.record();
+    let explained: Vec<_> =
+        record.worst.iter().filter(|episode| !episode.blame.is_empty()).collect();
+    assert!(!explained.is_empty(), "{record:?}");
+    for episode in explained {
+        let first = &episode.timeline[0].event;
+        assert!(matches!(first, StepEvent::TimerExpiry { .. }), "{:#?}", episode.timeline);
+    }
+}
+
 /// Fails unless two labs, each with an empty cache, have the same bits. What ran in one of them lies in its
 /// folder for as long as the lab is kept.
 #[track_caller]
