@@ -80,6 +80,8 @@ rules! {
     OtherTask,
     /// A task ran whose priority changed meanwhile.
     ChangedRank,
+    /// A task with a deadline ran, and the one that wakes has one: which is earlier is not seen.
+    UnknownDeadline,
     /// A task ran while a quota may have stopped the one that wakes.
     BesideQuota,
     /// The kernel said that it held back real-time tasks, or ran nobody though one waited.

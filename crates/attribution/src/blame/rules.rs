@@ -326,11 +326,9 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
         Some((context, cause)) => Split::all(section(Rule::WakersCode, case, cause, context)),
         None => {
             let split = Split::all_of_task(Rule::Waker, case, Cause::EqualOrLowerTask, waker);
-            let doubt = match case.changed_rank(waker) {
-                true => Some(Rule::ChangedRank),
-                // It had to be left at once, unless interrupts were off.
-                false => case.task().comes_before(waker).then_some(Rule::Waker),
-            };
+            // It had to be left at once, unless interrupts were off.
+            let had_to_go = || case.task().comes_before(waker).then_some(Rule::Waker);
+            let doubt = doubt_about_rank(case, waker).or_else(had_to_go);
             match doubt {
                 Some(rule) => Split::all(known_by(rule, &split.then, Evidence::Bound)),
                 None => split,
@@ -517,10 +515,17 @@ fn idle_exit(context: &Context) -> Split {
 /// (Simulated: 42 us of an ordinary task after it had given a lock back, blamed on a more urgent one.)
 fn of_rank(rule: Rule, case: &Case, cause: Cause, runs: &Task) -> Split {
     let split = Split::all_of_task(rule, case, cause, runs);
-    match case.changed_rank(runs) {
-        true => Split::all(known_by(Rule::ChangedRank, &split.then, Evidence::Bound)),
-        false => split,
+    match doubt_about_rank(case, runs) {
+        Some(rule) => Split::all(known_by(rule, &split.then, Evidence::Bound)),
+        None => split,
     }
+}
+
+/// Why it is not known whether a task comes before the one that wakes, if it is not.
+fn doubt_about_rank(case: &Case, runs: &Task) -> Option<Rule> {
+    let is_changed = case.changed_rank(runs).then_some(Rule::ChangedRank);
+    let by_deadline = || case.task().deadlines_decide(runs).then_some(Rule::UnknownDeadline);
+    is_changed.or_else(by_deadline)
 }
 
 /// A task that comes first.

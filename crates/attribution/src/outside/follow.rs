@@ -242,18 +242,21 @@ impl Own {
             // What idle code does until it calls the scheduler.
             return phase(Cause::Scheduler, Phase::ReturnFromInterrupt);
         }
-        let has_more = current.comes_before(task);
-        if cpu.state.in_user {
-            let cause = if has_more { Cause::HigherPriorityTask } else { Cause::EqualOrLowerTask };
-            return Share { cause, culprit: Culprit::Task(current.named()), ..Share::default() };
+        let blamed =
+            |cause| Share { cause, culprit: Culprit::Task(current.named()), ..Share::default() };
+        if current.comes_before(task) {
+            return blamed(Cause::HigherPriorityTask);
         }
-        if has_more {
-            let culprit = Culprit::Task(current.named());
-            return Share { cause: Cause::HigherPriorityTask, culprit, ..Share::default() };
+        if cpu.state.in_user {
+            return blamed(Cause::EqualOrLowerTask);
         }
         let off_in = cpu.stack(cpu.preempt_off);
         if off_in.first().is_some_and(|frame| is_way_to_scheduler(frame.name())) {
             return phase(Cause::Scheduler, Phase::Switch);
+        }
+        // Nobody is made to go for one of the same priority, wherever it is in the kernel.
+        if task.is_urgent() && current.prio == task.prio {
+            return blamed(Cause::EqualOrLowerTask);
         }
         if cpu.state.preempt.is_off() {
             return in_code(cpu, Cause::PreemptOff, off_in);

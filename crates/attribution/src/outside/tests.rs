@@ -12,6 +12,7 @@ const IDLE: TaskId = TaskId(0);
 const FIND: TaskId = TaskId(1);
 const PROBE: TaskId = TaskId(2);
 const HOG: TaskId = TaskId(3);
+const TWIN: TaskId = TaskId(4);
 
 const TIMER: &str = "asm_sysvec_apic_timer_interrupt";
 
@@ -44,6 +45,7 @@ fn tasks() -> Vec<Task> {
         task(5, "find", Policy::Other, 120),
         task(9, "probe", Policy::Fifo, 9),
         task(7, "hog", Policy::Fifo, 4),
+        task(8, "twin", Policy::Fifo, 9),
     ]
 }
 
@@ -341,6 +343,42 @@ fn softirqs_are_blamed_that_come_when_the_task_has_the_cpu() {
         1 irq Delivery
     "#]],
     );
+}
+
+/// A task of the same priority need not go, also where it is in the kernel. Code of an ordinary one is to be left.
+#[test]
+fn who_has_the_same_priority_has_the_cpu_in_the_kernel_too() {
+    let back = [
+        (200, count(PreemptCount::ON), "irq_exit_rcu", ""),
+        (210, EdgeKind::IrqsOn, "native_iret", ""),
+        (210, leave(false), "native_iret", ""),
+    ];
+    for (runs, want) in [
+        (
+            TWIN,
+            expect![[r#"
+        1 99 520 Some(80)
+        500 equal_or_lower_task twin
+        99 irq local_timer
+        90 scheduler Switch
+        10 scheduler ReturnFromInterrupt
+        1 irq Delivery
+    "#]],
+        ),
+        (
+            FIND,
+            expect![[r#"
+        1 99 520 Some(80)
+        500 no_preemption_point copy_page in find
+        99 irq local_timer
+        90 scheduler Switch
+        10 scheduler ReturnFromInterrupt
+        1 irq Delivery
+    "#]],
+        ),
+    ] {
+        check(runs, &[&timer(101, "copy_page"), &back, &way_to_probe(700)], (100, 800), want);
+    }
 }
 
 #[test]

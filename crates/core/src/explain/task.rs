@@ -9,6 +9,9 @@ const FIRST_FAIR_PRIO: i32 = 100;
 /// most urgent `SCHED_FIFO` task, but nothing comes before a stopper.
 const STOPPER_PRIO: i32 = -2;
 
+/// That of a task with a deadline, or one that such a task has lent it.
+const DEADLINE_PRIO: i32 = -1;
+
 /// That of an ordinary task with a nice value of 0.
 const ORDINARY_PRIO: i32 = 120;
 
@@ -161,8 +164,15 @@ impl Task {
 
     /// Whether the scheduler would not run `other` while this one can run. Ordinary tasks share the CPU,
     /// whatever their nice values are.
+    ///
+    /// Of two with deadlines neither: see [`Self::deadlines_decide`].
     pub fn comes_before(&self, other: &Self) -> bool {
         self.prio < other.prio && self.prio < FIRST_FAIR_PRIO && !self.is_idle()
+    }
+
+    /// Whether both have deadlines. The earlier one comes first, and tracers see neither.
+    pub fn deadlines_decide(&self, other: &Self) -> bool {
+        [self.prio, other.prio] == [DEADLINE_PRIO; 2]
     }
 }
 
@@ -205,6 +215,23 @@ mod tests {
         ] {
             assert_eq!(one.comes_before(two), want, "{one:?} {two:?}");
         }
+    }
+
+    #[test]
+    fn deadlines_decide_between_two_that_have_them() {
+        let task = |policy, prio| Task { pid: 7, comm: "x".into(), policy, prio };
+        let (deadline, lent) = (task(Policy::Deadline, -1), task(Policy::Other, -1));
+        for (other, want) in [
+            (&deadline, true),
+            (&lent, true),
+            (&task(Policy::Fifo, 0), false),
+            (&task(Policy::Fifo, STOPPER_PRIO), false),
+            (&task(Policy::Other, 120), false),
+        ] {
+            assert_eq!(deadline.deadlines_decide(other), want, "{other:?}");
+            assert_eq!(other.deadlines_decide(&deadline), want, "{other:?}");
+        }
+        assert!(!lent.comes_before(&deadline) && !deadline.comes_before(&lent));
     }
 
     #[test]

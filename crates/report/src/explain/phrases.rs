@@ -97,8 +97,16 @@ fn is_of_several(Blamed { cause, culprit, phase, others, .. }: Blamed) -> bool {
 fn cause_of(blamed: Blamed) -> String {
     match is_of_several(blamed) {
         true => format!("several {}s", cause(blamed.cause)),
+        false if is_of_deadline(blamed) => "deadline task".into(),
         false => cause(blamed.cause).into(),
     }
+}
+
+/// Whether this is a task with a deadline that is not known to come first: then the one that waited has one as well,
+/// and which is earlier is not seen.
+fn is_of_deadline(Blamed { cause, culprit, .. }: Blamed) -> bool {
+    let has_deadline = matches!(culprit, Culprit::Task(task) if task.policy == Policy::Deadline);
+    has_deadline && cause == Cause::EqualOrLowerTask
 }
 
 /// What a culprit was in: `exit_mmap in rm[412], waiting for a lock`; empty if that is not known. It is

@@ -61,3 +61,42 @@ fn the_rank_of_who_was_interrupted_is_a_bound_as_well() {
     let runs = "higher_priority_task 60 spin[7] fifo 95 bound";
     check(timer(), own(Some(94)), &[runs, timer_, switched, wait]);
 }
+
+/// Between two that have deadlines, the earlier one decides. No event has it, so nobody knows which came first.
+#[test]
+fn which_of_two_deadlines_is_earlier_is_not_known() {
+    let own = task(10, "probe", Policy::Deadline, -1);
+    let runs = |policy, prio| task(7, "spin", policy, prio);
+    let bound = "equal_or_lower_task 50 spin[7] deadline bound";
+    check_beside(&own, None, &runs(Policy::Deadline, -1), bound);
+    // Lent by one that has.
+    let bound = "equal_or_lower_task 50 spin[7] other bound";
+    check_beside(&own, None, &runs(Policy::Other, -1), bound);
+    // The stopper comes before all deadlines.
+    let stopper = "higher_priority_task 50 spin[7] fifo 99 edge";
+    check_beside(&own, None, &runs(Policy::Fifo, -2), stopper);
+    // Also of one that was interrupted, or that woke it: neither need have gone, and each may have had to.
+    let spin = runs(Policy::Deadline, -1);
+    let context = Context { task: spin.clone(), mode: Mode::User, ..Context::default() };
+    let interrupted =
+        |w: &mut Wakeup| (w.task, w.interrupted) = (own.clone(), Some(context.clone()));
+    let rest = ["irq 10 local_timer edge", "scheduler 20 switch edge", "unexplained 10"];
+    let [timer_, switched, wait] = rest;
+    let runs = "equal_or_lower_task 60 spin[7] deadline bound";
+    check(timer(), interrupted, &[runs, timer_, switched, wait]);
+    let wakes = |w: &mut Wakeup| {
+        w.task = own.clone();
+        w.woken_by = WokenBy::Waker { task: spin.clone(), on: w.cpu, in_interrupt: false };
+        (w.interrupted, w.events) = (None, Vec::new());
+    };
+    let got = {
+        let mut wakeup = woken(0, false);
+        wakes(&mut wakeup);
+        shares(&wakeup)
+    };
+    assert!(
+        got.iter().any(|share| share.starts_with("equal_or_lower_task")
+            && share.ends_with("spin[7] deadline bound")),
+        "{got:?}"
+    );
+}

@@ -22,7 +22,12 @@ fn tasks() -> impl Strategy<Value = Task> {
     let twin = Task { pid: 77, comm: "twin".into(), ..probe() };
     // With a priority that was lent to it.
     let lent = Task { prio: spin().prio, ..rm() };
-    select(vec![probe(), twin, rm(), lent, spin(), idle(), Task::default()])
+    let deadline = |pid| task(pid, "deadline", Policy::Deadline, -1);
+    let deadlines = [deadline(78), deadline(79)];
+    select(
+        [vec![probe(), twin, rm(), lent, spin(), idle(), Task::default()], deadlines.into()]
+            .concat(),
+    )
 }
 
 /// A length of time near or between the thresholds of the rules: from 3 µs for the way back from an

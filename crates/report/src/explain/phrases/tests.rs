@@ -60,6 +60,17 @@ fn shares_read_as_sentences() {
         nowhere(),
         "231 µs equal- or lower-priority task sh other",
     );
+    // Which of two deadlines is earlier nobody knows.
+    let named = NamedTask { policy: Policy::Deadline, ..named_task("dl", 9) };
+    let deadline = Culprit::Task(named);
+    with(
+        Cause::EqualOrLowerTask,
+        deadline.clone(),
+        nowhere(),
+        "231 µs deadline task dl[9] deadline",
+    );
+    let higher = "231 µs higher-priority task dl[9] deadline";
+    with(Cause::HigherPriorityTask, deadline, nowhere(), higher);
     // Of tasks that took turns none is known to have run for long.
     let several = "231 µs several equal- or lower-priority tasks";
     with(Cause::EqualOrLowerTask, Culprit::None, nowhere(), several);
