@@ -22,13 +22,16 @@ pub enum Mix {
     Budgets,
     /// The same in guests that are often stopped, and have no clock of stolen time.
     Guests,
+    /// The same where softirqs raise others, and themselves.
+    Softirqs,
     /// Any scenario, of which all tasks are followed, as threads of others.
     Threads,
 }
 
 impl Mix {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Any, Self::Bound, Self::Budgets, Self::Guests, Self::Threads];
+    pub const ALL: [Self; 6] =
+        [Self::Any, Self::Bound, Self::Budgets, Self::Guests, Self::Softirqs, Self::Threads];
 
     /// As it is asked for.
     pub fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl Mix {
             Self::Bound => "bound",
             Self::Budgets => "budgets",
             Self::Guests => "guests",
+            Self::Softirqs => "softirqs",
             Self::Threads => "threads",
         }
     }
@@ -49,6 +53,7 @@ impl Mix {
             Self::Bound => with_bound_probes(any),
             Self::Budgets => with_budgets(any, seed),
             Self::Guests => with_stops(any, seed),
+            Self::Softirqs => with_raising(any, seed),
         }
     }
 
@@ -125,6 +130,30 @@ fn with_stops(mut scenario: Scenario, seed: u64) -> Scenario {
     scenario
 }
 
+/// The same scenario where each softirq raises one of them, in half of the times that it runs: so no row of them goes on
+/// for long. A device raises the first one.
+fn with_raising(mut scenario: Scenario, seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    for number in SOFTIRQS {
+        let name = softirq(number);
+        for path in scenario.paths.iter_mut().filter(|path| path.name == name) {
+            let raise = Step::RaiseSoftirq(SOFTIRQS[random.below(SOFTIRQS.len())]);
+            path.steps.push(Step::Repeat(Count::Uniform(0, 1), vec![raise]));
+        }
+    }
+    let name = "raises";
+    let first = SOFTIRQS[random.below(SOFTIRQS.len())];
+    scenario.paths.push(Path { name: name.into(), steps: vec![Step::RaiseSoftirq(first)] });
+    scenario.interrupts.push(Interrupt {
+        name: name.into(),
+        kind: InterruptKind::Unthreaded,
+        arrivals: Some(Arrivals::Poisson(200_000 + random.below(2_000_000) as u64)),
+        cpu: None,
+        handler: name.into(),
+    });
+    scenario
+}
+
 /// The score of a seed's scenario of this mix under these rules, over so many wakeups of probes. The seed
 /// decides what happens, and what the kernel shows. A scenario that breaks a rule of the kernel is left out,
 /// and counted.
@@ -161,7 +190,7 @@ struct Maker {
     functions: u32,
     /// How many events there are that loads wait for.
     events: usize,
-    /// Its steps are a softirq's, which raises none: it might never end.
+    /// Its steps are a softirq's, which raises none: it might never end. See [`with_raising`].
     in_softirq: bool,
 }
 
@@ -197,6 +226,14 @@ const LOCKS: [(&str, LockKind); 6] = [
 ];
 /// What a probe does before it responds, if it does anything.
 const PROBE_PATH: &str = "response";
+
+/// The softirqs that scenarios have.
+const SOFTIRQS: [u8; 3] = [1, 3, 9];
+
+/// The name of a softirq, and of what it does.
+fn softirq(number: u8) -> String {
+    format!("softirq{number}")
+}
 
 /// The name of an event.
 fn event(number: usize) -> String {
@@ -487,7 +524,7 @@ impl Maker {
                 vec![Step::Block { length: self.length(ns), interrupt: None }]
             }
             14 if self.events > 0 => vec![Step::Wake(self.event())],
-            13 if !self.in_softirq => vec![Step::RaiseSoftirq([1, 3, 9][self.random.below(3)])],
+            13 if !self.in_softirq => vec![Step::RaiseSoftirq(SOFTIRQS[self.random.below(3)])],
             _ => vec![self.compute(place)],
         }
     }
@@ -531,8 +568,8 @@ impl Maker {
     }
 
     fn interrupts(&mut self, scenario: &mut Scenario) {
-        for number in [1, 3, 9] {
-            let name = format!("softirq{number}");
+        for number in SOFTIRQS {
+            let name = softirq(number);
             let place = Place {
                 may_sleep: false,
                 in_handler: true,
@@ -580,7 +617,7 @@ impl Maker {
             let steps = self.steps(place);
             let mut steps = vec![self.function(steps)];
             if self.chance(60) {
-                steps.push(Step::RaiseSoftirq([1, 3, 9][self.random.below(3)]));
+                steps.push(Step::RaiseSoftirq(SOFTIRQS[self.random.below(3)]));
             }
             self.arrives(scenario, &handler, kind, steps, 50_000);
         }

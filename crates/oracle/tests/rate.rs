@@ -30,6 +30,12 @@ fn confident_wrong_answers_are_rare_in_guests() {
     check(85, Mix::Guests);
 }
 
+/// They run in rounds, and leave others to their thread.
+#[test]
+fn confident_wrong_answers_are_rare_where_softirqs_raise_softirqs() {
+    check(90, Mix::Softirqs);
+}
+
 /// Timers, tasks, interrupts and softirqs wake them.
 #[test]
 fn confident_wrong_answers_are_rare_where_threads_of_others_are_followed() {
@@ -79,6 +85,8 @@ fn scenarios_that_were_answered_wrongly_have_no_wrong_answer() {
         (Mix::Threads, 10_643),
         (Mix::Threads, 50_250),
         (Mix::Threads, 10_421),
+        // What let the interrupt in was seen, and had ended when the wakeup was due.
+        (Mix::Threads, 90_064),
         // Tasks lend priorities to ordinary and to real-time ones.
         (Mix::Threads, 10_030),
         (Mix::Threads, 10_389),
