@@ -122,8 +122,13 @@ fn of_host(end: &End, log: &[u8]) -> Failed {
             FailureKind::Emulator
         }
     };
-    let lines = trouble(log).map_or_else(|| last_lines(log), |verdict| verdict.lines);
-    Failed::new(kind, end.to_string()).with_evidence(lines)
+    // A kernel that hangs in its panic, or prints its oopses without end, is the cause.
+    match trouble(log) {
+        Some(verdict) => {
+            Failed::new(kind, format!("{}; {end}", verdict.what)).with_evidence(verdict.lines)
+        }
+        None => Failed::new(kind, end.to_string()).with_evidence(last_lines(log)),
+    }
 }
 
 /// The failure of the host to do something with the files in `folder`. It says nothing about the guest.
@@ -144,6 +149,7 @@ mod tests {
     use crate::parcel::pack;
     use crate::store::CONSOLE;
     use wakescope_core::episodes::Head;
+    use wakescope_core::units::SpanNs;
     use wakescope_testing::Folder;
 
     #[test]
@@ -180,6 +186,38 @@ mod tests {
             (io::ErrorKind::OutOfMemory, FailureKind::Lab),
         ] {
             assert_eq!(of_files("read", Path::new("/c"), &kind.into()).kind, want);
+        }
+    }
+
+    #[test]
+    fn a_guest_that_is_ended_from_outside_has_failed_for_what_its_log_says() {
+        let panic = "[    0.3] Kernel panic - not syncing: No working init found.\n";
+        let time_up = || End::TimeUp(SpanNs(40_000_000_000));
+        for (end, log, kind, want) in [
+            (
+                time_up(),
+                "",
+                FailureKind::HostTimeLimit,
+                "the guest did not end within 40.0 s of host time",
+            ),
+            (
+                time_up(),
+                panic,
+                FailureKind::HostTimeLimit,
+                "the kernel panicked: not syncing: No working init found.; the guest did not end within \
+                 40.0 s of host time",
+            ),
+            (
+                End::Flood,
+                "BUG: scheduling while atomic: fio/9\n",
+                FailureKind::NoResult,
+                "the kernel found a bug in itself: scheduling while atomic: fio/9; the guest wrote more \
+                 than 64 MiB",
+            ),
+        ] {
+            let failed = of_host(&end, log.as_bytes());
+            assert_eq!((failed.kind, failed.reason.as_str()), (kind, want));
+            assert_eq!(failed.evidence, log.lines().collect::<Vec<_>>());
         }
     }
 
