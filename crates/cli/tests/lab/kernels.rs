@@ -142,6 +142,14 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     ];
     check(fetch.args(amd64).env("PATH", lab.dir.path()), 0, &text);
 
+    // Where the archive could give another in its place, it is said why the cached one is not used.
+    fs::write(lab.dir.join("cache/kernels/amd64/6.1.0-56-rt/image"), "changed").unwrap();
+    for args in [&["fetch", "6.1-rt"][..], &["module", "6.1-rt"], &["run", "--kernel", "6.1-rt"]] {
+        let text =
+            ["6.1.0-56-rt is damaged: its image has changed; the archive is asked for it", "→"];
+        check(lab.command(args).args(amd64).env("PATH", lab.dir.path()), 2, &text);
+    }
+
     // Who asks for news wants to know that there are none to be had.
     let mut command = lab.command(&["kernels", "--refresh"]);
     check(command.args(amd64).env("PATH", lab.dir.path()), 2, &["`apt-get` is not installed"]);

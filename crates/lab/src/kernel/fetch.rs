@@ -184,25 +184,20 @@ impl<'a> Source<'a> {
         refresh: bool,
         watch: &mut dyn Watch,
     ) -> Result<Fetched, FetchError> {
-        let mut memo = Memo::open(self.cache);
-        let there = find(self.cache, self.arch, name);
         // An exact name means one kernel for ever: nobody needs to be asked.
-        let exact = there.as_ref().filter(|stored| stored.name.exact() == name);
-        if let Some(kernel) = exact.and_then(|stored| stored.kernel(name, &mut memo).ok()) {
-            return Ok(Fetched { kernel, was_there: true, bytes: 0 });
-        }
+        let there = match self.usable(name, watch) {
+            Some(usable) if usable.exact == name => return Ok(usable.fetched()),
+            there => there,
+        };
         let catalogue = match self.catalogue(refresh, watch) {
             Ok(catalogue) => catalogue,
             Err(ArchiveError::Stopped) => return Err(ArchiveError::Stopped.into()),
-            Err(e) => return cached(there, name, &mut memo, watch).ok_or(FetchError::Archive(e)),
+            Err(e) => return cached(there, watch).ok_or(FetchError::Archive(e)),
         };
         let offer = match catalogue.find(name) {
             Ok(offer) => offer,
             // The archive drops old kernels.
-            Err(e) => {
-                let fetched = cached(there, name, &mut memo, watch);
-                return fetched.ok_or(FetchError::NoSuchKernel(e));
-            }
+            Err(e) => return cached(there, watch).ok_or(FetchError::NoSuchKernel(e)),
         };
         match self.bring(offer, name, watch) {
             // The archive may have moved on since the lists came in.
@@ -212,6 +207,19 @@ impl<'a> Source<'a> {
                 self.bring(offer, name, watch)
             }
             other => other,
+        }
+    }
+
+    /// The newest kernel of the cache that answers to `name`. A damaged one is named: in its place the
+    /// archive may give a newer one, with other figures, or nothing.
+    fn usable(&self, name: &str, watch: &mut dyn Watch) -> Option<Usable> {
+        let stored = find(self.cache, self.arch, name)?;
+        match stored.kernel(name, &mut Memo::open(self.cache)) {
+            Ok(kernel) => Some(Usable { exact: stored.name.exact(), kernel }),
+            Err(damaged) => {
+                watch.step(&Step::Note(&format!("{damaged}; the archive is asked for it")));
+                None
+            }
         }
     }
 
@@ -264,18 +272,26 @@ fn is_needed(path: &Path) -> bool {
     ["boot", "lib/modules", "usr/lib/modules"].iter().any(|folder| path.starts_with(folder))
 }
 
+/// A kernel that the cache has, whole.
+struct Usable {
+    /// Its exact name.
+    exact: String,
+    /// The same kernel, under the name it was asked for by.
+    kernel: Kernel,
+}
+
+impl Usable {
+    fn fetched(self) -> Fetched {
+        Fetched { kernel: self.kernel, was_there: true, bytes: 0 }
+    }
+}
+
 /// What the cache has, where the archive is of no help.
-fn cached(
-    there: Option<Stored>,
-    name: &str,
-    memo: &mut Memo,
-    watch: &mut dyn Watch,
-) -> Option<Fetched> {
-    let stored = there?;
-    let kernel = stored.kernel(name, memo).ok()?;
-    let text = format!("the archive is not usable; using {} from the cache", stored.name.exact());
+fn cached(there: Option<Usable>, watch: &mut dyn Watch) -> Option<Fetched> {
+    let usable = there?;
+    let text = format!("the archive is not usable; using {} from the cache", usable.exact);
     watch.step(&Step::Note(&text));
-    Some(Fetched { kernel, was_there: true, bytes: 0 })
+    Some(usable.fetched())
 }
 
 /// Moves what is needed of an unpacked kernel from `tree` into `place`.
