@@ -39,10 +39,35 @@ pub struct Observation {
     pub load: Vec<LoadResult>,
     /// See [`Run::line`].
     pub line: Option<Line>,
+    /// What followed the run's wakeups, which takes time itself.
+    pub tracing: Tracing,
     /// What is exact of each thread.
     pub threads: Vec<ThreadSums>,
     /// Lateness per expiry, over all threads.
     pub expiries: Distribution,
+}
+
+/// How much the programs had to do that followed wakeups in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracing {
+    /// The run was explained.
+    pub explained: bool,
+    /// Each section with interrupts or preemption off was measured, too.
+    pub sections: bool,
+    /// Interrupts were counted for a bound, too.
+    pub bound: bool,
+}
+
+impl Tracing {
+    fn of(run: &Run) -> Self {
+        let explanation = run.explanation.as_ref();
+        let sections = explanation.and_then(|of| of.sections.as_ref());
+        Self {
+            explained: explanation.is_some(),
+            sections: sections.is_some_and(|sections| sections.exact),
+            bound: explanation.is_some_and(|of| of.bound.is_some()),
+        }
+    }
 }
 
 /// What is exact of a thread, without its histograms.
@@ -76,6 +101,7 @@ pub struct Sums {
 impl From<Run> for Observation {
     fn from(run: Run) -> Self {
         let mut expiries = run.expiries();
+        let tracing = Tracing::of(&run);
         expiries.histogram.shrink_to_fit();
         Self {
             expiries,
@@ -92,6 +118,7 @@ impl From<Run> for Observation {
             validity: run.validity,
             load: run.load,
             line: run.line,
+            tracing,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::binomial::largest_probability_of;
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::line::{AnsweredBy, Attachment};
-use wakescope_core::observation::Observation;
+use wakescope_core::observation::{Observation, Tracing};
 use wakescope_core::plan::Target;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::{Omission, Quantity};
@@ -175,6 +175,9 @@ const ASPECTS: &[Aspect] = &[
     Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
     Aspect { what: "scenario", key: "", matters: true, of: scenario },
     Aspect { what: "omission", key: "", matters: true, of: |run| Some(omission(run).to_string()) },
+    // Tracing takes instructions, which are virtual time, and more of it than of real time. A simulation takes none.
+    Aspect { what: "tracer", key: "", matters: true, of: |run| tracer(run, TimeDomain::Virtual) },
+    Aspect { what: "tracer", key: "", matters: false, of: |run| tracer(run, TimeDomain::Real) },
     Aspect { what: "policy", key: "plan.policy", matters: false, of: policy },
     Aspect { what: "CPUs", key: "plan.cpus", matters: false, of: cpus },
     Aspect { what: "idle states", key: "plan.idle_states", matters: false, of: idle_states },
@@ -263,6 +266,15 @@ fn load(run: &Observation) -> String {
     let mut names: Vec<String> = named.collect();
     names.sort_unstable();
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// What followed the wakeups of a run of wakescope in the time of `domain`.
+fn tracer(run: &Observation, domain: TimeDomain) -> Option<String> {
+    let Tracing { explained, sections, bound } = run.tracing;
+    let parts = [(explained, "explain"), (sections, "sections"), (bound, "bound")];
+    let parts: Vec<&str> = parts.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    let text = if parts.is_empty() { "none".into() } else { parts.join(", ") };
+    (run.source.is_none() && run.time_domain == domain).then_some(text)
 }
 
 /// What was simulated, but not under which rules: these are what one compares.

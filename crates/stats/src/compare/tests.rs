@@ -13,6 +13,7 @@ use wakescope_core::source::{Omission, Source};
 
 mod lengths;
 mod repeated;
+mod traced;
 
 /// A run of 4,000 samples: most up to `us` µs late, 20 of them ten times that, one a hundred times.
 fn run(us: u64) -> Run {
