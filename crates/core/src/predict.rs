@@ -62,6 +62,10 @@ pub struct Cell {
     pub window_ns: u64,
     /// How many wakeups it had.
     pub wakeups: u64,
+    /// Whether its guest explained its wakeups: then the tracer's time is in all that is measured, replayed and
+    /// predicted.
+    #[serde(default)]
+    pub explained: bool,
     /// How long a wakeup takes that nothing holds up.
     pub path: Path,
     /// What it measured.

@@ -8,6 +8,10 @@ pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: the ord
     the differences between them are meaningful, absolute times are not. Caches, idle states and \
     firmware are not modelled.";
 
+/// What has to be said wherever figures of guests are shown that explained their wakeups.
+pub(crate) const EXPLAINED: &str = "The guests explained their wakeups: the tracer takes virtual time, which is in all \
+    figures. Compare them with those of explained cells only.";
+
 /// `4.31 ms`, `238 virtual µs`
 pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {
     worded(&SpanNs(ns).to_string(), domain)

@@ -3,13 +3,13 @@
 //! Everything is made from the record, so that what is printed today can be printed again
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
-use wakescope_core::lab::{Asked, Lab, Settings};
+use wakescope_core::lab::{Asked, Cell, Lab, Settings};
 use wakescope_core::plan::{Between, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use self::matrix::{Figure, Matrix};
-use crate::domain::VIRTUAL_TIME;
+use crate::domain::{EXPLAINED, VIRTUAL_TIME};
 use crate::style::{Style, clean};
 
 mod bounds;
@@ -199,10 +199,12 @@ fn emulator(banner: &str) -> String {
     clean(short, 60)
 }
 
-/// What virtual time leaves out.
+/// What virtual time leaves out, and what it has besides the kernel.
 fn caveats(lab: &Lab) -> Vec<&'static str> {
     let several = (lab.settings.cpus > 1).then_some(SEVERAL_CPUS);
-    std::iter::once(VIRTUAL_TIME).chain(several).collect()
+    let is_explained = |cell: &Cell| cell.culprit.is_some() || cell.bound.is_some();
+    let traced = lab.cells.iter().any(is_explained).then_some(EXPLAINED);
+    std::iter::once(VIRTUAL_TIME).chain(traced).chain(several).collect()
 }
 
 /// What was published, safe to print.

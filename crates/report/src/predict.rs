@@ -7,6 +7,7 @@ use wakescope_core::predict::{
 };
 use wakescope_core::units::{SpanNs, counted, grouped};
 
+use crate::domain::EXPLAINED;
 use crate::findings::wrapped;
 use crate::progress::span_or_dash;
 use crate::style::{Style, clean};
@@ -35,7 +36,9 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
         let _ = write!(out, "\n{}", steps(ranking, style));
     }
     let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis(prediction), WIDTH - 1, " ")));
-    for limit in limits(prediction.cells.len()) {
+    // Cells with and without a tracer are not predicted from together.
+    let traced = prediction.cells.first().is_some_and(|cell| cell.explained).then_some(EXPLAINED);
+    for limit in traced.map(String::from).into_iter().chain(limits(prediction.cells.len())) {
         let _ = writeln!(out, " {}", style.faint(&wrapped(&limit, WIDTH - 1, " ")));
     }
     out
@@ -392,6 +395,14 @@ mod tests {
             assert!(in_one_line.contains(part), "{part}: {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn a_prediction_from_an_explained_cell_says_that_the_tracer_is_in_its_figures() {
+        let mut prediction = prediction();
+        assert!(!text(&prediction, Style::default()).contains("tracer"));
+        prediction.cells[0].explained = true;
+        assert_says(&text(&prediction, Style::default()), &[EXPLAINED]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ fn full() -> Prediction {
             seed: 1,
             window_ns: 500_000_000,
             wakeups: 1_000,
+            explained: true,
             path: Path { wakeups: 1_000, min_ns: 1, median_ns: 2, max_ns: 3 },
             measured: Measured {
                 p50_ns: Some(1),

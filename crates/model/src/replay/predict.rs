@@ -366,6 +366,7 @@ impl Course {
             seed: run.seed,
             window_ns: self.window_ns,
             wakeups: self.replay.wakeups,
+            explained: run.explanation.is_some(),
             path: self.replay.path(),
             not_repeated: NotRepeated::of(&measured, &replayed, &phases),
             measured,

@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use wakescope_core::explain::Share;
 use wakescope_core::lab::{ALPHA, Arm, Cell, LabKernel, SCHEMA, Settings, Status};
 use wakescope_stats::cells::{compare, limits, parse_limit};
 
@@ -73,6 +74,18 @@ fn arm(text: &str) -> Arm {
 fn judge(lab: &mut Lab, pairs: &[(&str, &str)]) {
     let pairs: Vec<_> = pairs.iter().map(|(a, b)| (arm(a), arm(b))).collect();
     lab.comparisons = compare(&lab.cells, &pairs, 0.1, ALPHA);
+}
+
+#[test]
+fn a_lab_whose_guests_explain_says_that_the_tracer_is_in_its_figures() {
+    let mut lab = journal();
+    let says = |lab: &Lab| {
+        let texts = [text(lab, Extent::Screen, Style::default()), markdown(lab)];
+        texts.map(|text| text.replace("\n ", " ").contains(EXPLAINED))
+    };
+    assert_eq!(says(&lab), [false, false]);
+    lab.cells[0].culprit = Some(Share::default());
+    assert_eq!(says(&lab), [true, true]);
 }
 
 /// Models and loads of 6.1-cloud, and its RT kernel.
