@@ -71,6 +71,11 @@ impl Failure {
         Self { what: what.into(), causes: Vec::new(), remedies: Vec::new() }
     }
 
+    /// What could not be done, with neither causes nor remedies.
+    pub(crate) fn summary(&self) -> &str {
+        &self.what
+    }
+
     /// What lies behind it.
     #[must_use]
     pub fn because(mut self, cause: impl Into<String>) -> Self {

@@ -82,7 +82,7 @@ impl WindowFolder {
     /// oldest files go to make room for it; how many.
     ///
     /// # Errors
-    /// If it cannot be written. Then none of it is.
+    /// If it cannot be written. Then none of it is. The error is `NotFound` if the folder was removed.
     pub fn append(&mut self, started: &str, line: &[u8]) -> Result<u32, AppendError> {
         let hour = started.get(..13).unwrap_or(started);
         self.current.take_if(|current| current.hour != hour);
@@ -104,6 +104,8 @@ impl WindowFolder {
             return Err(AppendError::TooLarge { bytes, keep: self.keep });
         }
         let names = self.folder.names()?;
+        // Nobody could read what is written to a file that was removed.
+        self.current.take_if(|current| !names.contains(&current.name));
         let names = names.into_iter().filter(|name| file_time(name).is_some());
         let folder = self.folder.about()?;
         let mut files: Vec<(OsString, u64)> = names
@@ -120,7 +122,11 @@ impl WindowFolder {
             if used.saturating_add(bytes) <= self.keep {
                 break;
             }
-            self.folder.remove_file(&name)?;
+            match self.folder.remove_file(&name) {
+                // Somebody else did.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                gone => gone?,
+            }
             self.current.take_if(|current| current.name == name);
             used -= length;
             removed += 1;
@@ -364,6 +370,21 @@ mod tests {
         watch.append("2026-11-21T01:10:00Z", b"3\n").unwrap();
         let file = fs::read(path.join("w/2026-11-21T01-00-00.jsonl")).unwrap();
         assert_eq!((file.len(), &file[29_999..]), (30_002, &b"13\n"[..]));
+    }
+
+    #[test]
+    fn nothing_is_written_to_a_file_or_folder_that_was_removed() {
+        let path = Folder::new("removed");
+        let mut watch = WindowFolder::open(&path.join("w"), 1_000).unwrap();
+        let [first, second] = ["2026-11-21T01-00-00.jsonl", "2026-11-21T01-10-00.jsonl"];
+        watch.append("2026-11-21T01:00:00Z", b"1\n").unwrap();
+        fs::remove_file(path.join("w").join(first)).unwrap();
+        watch.append("2026-11-21T01:10:00Z", b"2\n").unwrap();
+        watch.append("2026-11-21T01:20:00Z", b"3\n").unwrap();
+        assert_files(&path.join("w"), &[(second, "2\n3\n")]);
+        fs::remove_dir_all(path.join("w")).unwrap();
+        let error = watch.append("2026-11-21T01:30:00Z", b"4\n").unwrap_err();
+        assert!(matches!(error, AppendError::Io(e) if e.kind() == io::ErrorKind::NotFound));
     }
 
     #[test]

@@ -20,6 +20,8 @@ const MOST_SERIES: usize = 16_384;
 pub(super) struct Storage {
     folder: WindowFolder,
     path: PathBuf,
+    /// The most bytes that all files of windows may have.
+    keep: u64,
     merge: SpanNs,
     /// Half an interval: so much a window may be shorter than `merge`, whose intervals are never exact.
     tolerance: SpanNs,
@@ -36,6 +38,14 @@ pub(super) struct Storage {
     has_removed: bool,
 }
 
+/// A window that was stored.
+struct Stored {
+    /// How many files were removed to make room for it.
+    removed: u32,
+    /// Whether its folder had been removed, and was made again.
+    is_in_new_folder: bool,
+}
+
 /// What makes windows fit.
 const SMALLER: &str = "raise --keep, or shorten --merge";
 
@@ -48,13 +58,7 @@ impl Storage {
         (merge, interval): (SpanNs, SpanNs),
         redacts: bool,
     ) -> Result<Self, Failure> {
-        let folder = WindowFolder::open(path, keep).map_err(|e| match e {
-            RunFolderError::InUse(_) => {
-                Failure::new(format!("another watch writes to {}", path.display()))
-                    .try_this("name another folder: --out DIR")
-            }
-            other => folder::failure(other),
-        })?;
+        let folder = open_folder(path, keep)?;
         let refused = window_files(path).unwrap_or_default().refused;
         tell_refused(&refused, "neither counted for --keep nor removed");
         let (path, next_ns) = (path.into(), merge.0);
@@ -63,6 +67,7 @@ impl Storage {
         Ok(Self {
             folder,
             path,
+            keep,
             merge,
             tolerance,
             redacts,
@@ -96,8 +101,8 @@ impl Storage {
         if let Some(why) = self.failure {
             let lost = SpanNs(self.sum.window_ns());
             let before = match self.too_large {
-                SpanNs(0) => "all before are".into(),
-                large => format!("nor are {large} before, in windows larger than --keep"),
+                SpanNs(0) => "all before were".into(),
+                large => format!("nor were {large} before, in windows larger than --keep"),
             };
             return Err(Failure::new(format!("cannot write to {path}: {why}"))
                 .because(format!("the last {lost} are not stored; {before}"))
@@ -114,11 +119,14 @@ impl Storage {
     fn store(&mut self) -> Vec<String> {
         let Some(window) = self.sum.window() else { return Vec::new() };
         let line = packed::line(&window).map_err(|e| AppendError::Io(io::Error::other(e)));
-        let written = line.and_then(|line| self.folder.append(&window.started, line.as_bytes()));
+        let written = line.and_then(|line| self.append(&window.started, line.as_bytes()));
         let (path, span) = (self.path.display().to_string(), SpanNs(window.window_ns));
         match written {
-            Ok(removed) => {
+            Ok(Stored { removed, is_in_new_folder }) => {
                 self.begin_anew();
+                let makes = is_in_new_folder.then(|| {
+                    format!("{path} was removed with all windows in it: it was made again")
+                });
                 let again = self.failure.take().map(|_| {
                     format!("{path} can be written again: all of the last {span} is one window")
                 });
@@ -126,7 +134,7 @@ impl Storage {
                 let removes = is_first.then(|| {
                     format!("{path} is as large as --keep allows: from now on the oldest files go")
                 });
-                again.into_iter().chain(removes).collect()
+                makes.into_iter().chain(again).chain(removes).collect()
             }
             // With more added to it, it would never be stored.
             Err(e @ AppendError::TooLarge { .. }) => {
@@ -150,10 +158,34 @@ impl Storage {
         }
     }
 
+    /// Writes a line. Nothing can be written to a folder that was removed, so it is made again.
+    fn append(&mut self, started: &str, line: &[u8]) -> Result<Stored, AppendError> {
+        match self.folder.append(started, line) {
+            Err(AppendError::Io(e)) if e.kind() == io::ErrorKind::NotFound => {}
+            written => {
+                return written.map(|removed| Stored { removed, is_in_new_folder: false });
+            }
+        }
+        self.folder = open_folder(&self.path, self.keep)
+            .map_err(|e| io::Error::other(format!("it was removed; {}", e.summary())))?;
+        let removed = self.folder.append(started, line)?;
+        Ok(Stored { removed, is_in_new_folder: true })
+    }
+
     fn begin_anew(&mut self) {
         self.sum = Sum::default();
         self.next_ns = self.merge.0;
     }
+}
+
+fn open_folder(path: &Path, keep: u64) -> Result<WindowFolder, Failure> {
+    WindowFolder::open(path, keep).map_err(|e| match e {
+        RunFolderError::InUse(_) => {
+            Failure::new(format!("another watch writes to {}", path.display()))
+                .try_this("name another folder: --out DIR")
+        }
+        other => folder::failure(other),
+    })
 }
 
 #[cfg(test)]
@@ -208,6 +240,26 @@ mod tests {
         let notes: Vec<_> = (1..20).flat_map(|second| storage.add(&window(second, 1))).collect();
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].ends_with("from now on the oldest files go"), "{notes:?}");
+        storage.finish().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_removed_is_made_again_and_its_removal_is_told() {
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
+        let mut storage = Storage::open(&path, 1_000_000, (SECOND, SECOND), false).unwrap();
+        assert_eq!(storage.add(&window(1, 1)), [""; 0]);
+        std::fs::remove_dir_all(&path).unwrap();
+        // What cannot be stored now is kept, and is in the next window.
+        std::fs::write(&path, "").unwrap();
+        let [told] = &storage.add(&window(2, 1))[..] else { panic!("nothing is told") };
+        assert!(told.contains(": it was removed; cannot create the run's folder "), "{told}");
+        std::fs::remove_file(&path).unwrap();
+        let [made, again] = &storage.add(&window(3, 1))[..] else { panic!("nothing is told") };
+        assert!(made.ends_with("was removed with all windows in it: it was made again"), "{made}");
+        assert!(again.ends_with("all of the last 2.00 s is one window"), "{again}");
+        let files = wakescope_store::window_files(&path).unwrap();
+        assert!(files[0].ends_with("2026-11-21T01-00-02.jsonl"), "{files:?}");
         storage.finish().unwrap();
     }
 
