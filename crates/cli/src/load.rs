@@ -100,6 +100,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let remedies: Vec<Option<String>> = loads.iter_mut().map(Load::remedy).collect();
     let have_rates: Vec<bool> = loads.iter().map(|load| load.spec().counts_work()).collect();
     let results = finish_all(loads);
+    // A reader that takes nothing of the output is not to hold up Ctrl-C.
+    signals.release();
     if args.json {
         let loads = results.iter().zip(have_rates).map(|(load, has_rate)| json_of(load, has_rate));
         let result = json!({

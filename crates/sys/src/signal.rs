@@ -91,6 +91,16 @@ impl EndSignals {
 }
 
 impl EndSignals {
+    /// Lets the signals end this process again, once the calling thread has nothing more to put back. Those that
+    /// came until now do not.
+    pub fn release(self) {
+        while self.wait(SpanNs(0)).is_some() {}
+        // SAFETY: the set is live; the old mask is not asked for.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.set, ptr::null_mut());
+        }
+    }
+
     /// A file that can be read while one of the signals waits to be fetched.
     pub fn file(&self) -> io::Result<File> {
         signal_file(&self.set)
@@ -270,6 +280,10 @@ mod tests {
             assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
             assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
             assert!(!wait_readable(&file, SpanNs(1_000)).unwrap());
+            // One that comes before they are released does not end this process.
+            // SAFETY: as above.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+            signals.release();
         })
         .join()
         .unwrap();

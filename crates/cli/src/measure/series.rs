@@ -145,8 +145,8 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     }
     // Not after minutes of measuring.
     RunsFolder::check(args.out.as_deref(), &time_now(), members.iter().map(Member::folder))?;
-    let signals = prepare_process()?;
-    let mut signals = Ending { signals: &signals, has_come: false, has_cut: false };
+    let end_signals = prepare_process()?;
+    let mut signals = Ending { signals: &end_signals, has_come: false, has_cut: false };
     let folder = RunsFolder::create(args.out.as_deref(), &time_now())?;
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     let mut first_failure = None;
@@ -179,15 +179,17 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     if rows.iter().all(|row| row.figures.is_none()) {
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
-    let not_begun = count - rows.len();
-    let is_undecided = (not_begun > 0 || signals.has_cut) && args.has_limit();
+    let (not_begun, has_cut) = (count - rows.len(), signals.has_cut);
+    let is_undecided = (not_begun > 0 || has_cut) && args.has_limit();
     if is_undecided {
         worst = worst.max(Judged::Inconclusive);
     }
+    // A reader that takes nothing of the output is not to hold up Ctrl-C.
+    end_signals.release();
     show(args, varied, &rows, (not_begun, is_undecided), folder.path())?;
     // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
     let without_figures = rows.iter().filter(|row| row.figures.is_none()).count();
-    let lacking = without_figures - usize::from(signals.has_cut);
+    let lacking = without_figures - usize::from(has_cut);
     if varied != Varied::Stimulus && lacking > 0 && worst != Judged::Fail {
         return Err(Failure::new(format!("{lacking} of {count} runs could not be measured"))
             .because("the table is not complete; the reason is above, with each of them")

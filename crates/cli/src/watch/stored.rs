@@ -258,7 +258,7 @@ mod tests {
         let [made, again] = &storage.add(&window(3, 1))[..] else { panic!("nothing is told") };
         assert!(made.ends_with("was removed with all windows in it: it was made again"), "{made}");
         assert!(again.ends_with("all of the last 2.00 s is one window"), "{again}");
-        let files = wakescope_store::window_files(&path).unwrap();
+        let files = wakescope_store::window_files(&path).unwrap().files;
         assert!(files[0].ends_with("2026-11-21T01-00-02.jsonl"), "{files:?}");
         storage.finish().unwrap();
     }

@@ -1,13 +1,18 @@
 //! Signals that are ignored when the command starts, and limits that the kernel tells by signals.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use wakescope_core::finding::Verdict;
 use wakescope_core::run::State;
+use wakescope_sys::signal::end_by_default;
 
-use crate::common::bench::{Running, Test, eventually, kill, skip};
+use crate::common::bench::{Running, Test, eventually, eventually_some, kill, skip};
 use crate::common::measured::{NEXT, RECORD, assert_found, assert_not_found, names, record};
 
 /// The command with `args`, started by a shell that does `first`.
@@ -130,6 +135,42 @@ fn ignored_signals_do_not_end_a_load() {
     let ended = running.output();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     test.assert_nothing_is_left();
+}
+
+/// A stream that takes nothing, and the other end of it, which nobody reads.
+fn full_stream() -> (Stdio, UnixStream) {
+    let (mut stream, unread) = UnixStream::pair().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.write(b"x").is_ok() {}
+    stream.set_nonblocking(false).unwrap();
+    (OwnedFd::from(stream).into(), unread)
+}
+
+#[test]
+fn a_signal_ends_a_command_whose_output_nobody_takes() {
+    end_by_default();
+    let test = Test::new("not-taken");
+    for args in [&["measure", "--duration", "1h", "--json"][..], &["load", "cpu", "--json"]] {
+        let (stdout, _unread) = full_stream();
+        let mut child = test.command(args).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        if args[0] == "measure" {
+            let folder = test.await_samples();
+            kill("INT", &[pid]);
+            eventually("the run is written", || names(&folder) == [RECORD]);
+        } else {
+            let told = BufReader::new(child.stderr.take().unwrap()).lines().next();
+            assert_eq!(told.unwrap().unwrap(), "running: cpu");
+            kill("INT", &[pid]);
+        }
+        // The first ones may come before all is put back.
+        let status = eventually_some("it ends", || {
+            kill("TERM", &[pid]);
+            child.try_wait().unwrap()
+        });
+        assert_eq!(status.signal(), Some(15), "{args:?}: {status}");
+        test.assert_nothing_is_left();
+    }
 }
 
 #[test]
