@@ -48,12 +48,16 @@ fn low_resolution(host: &Host) -> Option<Finding> {
 /// Without the files of the kernel most of what findings follow from is not known, and a run without findings
 /// would look better than one with them.
 fn not_checked(host: &Host) -> Option<Finding> {
-    let unread = [
-        (
-            host.release.is_empty(),
+    // The release is read from /proc/sys, and the processor from a file beside it.
+    let (proc, of_proc) = match host.cpu_model {
+        Some(_) => ("/proc/sys", "real-time tasks are throttled"),
+        None => (
             "/proc",
             "a hypervisor took the CPU, a quota stopped the probe, or real-time tasks are throttled",
         ),
+    };
+    let unread = [
+        (host.release.is_empty(), proc, of_proc),
         (
             host.clock.source.is_empty(),
             "/sys",
@@ -274,6 +278,12 @@ mod tests {
         let unknown = "/proc and /sys cannot be read here, so it is not known whether a hypervisor";
         check(|h| *h = Host::default(), &[("not-checked", Warning, unknown)]);
         check(|h| h.release.clear(), &[("not-checked", Warning, "/proc cannot be read here")]);
+        let hidden = "/proc/sys cannot be read here, so it is not known whether real-time tasks";
+        let hides_settings = |h: &mut Host| {
+            h.release.clear();
+            h.cpu_model = Some("x".into());
+        };
+        check(hides_settings, &[("not-checked", Warning, hidden)]);
         check(|h| h.clock.source.clear(), &[("not-checked", Warning, "/sys cannot be read here")]);
         check(|h| h.clock.resolution_ns = 4_000_000, &[("low-resolution", Error, "4.00 ms")]);
         check(|h| h.hypervisor = Some("KVM".into()), &[("hypervisor", Warning, "guest of KVM")]);
