@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use wakescope_probe::host::{Files, has_seccomp_filter};
 use wakescope_report::style::clean;
 use wakescope_sys::process::open_files_limit;
 use wakescope_sys::sched::{Schedule, schedule_of, this_thread};
@@ -64,6 +65,24 @@ impl Failure {
             Some(fewer) if !is_deadline => format!("{remedy}, or {fewer}"),
             _ => remedy.into(),
         })
+    }
+
+    /// Adds that a filter of system calls may have refused it, if this process has one. Then no privilege helps.
+    #[must_use]
+    pub(crate) fn mentioning_filter(self) -> Self {
+        self.mentioning_filter_if(has_seccomp_filter(&Files::of_this_machine()))
+    }
+
+    fn mentioning_filter_if(self, has_filter: bool) -> Self {
+        match has_filter {
+            true => self
+                .because(
+                    "a seccomp filter is in force, which can refuse system calls to root as well: \
+                     containers and units of systemd (SystemCallFilter=) have one",
+                )
+                .try_this("or run it outside of that container or unit"),
+            false => self,
+        }
     }
 
     /// What could not be done, with the direct cause: "cannot write x: no space left on device".
@@ -144,6 +163,15 @@ mod tests {
         assert!(told.ends_with("\n  → raise that limit, or measure fewer CPUs: --cpus"), "{told}");
         assert!(lacks_threads(&io::Error::from_raw_os_error(11)));
         assert!(!lacks_threads(&io::Error::from_raw_os_error(12)));
+    }
+
+    #[test]
+    fn a_filter_of_system_calls_is_named_where_there_is_one() {
+        let refused = || Failure::new("cannot x").try_this("run as root");
+        let told = refused().mentioning_filter_if(true).to_string();
+        assert!(told.contains("\n  a seccomp filter is in force"), "{told}");
+        assert!(told.ends_with("\n  → or run it outside of that container or unit"), "{told}");
+        assert_eq!(refused().mentioning_filter_if(false).to_string(), refused().to_string());
     }
 
     #[test]

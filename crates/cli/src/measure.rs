@@ -348,6 +348,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
                     "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or \
                      measure without real-time priority: --policy other",
                 )
+                .mentioning_filter()
         }
         MeasureError::Schedule(..) => failure.try_this("use another --policy"),
         MeasureError::Deadline(_, refusal) => {
@@ -359,11 +360,11 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             .because("each timer that sends a signal takes one of these (RLIMIT_SIGPENDING)")
             .try_this("raise that limit: ulimit -i; or measure by another timer: --stimulus timer"),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            failure.try_this("run as root, or without nice and chrt")
+            failure.try_this("run as root, or without nice and chrt").mentioning_filter()
         }
-        MeasureError::Cpu(cpu, _) => {
-            failure.try_this(format!("see whether CPU {cpu} is online, or choose others: --cpus"))
-        }
+        MeasureError::Cpu(cpu, _) => failure
+            .try_this(format!("see whether CPU {cpu} is online, or choose others: --cpus"))
+            .mentioning_filter(),
         MeasureError::Interval(_, turnaround) => {
             // Twice what a wakeup takes leaves the machine half of its time; 50 µs is usual.
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));

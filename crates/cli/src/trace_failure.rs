@@ -49,7 +49,8 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
     match error {
         TraceError::NotAllowed => failure
             .because("that needs the capabilities CAP_BPF and CAP_PERFMON")
-            .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
+            .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope")
+            .mentioning_filter(),
         TraceError::LockedDown => failure
             .because("lockdown is set to confidentiality, which hides kernel memory even from root")
             .try_this(format!("boot without lockdown=confidentiality (lockdown=integrity is enough){instead}")),
@@ -78,7 +79,8 @@ fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
             .try_this(format!("raise that limit (memory.max; cgroup v1: memory.limit_in_bytes){}",
                  if instead.is_empty() { ", or keep fewer figures: --series N" } else { instead })),
         TraceError::Refused(..) => failure
-            .try_this("report this error with the output of wakescope check"),
+            .try_this("report this error with the output of wakescope check")
+            .mentioning_filter(),
         TraceError::Target(TargetError::Namespace) => in_container(failure)
             .try_this("run outside the container or with the host's PID namespace; or use --comm \
                  or --cgroup, which need no IDs"),

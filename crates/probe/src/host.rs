@@ -156,5 +156,17 @@ fn capabilities(files: &Files, status: &str) -> Option<u64> {
     Some(if is_first { effective } else { 0 })
 }
 
+/// Whether this process has a seccomp filter, which can refuse any system call, also to root. `false` where that
+/// cannot be read.
+pub fn has_seccomp_filter(files: &Files) -> bool {
+    files.text("/proc/self/status").is_ok_and(|status| is_filtered(&status))
+}
+
+/// The same of the process with this /proc/PID/status.
+fn is_filtered(status: &str) -> bool {
+    const FILTER: &str = "2";
+    status_line(status, "Seccomp:") == Some(FILTER)
+}
+
 #[cfg(test)]
 mod tests;

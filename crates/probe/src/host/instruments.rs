@@ -9,7 +9,7 @@ use wakescope_core::preemption::Sources;
 use wakescope_sys::counter;
 
 use super::sources::BTF;
-use super::{Files, capabilities};
+use super::{Files, capabilities, is_filtered};
 
 /// Looks at every instrument, and tries those that can be tried without effect. `data` is the
 /// kernel's type information, or why it could not be read.
@@ -23,8 +23,9 @@ pub(super) fn look(
     let mut all = vec![type_information(data), kernel_names(files)];
     all.extend(tracepoints(files, data));
     all.extend(tracers(files, sources));
-    all.push(bpf(files, capabilities));
-    all.push(perf_events(files, capabilities));
+    let rights = Rights { capabilities, is_filtered: is_filtered(&status) };
+    all.push(bpf(files, &rights));
+    all.push(perf_events(files, &rights));
     all.push(pmu());
     all.push(rtc(files));
     all.push(device(files, "msr", "/dev/cpu/0/msr"));
@@ -119,34 +120,55 @@ fn tracers(files: &Files, sources: &Sources) -> Vec<Instrument> {
     TRACERS.iter().map(look).collect()
 }
 
-/// Whether `capabilities` holds all of these younger ones, or `CAP_SYS_ADMIN`, which does for each.
-fn may(capabilities: u64, all_of: &[u32]) -> bool {
-    const SYS_ADMIN: u32 = 21;
-    let has = |capability: &u32| capabilities >> capability & 1 == 1;
-    has(&SYS_ADMIN) || all_of.iter().all(has)
+/// What this process may ask the kernel for.
+struct Rights {
+    /// A set of bits.
+    capabilities: u64,
+    /// Whether a seccomp filter is in force, which can refuse any system call.
+    is_filtered: bool,
+}
+
+impl Rights {
+    /// Whether the capabilities have all of these younger ones, or `CAP_SYS_ADMIN`, which does for each.
+    fn have(&self, all_of: &[u32]) -> bool {
+        const SYS_ADMIN: u32 = 21;
+        let has = |capability: &u32| self.capabilities >> capability & 1 == 1;
+        has(&SYS_ADMIN) || all_of.iter().all(has)
+    }
+
+    /// The instrument `name`, which the setting at `path` and the capabilities allow or not. Nothing tells what a
+    /// filter refuses.
+    fn instrument(&self, name: &str, path: &str, value: i32, is_allowed: bool) -> Instrument {
+        let setting = format!("{path}: {value}");
+        match is_allowed && self.is_filtered {
+            true => {
+                let detail = format!("{setting}; a seccomp filter is in force and may refuse it");
+                Instrument::new(name, None, detail)
+            }
+            false => Instrument::new(name, Some(is_allowed), setting),
+        }
+    }
 }
 
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-fn bpf(files: &Files, capabilities: u64) -> Instrument {
+fn bpf(files: &Files, rights: &Rights) -> Instrument {
     let path = "/proc/sys/kernel/unprivileged_bpf_disabled";
-    let setting = files.number::<u32>(path);
-    // Even where it is allowed to everybody, tracing with BPF is not.
-    let available = may(capabilities, &[CAP_BPF, CAP_PERFMON]);
-    match setting {
-        Some(value) => Instrument::new("bpf", Some(available), format!("{path}: {value}")),
+    match files.number(path) {
+        // Even where it is allowed to everybody, tracing with BPF is not.
+        Some(value) => rights.instrument("bpf", path, value, rights.have(&[CAP_BPF, CAP_PERFMON])),
         None => Instrument::new("bpf", Some(false), format!("{path}: absent")),
     }
 }
 
-fn perf_events(files: &Files, capabilities: u64) -> Instrument {
+fn perf_events(files: &Files, rights: &Rights) -> Instrument {
     let path = "/proc/sys/kernel/perf_event_paranoid";
-    match files.number::<i32>(path) {
+    match files.number(path) {
         // Above 1 a user may look at user space only (Documentation/admin-guide/sysctl/kernel.rst).
         Some(value) => {
-            let available = value <= 1 || may(capabilities, &[CAP_PERFMON]);
-            Instrument::new("perf-events", Some(available), format!("{path}: {value}"))
+            let is_allowed = value <= 1 || rights.have(&[CAP_PERFMON]);
+            rights.instrument("perf-events", path, value, is_allowed)
         }
         None => Instrument::new("perf-events", Some(false), format!("{path}: absent")),
     }

@@ -263,6 +263,28 @@ fn rights_end_at_a_user_namespace() {
 }
 
 #[test]
+fn a_seccomp_filter_may_refuse_what_capabilities_allow() {
+    for (capabilities, mode, want) in [
+        ("000001ffffffffff", "0", Some(true)),
+        ("000001ffffffffff", "2", None),
+        ("0000000000000000", "2", Some(false)),
+    ] {
+        let machine = workstation();
+        let status = format!("CapEff:\t{capabilities}\nSeccomp:\t{mode}\nSeccomp_filters:\t1\n");
+        machine.write("/proc/self/status", status.as_bytes());
+        machine.write("/proc/sys/kernel/unprivileged_bpf_disabled", b"2\n");
+        machine.write("/proc/sys/kernel/perf_event_paranoid", b"2\n");
+        assert_eq!(has_seccomp_filter(&Files::under(machine.0.path())), mode == "2");
+        let (_, instruments) = machine.examine();
+        for name in ["bpf", "perf-events"] {
+            let found = instruments.iter().find(|i| i.name == name).unwrap();
+            assert_eq!(found.available, want, "{status} {found:?}");
+            assert_eq!(found.detail.contains("seccomp filter"), want.is_none(), "{found:?}");
+        }
+    }
+}
+
+#[test]
 fn the_fair_server_is_known_from_debugfs_or_the_release() {
     let machine = Machine::of(&[("/proc/sys/kernel/osrelease", "6.12.1\n")]);
     assert_eq!(machine.read().rt.fair_server, Some(true));
