@@ -16,6 +16,7 @@ pub mod explain;
 mod faults;
 pub mod finding;
 pub mod harmless;
+pub mod hex;
 pub mod histogram;
 pub mod host;
 pub mod instruments;

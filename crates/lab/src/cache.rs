@@ -380,7 +380,8 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_input(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
+        let why = format!("it is larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     Ok(bytes)
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use wakescope_core::hex::is_hex;
 use wakescope_decode::scope::KERNEL_HEAD;
 use wakescope_sys::machine::open_without_waiting;
 
@@ -267,10 +268,6 @@ fn begins_with(path: &Path, magic: &[u8]) -> bool {
 /// Whether a file has the name that builds of a bisection get, and is a kernel.
 fn is_built_kernel(path: &Path, name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(_, key)| is_hex(key, 12)) && identify(path).is_ok()
-}
-
-fn is_hex(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The file at `path`, if it is one.

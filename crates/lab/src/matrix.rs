@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use wakescope_core::behaviour::Agreement;
 use wakescope_core::finding::Severity;
 use wakescope_core::host::Host;
@@ -24,7 +23,7 @@ use crate::kernel::{Arch, Kernel};
 use crate::plan::{CellSpec, Plan, PlanError};
 use crate::states::States;
 use crate::store::{CellStore, StoreError, StoredCell};
-use crate::sum::Memo;
+use crate::sum::{self, Memo};
 
 mod booted;
 
@@ -425,5 +424,5 @@ fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
 /// SHA-256 over the histogram of lateness per expiry, as it stands in the record.
 fn histogram_sum(run: &Run) -> String {
     let histogram = serde_json::to_vec(&run.expiries().histogram).unwrap_or_default();
-    Sha256::digest(histogram).iter().map(|b| format!("{b:02x}")).collect()
+    sum::of_bytes(&histogram)
 }

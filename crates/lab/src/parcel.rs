@@ -10,7 +10,7 @@
 //! A name, a space, the length in bytes, a newline, the bytes, a newline; then `end` and the SHA-256
 //! of all that came before it. A parcel that was cut short or changed on the way is none.
 
-use sha2::{Digest, Sha256};
+use crate::sum;
 
 /// First line.
 const HEAD: &[u8] = b"wakescope parcel 1\n";
@@ -56,7 +56,7 @@ pub fn pack(items: &[Item]) -> Vec<u8> {
         out.extend_from_slice(&item.bytes);
         out.push(b'\n');
     }
-    let sum = hex(&Sha256::digest(&out));
+    let sum = sum::of_bytes(&out);
     out.extend_from_slice(format!("end {sum}\n").as_bytes());
     out
 }
@@ -81,7 +81,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Item>, ParcelError> {
         rest = &rest[end + 1..];
         let (name, value) = line.split_once(' ').ok_or(ParcelError::Damaged)?;
         if name == "end" {
-            let sum = hex(&Sha256::digest(&bytes[..before]));
+            let sum = sum::of_bytes(&bytes[..before]);
             return if value == sum { Ok(items) } else { Err(ParcelError::Damaged) };
         }
         let length: usize = value.parse().map_err(|_| ParcelError::Damaged)?;
@@ -104,11 +104,6 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Item>, ParcelError> {
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(allowed)
-}
-
-/// Lowercase hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -149,7 +144,7 @@ mod tests {
     fn hostile_parcels_are_refused() {
         let signed = |body: &str| {
             let mut all = [HEAD, body.as_bytes()].concat();
-            let sum = hex(&Sha256::digest(&all));
+            let sum = sum::of_bytes(&all);
             all.extend_from_slice(format!("end {sum}\n").as_bytes());
             all
         };

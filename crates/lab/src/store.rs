@@ -27,8 +27,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cell::note_use;
 pub use cell::{Label, Lookup, Meta, RECIPE, StoredCell};
-pub(crate) use cell::{host_name, note_use};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::{Lack, StoreError};
 pub use prune::{Pruned, Size};

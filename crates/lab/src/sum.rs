@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use wakescope_core::hex::to_hex;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::input::open_input;
 
@@ -27,7 +28,7 @@ const FRESH_NS: i64 = 3_000_000_000;
 
 /// SHA-256 of `bytes`, in lowercase hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    to_hex(&Sha256::digest(bytes))
 }
 
 /// SHA-256 of the file at `path`, in lowercase hexadecimal. Fails on what is not a file, and on
@@ -42,16 +43,12 @@ pub fn of_file(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 1 << 18];
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(hex(&digest.finalize())),
+            Ok(0) => return Ok(to_hex(&digest.finalize())),
             Ok(n) => digest.update(&buffer[..n]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sums of files as they were when they were read last.

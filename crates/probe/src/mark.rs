@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use wakescope_core::hex::to_hex;
 
 const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -35,7 +36,7 @@ fn on(machine: &str, purpose: &str, value: &str) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&hash.finalize()[..8])
 }
 
 fn machine() -> Option<String> {

@@ -1,7 +1,7 @@
 //! What the kernel says about itself, and files that must not be waited for.
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,6 +20,12 @@ pub fn architecture() -> io::Result<String> {
     // SAFETY: the kernel ends each name with NUL inside its array, and `names` outlives the borrow.
     let machine = unsafe { CStr::from_ptr(names.machine.as_ptr()) };
     Ok(machine.to_string_lossy().into_owned())
+}
+
+/// This host's name; empty if it has none.
+pub fn host_name() -> String {
+    let name = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    String::from_utf8_lossy(&name).trim().to_owned()
 }
 
 /// How long a tick is: what the clocks that advance by ticks have as their resolution.

@@ -12,6 +12,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use wakescope_core::budget::Exceeded;
+use wakescope_core::hex::to_hex;
 use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
@@ -30,7 +31,6 @@ mod tests;
 use layout::Layout;
 pub use lines::Found;
 pub(crate) use notes::build_id_of_notes;
-use notes::hex;
 pub use program::functions_of_program;
 
 /// An image whose bytes are mapped.
@@ -163,7 +163,8 @@ impl<'a> Image<'a> {
 
     /// The id of its build, as lower-case hexadecimal digits; `None` if it has none.
     pub fn build_id(&self) -> Option<String> {
-        self.elf.build_id().ok().flatten().map(hex)
+        let id = self.elf.build_id().ok().flatten()?;
+        Some(to_hex(&id[..id.len().min(notes::LONGEST)]))
     }
 
     /// What the kernel in it says of itself when it boots: `Linux version 6.1.0-44 (…) …`.

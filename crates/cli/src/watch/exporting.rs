@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_core::watch::counters::{Counters, Split};
+use wakescope_sys::machine::host_name;
 
 use crate::Failure;
 use crate::http::client::Url;
@@ -79,9 +80,8 @@ impl ExportArgs {
         let page = self.listen.map(listen).transpose()?;
         let send = |url: &Url| {
             let url = url.clone().or_path(OTLP_PATH);
-            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            let host = host.trim().to_owned();
-            Push::start(Settings { url, every: self.otlp_every, split, series, host })
+            let (every, host) = (self.otlp_every, host_name());
+            Push::start(Settings { url, every, split, series, host })
                 .map_err(|e| Failure::new(format!("cannot start a thread that sends figures: {e}")))
         };
         let push = self.otlp.as_ref().map(send).transpose()?;

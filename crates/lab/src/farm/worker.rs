@@ -9,12 +9,11 @@ use wakescope_core::date::Date;
 use wakescope_core::units::SpanNs;
 use wakescope_report::style::clean;
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::machine::host_name;
 
 use super::queue::Queue;
 use super::{Job, Outcome, Runner};
-use crate::store::{
-    CellStore, Claim, Ending, Failed, FailureKind, Meta, Slot, StoreError, host_name,
-};
+use crate::store::{CellStore, Claim, Ending, Failed, FailureKind, Meta, Slot, StoreError};
 
 /// What a worker tells.
 pub(super) enum Message {
@@ -130,7 +129,7 @@ impl<W> Worker<'_, W> {
         Meta {
             label: self.jobs[job].label.clone(),
             host_ns: host.0,
-            host: host_name(),
+            host: clean(&host_name(), 64),
             ended: Date::from_realtime(clock::read(Clock::Realtime)).to_string(),
             confinement: self.runner.confinement(&self.jobs[job]),
             state: self.runner.state(&self.jobs[job]),

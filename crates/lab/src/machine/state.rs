@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use sha2::{Digest, Sha256};
+use wakescope_core::hex::to_hex;
 use wakescope_sys::file::file_in_memory;
 
 use crate::sum;
@@ -89,7 +90,7 @@ impl State {
         stored.take(u64::from_le_bytes(length).min(LARGEST)).read_to_end(&mut console)?;
         image.hash.update(&console);
         io::copy(&mut stored.take(LARGEST), &mut image)?;
-        let sum = sum::hex(&image.hash.finalize());
+        let sum = to_hex(&image.hash.finalize());
         let known = head.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(b"\n"));
         Ok((known == Some(sum.as_bytes())).then(|| (Self { image: image.file, console }, sum)))
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wakescope_core::hex::is_hex;
 use wakescope_store::write_new;
 
 use super::ScopeFailure;
@@ -91,7 +92,6 @@ pub(crate) fn current(cache: &Cache) -> Option<PathBuf> {
 
 /// Whether a folder has the name and the files of a plugin.
 pub(crate) fn is_plugin(name: &str, folder: &Path) -> bool {
-    let is_named = name.len() == KEY_LENGTH && name.bytes().all(|b| b.is_ascii_hexdigit());
     let is_own = |path: &Path| {
         let ending = path.extension().and_then(|ending| ending.to_str());
         let is_source = ending.is_some_and(|ending| ["c", "h"].contains(&ending));
@@ -99,7 +99,7 @@ pub(crate) fn is_plugin(name: &str, folder: &Path) -> bool {
     };
     let mut entries = fs::read_dir(folder).into_iter().flatten();
     let only_own = entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.path())));
-    is_named && only_own && folder.join(FILE).is_file()
+    is_hex(name, KEY_LENGTH) && only_own && folder.join(FILE).is_file()
 }
 
 /// Whether the plugin in `place` is what was built.
@@ -148,6 +148,7 @@ fn of_tool(e: ArchiveError) -> ScopeFailure {
 mod tests {
     use std::process::Command;
 
+    use wakescope_core::hex::to_hex;
     use wakescope_decode::scope::{KERNEL_HEAD, Kernel, ScopeError, decode};
 
     use super::*;
@@ -315,7 +316,7 @@ int main(int count, char **words)
             let size = (before.len() + after.len()) / 2 + 4;
             let next = 0x8100_0000_u32 + u32::try_from(size).unwrap();
             let distance = address.wrapping_sub(next).to_le_bytes();
-            let digits: String = distance.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = to_hex(&distance);
             format!("{before}{digits}{after}")
         };
         let (count, task) = (0x35e08, 0x35e00);

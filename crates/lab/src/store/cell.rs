@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use wakescope_report::style::clean;
 use wakescope_store::check_own;
 use wakescope_sys::clock::{self, Clock};
 
 use super::ending::Ending;
 use super::recipe::{Key, Recipe};
-use super::sums::{META, SUMS, Sums, from_text, read_small, sums_of};
+use super::sums::{META, SUMS, Sums, from_text, sums_of};
+use crate::cache::read_bounded;
 use crate::sum;
 
 /// The recipe's file.
@@ -129,7 +129,7 @@ impl StoredCell {
 
     /// Reads a file of the cell, of at most `limit` bytes.
     pub fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
-        read_small(&self.folder.join(name), limit)
+        read_bounded(&self.folder.join(name), limit)
     }
 
     /// Notes that it was used, for [`super::CellStore::prune`].
@@ -142,12 +142,6 @@ impl StoredCell {
 pub(crate) fn note_use(path: &Path) {
     let now = UNIX_EPOCH + Duration::from_nanos(clock::read(Clock::Realtime));
     let _ = File::open(path).and_then(|file| file.set_modified(now));
-}
-
-/// This host's name; empty if it has none.
-pub(crate) fn host_name() -> String {
-    let name = read_small(Path::new("/proc/sys/kernel/hostname"), 100).unwrap_or_default();
-    clean(String::from_utf8_lossy(&name).trim(), 64)
 }
 
 /// What is in `folder`, which should be the cell `key`.
@@ -167,7 +161,7 @@ fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
     let own = std::path::absolute(folder).map_err(|e| e.to_string())?;
     check_own(&own, &|_| false).map_err(|e| e.to_string())?;
     let small =
-        |name: &str| read_small(&folder.join(name), LARGEST).map_err(|e| format!("{name}: {e}"));
+        |name: &str| read_bounded(&folder.join(name), LARGEST).map_err(|e| format!("{name}: {e}"));
     let text = String::from_utf8(small(SUMS)?).map_err(|_| format!("{SUMS} is not UTF-8"))?;
     let sums = from_text(&text).ok_or_else(|| format!("{SUMS} is not a list of checksums"))?;
     let found = sums_of(folder).map_err(|e| e.to_string())?;

@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use super::sums::hex;
+use wakescope_core::hex::to_hex;
 
 /// Hashed first: a change of what the parts mean changes this, and with it every key.
 pub(crate) const FORMAT: &str = "wakescope.cell/1";
@@ -99,7 +98,7 @@ impl Recipe {
             add(name);
             add(value);
         }
-        Key(hex(&hash.finalize()))
+        Key(to_hex(&hash.finalize()))
     }
 }
 

@@ -1,14 +1,12 @@
 //! The checksums of a cell's files, in the form that `sha256sum -c sums` reads.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-use wakescope_sys::machine::open_without_waiting;
-
 use super::removal::MARKER;
+use crate::sum;
 
 /// The checksums' own file.
 pub(crate) const SUMS: &str = "sums";
@@ -40,7 +38,7 @@ pub(crate) fn sums_of(folder: &Path) -> io::Result<Sums> {
             return Err(refused(name));
         }
         if !UNSUMMED.contains(&name) {
-            sums.insert(name.into(), sum_of(&entry.path())?);
+            sums.insert(name.into(), sum::of_file(&entry.path())?);
         }
     }
     Ok(sums)
@@ -57,18 +55,6 @@ fn refused(name: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn sum_of(path: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut file = open_without_waiting(path)?;
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            n => hash.update(&buffer[..n]),
-        }
-    }
-}
-
 /// The text of the file `sums`.
 pub(crate) fn to_text(sums: &Sums) -> String {
     sums.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect()
@@ -80,37 +66,13 @@ pub(crate) fn from_text(text: &str) -> Option<Sums> {
     text.lines().map(pair).collect()
 }
 
-/// Reads a small file; a larger one than `limit` bytes is refused.
-pub(crate) fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file: File = open_without_waiting(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        let why = format!("it is larger than {limit} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-    }
-    Ok(bytes)
-}
-
-/// `bytes` in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn sums_are_written_as_sha256sum_does() {
-        let sums = Sums::from([("run.json".into(), hex(&Sha256::digest("abc")))]);
+        let sums = Sums::from([("run.json".into(), sum::of_bytes(b"abc"))]);
         let text = to_text(&sums);
         assert_eq!(
             text,

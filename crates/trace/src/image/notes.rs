@@ -1,11 +1,13 @@
 //! The notes that a linker leaves in an image, and the kernel shows of itself.
 
+use wakescope_core::hex::to_hex;
+
 /// What `/sys/kernel/notes` names its notes of: the id of the build.
 const OWNER: &[u8] = b"GNU\0";
 const BUILD_ID: u32 = 3;
 
-/// Longer than any id is.
-const LONGEST: usize = 64;
+/// Longer than any id is, bytes.
+pub(super) const LONGEST: usize = 64;
 
 /// The id of the running kernel's build in the bytes of `/sys/kernel/notes`, as lower-case
 /// hexadecimal digits; `None` if it is not there.
@@ -21,7 +23,7 @@ pub(crate) fn build_id_of_notes(mut notes: &[u8]) -> Option<String> {
         let begin = 12_usize.checked_add(padded(name_size)?)?;
         let content = notes.get(begin..begin.checked_add(size)?)?;
         if kind == BUILD_ID && name == OWNER && (1..=LONGEST).contains(&size) {
-            return Some(hex(content));
+            return Some(to_hex(content));
         }
         notes = notes.get(begin.checked_add(padded(size)?)?..)?;
     }
@@ -30,11 +32,6 @@ pub(crate) fn build_id_of_notes(mut notes: &[u8]) -> Option<String> {
 /// Names and contents begin at multiples of four bytes.
 fn padded(size: usize) -> Option<usize> {
     size.checked_next_multiple_of(4)
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(LONGEST).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
