@@ -15,7 +15,7 @@ use crate::store::{CellStore, Ending, Failed, Label, Recipe, StoreError, StoredC
 
 mod difference;
 mod forecast;
-mod queue;
+pub(crate) mod queue;
 mod standing;
 mod verify;
 mod worker;

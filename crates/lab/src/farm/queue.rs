@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Jobs to be done, by their place in the list.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     jobs: Mutex<Jobs>,
     closed: Condvar,
 }
@@ -23,14 +23,14 @@ struct Jobs {
 }
 
 impl Queue {
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let jobs = Jobs { fresh: (0..count).collect(), postponed: VecDeque::new(), open: true };
         Self { jobs: Mutex::new(jobs), closed: Condvar::new() }
     }
 
     /// The next job; `None` when there is none, or no more shall be begun. When only such are left
     /// that others work on, it waits a little before it gives one of them.
-    pub(super) fn next(&self) -> Option<usize> {
+    pub(crate) fn next(&self) -> Option<usize> {
         let mut jobs = self.lock();
         if jobs.open && jobs.fresh.is_empty() && !jobs.postponed.is_empty() {
             let waited = self.closed.wait_timeout_while(jobs, PATIENCE, |jobs| jobs.open);
@@ -43,12 +43,12 @@ impl Queue {
     }
 
     /// Puts `job` back: somebody else works on it.
-    pub(super) fn postpone(&self, job: usize) {
+    pub(crate) fn postpone(&self, job: usize) {
         self.lock().postponed.push_back(job);
     }
 
     /// Gives out no more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().open = false;
         self.closed.notify_all();
     }

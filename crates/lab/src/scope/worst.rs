@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use wakescope_sys::clock;
 
 use super::{Detail, ScopeFailure, Subject, scope};
 use crate::cell::Again;
+use crate::farm::queue::Queue;
 use crate::farm::{Event, FarmError, Standing};
 use crate::matrix::{Equipment, LabError, Phase, Watcher};
 use crate::store::{Key, Label};
@@ -115,16 +116,15 @@ fn side_by_side(
     let workers = parallel.clamp(1, labels.len().max(1));
     let mut standing = Standing::of(labels.iter().cloned(), workers);
     let mut looks: Vec<Option<Look>> = labels.iter().map(|_| None).collect();
-    let queue =
-        &Queue { next: AtomicUsize::new(0), of: labels.len(), ended: AtomicBool::new(false) };
+    let (queue, ended) = (&Queue::new(labels.len()), &AtomicBool::new(false));
     let (sender, messages) = mpsc::channel();
     thread::scope(|scope| {
         // However this ends, the workers are not left to go on.
-        let _switch = Switch(&queue.ended);
+        let _switch = Switch(ended);
         for _ in 0..workers {
             let sender = sender.clone();
             let thread = thread::Builder::new().name("look".into());
-            let started = thread.spawn_scoped(scope, move || queue.work(look, &sender));
+            let started = thread.spawn_scoped(scope, move || work(queue, ended, look, &sender));
             started.map_err(|e| LabError::Farm(FarmError::Thread(e)))?;
         }
         // When the last worker ends, there will be no further message.
@@ -141,7 +141,7 @@ fn side_by_side(
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if watch(Phase::Looking, Event::Tick, &standing).is_break() {
-                queue.ended.store(true, Ordering::Relaxed);
+                ended.store(true, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -155,25 +155,18 @@ enum Message {
     Ends(usize, Look),
 }
 
-/// What threads take their looks from.
-struct Queue {
-    next: AtomicUsize,
-    of: usize,
-    ended: AtomicBool,
-}
-
-impl Queue {
-    /// Does one look after the other, until there are no more or the watcher ends it.
-    fn work(&self, look: &dyn Fn(usize, &AtomicBool) -> Look, sender: &Sender<Message>) {
-        while !self.ended.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.of {
-                return;
-            }
-            // Nobody listens any more only if the lab ends for another reason.
-            let _ = sender.send(Message::Begins(number));
-            let _ = sender.send(Message::Ends(number, look(number, &self.ended)));
-        }
+/// Does one look after the other, until there are no more or the watcher ends it.
+fn work(
+    queue: &Queue,
+    ended: &AtomicBool,
+    look: &dyn Fn(usize, &AtomicBool) -> Look,
+    sender: &Sender<Message>,
+) {
+    while !ended.load(Ordering::Relaxed) {
+        let Some(number) = queue.next() else { return };
+        // Nobody listens any more only if the lab ends for another reason.
+        let _ = sender.send(Message::Begins(number));
+        let _ = sender.send(Message::Ends(number, look(number, ended)));
     }
 }
 
