@@ -12,15 +12,14 @@ use wakescope_core::recorder::Recorder;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_model::Simulation;
-use wakescope_model::image::{CpuId, Image, TaskId};
-use wakescope_model::kernel::Running;
-use wakescope_model::simulation::{Broken, Sample, Until, Watch};
-use wakescope_model::trace::Transition;
+use wakescope_model::image::Image;
+use wakescope_model::simulation::{Broken, Until};
 
+use crate::both::{Both, Listener};
 use crate::score::{Verdict, score};
 use crate::shares::true_shares;
-use crate::tracepoints::{Followed, Shown, Tracepoints};
-use crate::truth::{Truth, Witness};
+use crate::tracepoints::{Followed, Shown};
+use crate::truth::Truth;
 
 /// About so many of the latest wakeups are explained.
 const EXPLAINED: u64 = 1_000;
@@ -46,15 +45,11 @@ pub fn explain(
     goes_on: &dyn Fn(u64) -> bool,
 ) -> Result<bool, Broken> {
     let woken = run.woken();
-    let shown = Shown::default();
-    let mut tracer = Tracepoints::new(image, shown, Followed::Probes);
-    let mut witness = Witness::new(image, shown.sched_entry, Followed::Probes);
-    tracer.keep_ns = late_from_ns(&woken.histogram);
-    witness.keep_ns = tracer.keep_ns;
-    let late = Above::Time(SpanNs(tracer.keep_ns));
-    let parts = std::array::from_fn(|_| Recorder::new(0));
-    let follower = Follower { tracer, witness, parts, seen: 0 };
-    let mut simulation = Simulation::new(image, run.seed, follower);
+    let late_ns = late_from_ns(&woken.histogram);
+    let follower = Follower { parts: std::array::from_fn(|_| Recorder::new(0)), seen: 0 };
+    let mut both = Both::new(image, Shown::default(), Followed::Probes, follower);
+    both.keep(late_ns);
+    let mut simulation = Simulation::new(image, run.seed, both);
     let end = run.duration_ns.saturating_add(AFTER_NS);
     while simulation.now_ns() < end && simulation.watch().ended() < woken.count {
         if !goes_on(simulation.watch().ended()) {
@@ -63,13 +58,13 @@ pub fn explain(
         let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(end);
         simulation.run_until(Until { samples: u64::MAX, ns })?;
     }
-    let mut follower = simulation.into_watch();
-    let truths = std::mem::take(&mut follower.witness.truths);
-    let seen = follower.seen(run.duration_ns, woken);
+    let mut both = simulation.into_watch();
+    let truths = std::mem::take(&mut both.witness.truths);
+    let seen = both.seen(run.duration_ns, woken);
     let machine = Machine::of(&run.host, run.time_domain);
     let known = calibrate(&seen.components, machine, true);
     let truth = compared(image, &seen.wakeups, &known, &truths);
-    account(run, Seen { known: Some(known), ..seen }, late);
+    account(run, Seen { known: Some(known), ..seen }, Above::Time(SpanNs(late_ns)));
     add_truths(image, run, &truths);
     if let Some(explanation) = &mut run.explanation {
         explanation.truth = Some(truth);
@@ -144,43 +139,42 @@ fn late_from_ns(all: &Histogram) -> u64 {
     least
 }
 
-/// A tracer, who sees more than it, and the components of all wakeups that it has seen.
-struct Follower<'i> {
-    tracer: Tracepoints<'i>,
-    witness: Witness<'i>,
+/// The components of all wakeups that the tracer has seen.
+struct Follower {
     /// See [`Components`], in the order of time.
     parts: [Recorder; 4],
     seen: u64,
 }
 
-impl Follower<'_> {
-    /// Wakeups that came to an end, or that could not be followed to one.
-    fn ended(&self) -> u64 {
-        self.seen + self.tracer.not_followed.len() as u64
-    }
-
+impl Listener for Follower {
     /// Takes what the tracer has seen: it would keep it all.
-    fn take(&mut self) {
-        for components in self.tracer.components.drain(..) {
+    fn happened(both: &mut Both<'_, Self>, _: usize) {
+        for components in both.tracer.components.drain(..) {
             let Components { irq_latency_ns, handler_duration_ns, sched_latency_ns, .. } =
                 components;
             let known = [irq_latency_ns, handler_duration_ns, sched_latency_ns];
             let all = known.into_iter().chain(components.sched_duration_ns);
-            for (part, ns) in self.parts.iter().zip(all) {
+            for (part, ns) in both.listener.parts.iter().zip(all) {
                 part.record(0, ns, 0, 0);
             }
-            self.seen += 1;
+            both.listener.seen += 1;
         }
-        if self.tracer.late.len() >= KEPT {
-            self.tracer.keep_ns = u64::MAX;
-            self.witness.keep_ns = u64::MAX;
+        if both.tracer.late.len() >= KEPT {
+            both.keep(u64::MAX);
         }
+    }
+}
+
+impl Both<'_, Follower> {
+    /// Wakeups that came to an end, or that could not be followed to one.
+    fn ended(&self) -> u64 {
+        self.listener.seen + self.tracer.not_followed.len() as u64
     }
 
     /// What was seen of a run that ended then.
     fn seen(self, end_ns: u64, wakeup_latency: Distribution) -> Seen {
         let [irq_latency, handler_duration, sched_latency, sched_duration] =
-            self.parts.map(|part| without_times(part.snapshot().woken));
+            self.listener.parts.map(|part| without_times(part.snapshot().woken));
         let components = ComponentTable {
             irq_latency,
             handler_duration,
@@ -208,34 +202,4 @@ impl Follower<'_> {
 fn without_times(mut part: Distribution) -> Distribution {
     part.max_at_ns = None;
     part
-}
-
-impl Watch for Follower<'_> {
-    const FOLLOWS: bool = true;
-
-    fn sample(&mut self, sample: Sample) {
-        self.tracer.responded(sample);
-        self.witness.responded(sample);
-    }
-
-    fn armed(&mut self, task: TaskId, cpu: CpuId, expiry_ns: u64) {
-        self.tracer.armed(task, expiry_ns);
-        self.witness.armed(task, cpu, expiry_ns);
-    }
-
-    fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
-        self.tracer.ran(cpu, from_ns, to_ns, at);
-        self.witness.ran(cpu, from_ns, to_ns, at);
-    }
-
-    fn place(&mut self, cpu: CpuId, at_ns: u64, at: Running) {
-        self.tracer.place(cpu, at);
-        self.witness.place(cpu, at_ns, at);
-    }
-
-    fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
-        self.tracer.happened(cpu, at_ns, what);
-        self.witness.happened(cpu, at_ns, what);
-        self.take();
-    }
 }

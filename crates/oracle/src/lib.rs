@@ -7,6 +7,7 @@
 //! Everything follows from a seed. Nothing here does I/O or reads a clock.
 
 mod addresses;
+mod both;
 mod explain;
 pub mod random;
 pub mod score;

@@ -3,15 +3,14 @@
 use wakescope_attribution::{Machine, Tuning, calibrate, decide};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{ComponentTable, Components, Known};
-use wakescope_model::image::{CpuId, SourceKind, TaskId};
-use wakescope_model::kernel::Running;
-use wakescope_model::simulation::{Broken, Sample, Until, Watch};
-use wakescope_model::trace::Transition;
+use wakescope_model::image::SourceKind;
+use wakescope_model::simulation::{Broken, Sample, Until};
 use wakescope_model::{Image, Simulation};
 
+use crate::both::{Both, Listener};
 use crate::score::{Score, score};
-use crate::tracepoints::{Followed, Shown, Tracepoints};
-use crate::truth::{Truth, Witness};
+use crate::tracepoints::{Followed, Shown};
+use crate::truth::Truth;
 
 /// Wakeups before it is known which are late.
 const FIRST: u64 = 64;
@@ -33,69 +32,41 @@ pub struct Trial {
     pub least_late_ns: u64,
 }
 
-/// Watches with both eyes.
-struct Both<'i> {
-    tracer: Tracepoints<'i>,
-    witness: Witness<'i>,
+/// Finds out from the first wakeups which are late.
+struct Threshold {
     followed: Followed,
     latencies: Vec<u64>,
     least_late_ns: u64,
 }
 
-impl Watch for Both<'_> {
-    const FOLLOWS: bool = true;
-
-    fn sample(&mut self, sample: Sample) {
-        self.tracer.responded(sample);
-        self.witness.responded(sample);
-        if self.followed == Followed::Probes {
-            self.ended(sample.latency_ns());
+impl Listener for Threshold {
+    fn sample(both: &mut Both<'_, Self>, sample: Sample) {
+        if both.listener.followed == Followed::Probes {
+            both.ended(sample.latency_ns());
         }
     }
 
-    fn armed(&mut self, task: TaskId, cpu: CpuId, expiry_ns: u64) {
-        self.tracer.armed(task, expiry_ns);
-        self.witness.armed(task, cpu, expiry_ns);
-    }
-
-    fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
-        self.tracer.ran(cpu, from_ns, to_ns, at);
-        self.witness.ran(cpu, from_ns, to_ns, at);
-    }
-
-    fn place(&mut self, cpu: CpuId, at_ns: u64, at: Running) {
-        self.tracer.place(cpu, at);
-        self.witness.place(cpu, at_ns, at);
-    }
-
-    fn wakes(&mut self, cpu: CpuId, at_ns: u64, task: TaskId, at: Running) {
-        self.tracer.wakes(cpu, at_ns, task, at);
-        self.witness.wakes(cpu, at_ns, task, at);
-    }
-
-    fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
-        let before = self.tracer.components.len();
-        self.tracer.happened(cpu, at_ns, what);
-        self.witness.happened(cpu, at_ns, what);
-        if self.followed == Followed::Threads {
-            if let Some(components) = self.tracer.components.get(before) {
-                self.ended(components.total_ns());
+    fn happened(both: &mut Both<'_, Self>, known: usize) {
+        if both.listener.followed == Followed::Threads {
+            if let Some(components) = both.tracer.components.get(known) {
+                both.ended(components.total_ns());
             }
         }
     }
 }
 
-impl Both<'_> {
-    /// A wakeup has taken so long. The first ones tell which are late.
+impl Both<'_, Threshold> {
+    /// A wakeup has taken so long.
     fn ended(&mut self, latency_ns: u64) {
-        if self.latencies.len() as u64 >= FIRST {
+        let Threshold { latencies, least_late_ns, .. } = &mut self.listener;
+        if latencies.len() as u64 >= FIRST {
             return;
         }
-        self.latencies.push(latency_ns);
-        if self.latencies.len() as u64 == FIRST {
-            self.latencies.sort_unstable();
-            let late = self.latencies[self.latencies.len() * 9 / 10].max(self.least_late_ns);
-            (self.tracer.keep_ns, self.witness.keep_ns) = (late, late);
+        latencies.push(latency_ns);
+        if latencies.len() as u64 == FIRST {
+            latencies.sort_unstable();
+            let late_ns = latencies[latencies.len() * 9 / 10].max(*least_late_ns);
+            self.keep(late_ns);
             self.tracer.late.clear();
             // The tracer hears of the end of some only now.
             let tracer = &self.tracer;
@@ -110,13 +81,9 @@ impl Both<'_> {
 ///
 /// If the kernel broke a rule, which means that the scenario does.
 pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
-    let both = Both {
-        tracer: Tracepoints::new(image, trial.shown, trial.followed),
-        witness: Witness::new(image, trial.shown.sched_entry, trial.followed),
-        followed: trial.followed,
-        latencies: Vec::new(),
-        least_late_ns: trial.least_late_ns,
-    };
+    let Trial { followed, least_late_ns, .. } = *trial;
+    let threshold = Threshold { followed, latencies: Vec::new(), least_late_ns };
+    let both = Both::new(image, trial.shown, followed, threshold);
     let mut simulation = Simulation::new(image, trial.seed, both);
     simulation.run_until(Until { samples: trial.wakeups, ns: LONGEST_NS })?;
     let Both { tracer, mut witness, .. } = simulation.into_watch();
