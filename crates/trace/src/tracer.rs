@@ -30,7 +30,6 @@ use crate::kernel::Kernel;
 use crate::maps::{mapped, refused, taken};
 use crate::overflow::{InShort, Overflow};
 use crate::parts::Parts;
-use crate::programs::PROGRAMS;
 use crate::quota::Quotas;
 use crate::record::part_of;
 use crate::sections::{self, Shows};
@@ -44,7 +43,7 @@ use crate::throughout::Runnable;
 use crate::users::{NamePrograms, ProgramFiles};
 use crate::waits;
 use crate::worth::{Asked, Decided, worth_keeping};
-use attaching::{attach, form_of, is_needed, is_told, load};
+use attaching::{Attached, Purpose, attach_all, load};
 
 mod attaching;
 
@@ -119,10 +118,6 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(5);
 /// What the timers call that tasks sleep by.
 const SLEEPERS_CALL: &str = "hrtimer_wakeup";
 
-/// What is not seen of a probe's wakeups without the address of that: every timer is taken for one,
-/// and what follows it in memory for its task, which is a probe's by chance only.
-const UNSURE_TIMERS: &str = "the timers that tasks sleep on (no hrtimer_wakeup in /proc/kallsyms)";
-
 /// Programs that follow wakeups. They go when this does, and with the process whatever ends it.
 pub struct Tracer {
     programs: Ebpf,
@@ -179,30 +174,19 @@ impl Tracer {
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
-        let has = |tracepoint: &str| kernel.has(tracepoint);
-        let shows = Shows::of(&options, has);
+        let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
         let known = addresses_of(&[&[SLEEPERS_CALL], &stack::names()[..]].concat());
-        let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let cpus = cpu_numbers()?;
-        let mut programs = load(&options, filter, cpus, &kernel, &types, shows, sleepers_call)?;
-        let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
-            not_seen.push(UNSURE_TIMERS.to_string());
-        }
-        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows, has)) {
-            if kernel.has(program.tracepoint) {
-                let name = form_of(program, &options, filter, shows);
-                attach(&mut programs, program, name, &types)?;
-                if is_told(program) {
-                    seen_with.push(program.tracepoint.to_string());
-                }
-            } else if !program.need.may_be_unmet() {
-                return Err(TraceError::NoTracepoint(program.tracepoint));
-            } else if !program.unseen.is_empty() {
-                not_seen.push(program.unseen.to_string());
-            }
-        }
-        not_seen.extend(shows.unseen(options.sections.is_some()));
+        let purpose = Purpose {
+            options: &options,
+            filter,
+            kernel: &kernel,
+            types: &types,
+            shows,
+            sleepers_call: known.get(SLEEPERS_CALL).copied(),
+        };
+        let mut programs = load(&purpose, cpus)?;
+        let Attached { seen_with, not_seen } = attach_all(&mut programs, &purpose)?;
         let records =
             RingBuf::try_from(taken(&mut programs, "records")?).map_err(refused("records"))?;
         let control =
@@ -210,19 +194,13 @@ impl Tracer {
         let walker = Walker::of_running_kernel(&mut programs, &known);
         let places = options.places(cpus) as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
-        let responses = match options.probes as usize {
-            count if count > 0 && options.is_of_probes() => {
-                Some(mapped(&mut programs, "responses", count * Answers::WORDS)?)
-            }
-            _ => None,
-        };
-        let section_figures = match shows.any() {
-            true => {
-                let words = cpus as usize * SECTION_KINDS * FIGURES_WORDS;
-                Some(mapped(&mut programs, "section_figures", words)?)
-            }
-            false => None,
-        };
+        let probes = if options.is_of_probes() { options.probes as usize } else { 0 };
+        let responses = (probes > 0)
+            .then(|| mapped(&mut programs, "responses", probes * Answers::WORDS))
+            .transpose()?;
+        let sections = cpus as usize * SECTION_KINDS * FIGURES_WORDS;
+        let section_figures =
+            shows.any().then(|| mapped(&mut programs, "section_figures", sections)).transpose()?;
         let kept = Kept::with_room_for(options.room);
         let overflow =
             Overflow::new(options.model.preempts_kernel_code(), &options.idle_states, options.by);
@@ -471,13 +449,7 @@ impl Tracer {
         // Detaching interrupts every CPU.
         let interference = self.interference();
         let sections = self.sections();
-        for (_, program) in self.programs.programs_mut() {
-            if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
-                // One that was never loaded; all others end with the process at the latest.
-                let _ = program.unload();
-            }
-        }
-        self.drain();
+        self.detach();
         let tally = self.settled_tally();
         let waits =
             self.waits(end).map(|waits| waits::with_throughout(waits, (start, end), throughout));
@@ -490,8 +462,7 @@ impl Tracer {
         // Its symbols make room for those that are read now.
         let InShort { abridged, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
-        let is_compared = |waits: &Waits| waits.schedstat.is_some() || waits.ended() == 0;
-        if !waits.as_ref().is_none_or(is_compared) {
+        if waits.as_ref().is_some_and(|waits| waits.schedstat.is_none() && waits.ended() > 0) {
             not_seen.push(NO_ACCOUNT.to_string());
         }
         let symbols = Symbols::read().unwrap_or_else(|why| {
@@ -537,6 +508,17 @@ impl Tracer {
             module_build_ids,
         };
         (seen, files)
+    }
+
+    /// Detaches everything, and takes what was sent before.
+    fn detach(&mut self) {
+        for (_, program) in self.programs.programs_mut() {
+            if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
+                // One that was never loaded; all others end with the process at the latest.
+                let _ = program.unload();
+            }
+        }
+        self.drain();
     }
 
     /// What was counted in more than one way. To detach a program does not wait for one that runs: it

@@ -9,7 +9,7 @@ use crate::error::TraceError;
 use crate::interference::Watch;
 use crate::kernel::Kernel;
 use crate::object;
-use crate::programs::{Need, Program};
+use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::Shows;
 use crate::shared::{
     ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
@@ -18,6 +18,10 @@ use crate::target::{CGROUP, COMM, Filter, PROCESS};
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
+
+/// What is not seen of a probe's wakeups without the address of what timers call: every timer is taken for one
+/// that a task sleeps by, and what follows it in memory for its task, which is a probe's by chance only.
+const UNSURE_TIMERS: &str = "the timers that tasks sleep on (no hrtimer_wakeup in /proc/kallsyms)";
 
 /// How large the buffer of late wakeups is where they come on so many CPUs: a power of two, 64 MiB at
 /// the most.
@@ -34,14 +38,20 @@ fn sources_of_interference(cpus: u32) -> u32 {
     cpus.saturating_mul(OF_EACH_CPU).max(LEAST)
 }
 
+/// For what programs are loaded: a request, and the kernel that is to run them.
+pub(super) struct Purpose<'a> {
+    pub(super) options: &'a Options,
+    pub(super) filter: Filter,
+    pub(super) kernel: &'a Kernel,
+    pub(super) types: &'a Btf,
+    pub(super) shows: Shows,
+    /// Where what the timers call lies that tasks sleep by; `None` where that is not known.
+    pub(super) sleepers_call: Option<u64>,
+}
+
 pub(super) fn load(
-    options: &Options,
-    filter: Filter,
+    &Purpose { options, filter, kernel, types, shows, sleepers_call }: &Purpose<'_>,
     cpus: u32,
-    kernel: &Kernel,
-    types: &Btf,
-    shows: Shows,
-    sleepers_call: Option<u64>,
 ) -> Result<Ebpf, TraceError> {
     let (probes, followed, waking) = match options.is_of_probes() {
         true => (options.probes.max(1), options.probes.max(1), options.probes),
@@ -99,8 +109,40 @@ pub(super) fn load(
     object::load(object::WAKEUPS, &mut loader)
 }
 
+/// The tracepoints that programs are attached to, as the kernel names them, and what cannot be seen.
+pub(super) struct Attached {
+    pub(super) seen_with: Vec<String>,
+    pub(super) not_seen: Vec<String>,
+}
+
+/// Attaches what this kernel has a place for.
+pub(super) fn attach_all(
+    programs: &mut Ebpf,
+    &Purpose { options, filter, kernel, types, shows, sleepers_call }: &Purpose<'_>,
+) -> Result<Attached, TraceError> {
+    let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
+    if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
+        not_seen.push(UNSURE_TIMERS.to_string());
+    }
+    let has = |tracepoint: &str| kernel.has(tracepoint);
+    for program in PROGRAMS.iter().filter(|program| is_needed(program, options, shows, has)) {
+        if kernel.has(program.tracepoint) {
+            attach(programs, program, form_of(program, options, filter, shows), types)?;
+            if is_told(program) {
+                seen_with.push(program.tracepoint.to_string());
+            }
+        } else if !program.need.may_be_unmet() {
+            return Err(TraceError::NoTracepoint(program.tracepoint));
+        } else if !program.unseen.is_empty() {
+            not_seen.push(program.unseen.to_string());
+        }
+    }
+    not_seen.extend(shows.unseen(options.sections.is_some()));
+    Ok(Attached { seen_with, not_seen })
+}
+
 /// Whether a program is worth telling of: of a pair one is, and none that only completes others.
-pub(super) fn is_told(program: &Program) -> bool {
+fn is_told(program: &Program) -> bool {
     match program.need {
         Need::ForBound | Need::IfTheyLeave => false,
         Need::ForSections => program.tracepoint.ends_with("_disable"),
@@ -109,7 +151,7 @@ pub(super) fn is_told(program: &Program) -> bool {
 }
 
 /// `has`: whether the kernel has a tracepoint.
-pub(super) fn is_needed(
+fn is_needed(
     program: &Program,
     options: &Options,
     shows: Shows,
@@ -132,12 +174,7 @@ pub(super) fn is_needed(
 
 /// The function that is attached for `program`. Those that every switch and every wakeup run through have
 /// shorter ones for what is asked most often.
-pub(super) fn form_of(
-    program: &Program,
-    options: &Options,
-    filter: Filter,
-    shows: Shows,
-) -> &'static str {
+fn form_of(program: &Program, options: &Options, filter: Filter, shows: Shows) -> &'static str {
     let forms = match filter.targets {
         PROCESS => ["on_switch_of_process", "on_waking_of_process", "on_wakeup_of_process"],
         COMM => ["on_switch_of_comm", "on_waking_of_comm", "on_wakeup_of_comm"],
@@ -154,7 +191,7 @@ pub(super) fn form_of(
 }
 
 /// Attaches the function `name` where `program` belongs.
-pub(super) fn attach(
+fn attach(
     programs: &mut Ebpf,
     program: &Program,
     name: &'static str,
@@ -177,7 +214,6 @@ mod tests {
     use super::*;
     use crate::cpus::cpu_numbers;
     use crate::error::innermost;
-    use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
     use wakescope_core::plan::Stimulus;
     use wakescope_core::preemption::Model;
@@ -288,18 +324,19 @@ mod tests {
         let (kernel, types) = Kernel::read().map_err(|e| e.to_string())?;
         let types = Btf::parse(&types, aya::Endianness::default()).map_err(|e| e.to_string())?;
         let filter = Filter::of(&options.target).map_err(|e| e.to_string())?;
-        let mut programs =
-            match load(options, filter, cpu_numbers().unwrap(), &kernel, &types, shows, None) {
-                Err(why @ TraceError::NotAllowed) => return Err(why.to_string()),
-                loaded => loaded.unwrap(),
-            };
+        let (kernel, types) = (&kernel, &types);
+        let purpose = Purpose { options, filter, kernel, types, shows, sleepers_call: None };
+        let mut programs = match load(&purpose, cpu_numbers().unwrap()) {
+            Err(why @ TraceError::NotAllowed) => return Err(why.to_string()),
+            loaded => loaded.unwrap(),
+        };
         let there: Vec<_> = PROGRAMS.iter().filter(|p| kernel.has(p.tracepoint)).collect();
         for program in &there {
             let forms = [program.name, form_of(program, options, filter, shows)];
             for name in BTreeSet::from(forms) {
                 let found = programs.program_mut(name).expect(name);
                 let found: &mut BtfTracePoint = found.try_into().unwrap();
-                let loaded = found.load(program.tracepoint, &types);
+                let loaded = found.load(program.tracepoint, types);
                 loaded.unwrap_or_else(|e| panic!("{name}: {}", innermost(&e)));
             }
         }
