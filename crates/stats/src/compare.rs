@@ -8,7 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::paired::holm;
 use wakescope_core::finding;
 use wakescope_core::limit::{Limit, Outcome};
 use wakescope_core::observation::Observation;
@@ -24,6 +23,7 @@ mod measured;
 mod order;
 mod power;
 mod reasons;
+mod results;
 mod single;
 mod steps;
 mod watches;
@@ -38,7 +38,6 @@ pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
-pub(crate) use words::listed;
 pub use words::{factor, percent, probability, ratio_within, times};
 
 pub(crate) use bounded::Ranges;
@@ -47,8 +46,9 @@ pub(crate) use guard::{differences, refuse_repetitions, repetition};
 pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths, of_shares, share_of};
 pub(crate) use steps::steps_note;
 pub(crate) use watches::{Watches, labelled};
+pub(crate) use words::listed;
 
-use effect::{decide, decide_regression};
+use results::Results;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.compare/1";
@@ -198,6 +198,21 @@ pub struct Settings {
     pub repeat: String,
 }
 
+impl Settings {
+    /// What was asked of runs with these differences, and whether it had to be.
+    fn of(options: &Options, differences: &[Difference], order: Order) -> Self {
+        Self {
+            margin: options.margin,
+            alpha: options.alpha,
+            max_regression: options.max_regression,
+            seed: options.seed,
+            forced: options.force && differences.iter().any(|d| d.matters),
+            accepted_blocks: options.accept_blocks && order == Order::Blocks,
+            repeat: String::new(),
+        }
+    }
+}
+
 /// What the runs say about one quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfQuantity {
@@ -277,12 +292,8 @@ fn judged(
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     guard::refuse_nothing(new, old)?;
     let mixture = guard::mixture(new, old, options.mix_quantities)?;
-    guard::refuse_repetitions(&all)?;
-    let mut differences = guard::repetitions(new, old);
-    differences.extend(guard::differences(&all));
-    differences.extend(kernels::differences(new, old));
-    differences.extend(watches.iter().flat_map(|watches| watches.differences()));
-    let mut differences = guard::refuse_differences(differences, options.force)?;
+    let mut differences = allowed_differences(new, old, watches, options)?;
+    let quantities = guard::quantities(new);
     let mut sides = match watches {
         None => [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>()),
         Some(watches) => watches.measured(),
@@ -290,27 +301,9 @@ fn judged(
     if let Some(mixture) = mixture {
         differences.insert(0, mixture);
         // What is asked for is one figure of all, under the name of the new runs.
-        let as_new = guard::quantities(new)[0];
-        sides.iter_mut().flatten().for_each(|m| m.quantity = as_new);
+        sides.iter_mut().flatten().for_each(|m| m.quantity = quantities[0]);
     }
-    let figures = match watches {
-        None => FIGURES * guard::quantities(new).len(),
-        Some(watches) => watches.most_deciding(options.alpha),
-    };
-    let mut found = Results {
-        quantities: guard::quantities(new)
-            .into_iter()
-            .map(|quantity| {
-                let [new, old] = [&sides[0], &sides[1]]
-                    .map(|side| side.iter().filter(|m| m.quantity == quantity).collect::<Vec<_>>());
-                match watches {
-                    None => of_quantity(quantity, &new, &old, 0.0, figures, options),
-                    Some(_) => watches::all_waits(quantity, &new, &old, figures, options),
-                }
-            })
-            .collect(),
-        watches: watches.map(|watches| watches.figures(options)),
-    };
+    let mut found = Results::of(&quantities, &sides, watches, options);
     let mut verdict = found.decide(options);
     let order = match watches {
         None => Order::of(new, old),
@@ -348,15 +341,7 @@ fn judged(
         runs: telling.map(|q| q.runs).unwrap_or_default(),
         reasons,
         notes,
-        settings: Settings {
-            margin: options.margin,
-            alpha: options.alpha,
-            max_regression: options.max_regression,
-            seed: options.seed,
-            forced: options.force && differences.iter().any(|d| d.matters),
-            accepted_blocks: options.accept_blocks && order == Order::Blocks,
-            repeat: String::new(),
-        },
+        settings: Settings::of(options, &differences, order),
         time_domain: all.first().map(|l| l.run.time_domain).unwrap_or_default(),
         order,
         differences,
@@ -368,129 +353,23 @@ fn judged(
     })
 }
 
-/// What is compared, and becomes a part of the record.
-struct Results {
-    quantities: Vec<OfQuantity>,
-    watches: Option<OfWatches>,
-}
-
-impl Results {
-    /// All figures that decide.
-    fn deciding(&self) -> impl Iterator<Item = Option<&Effect>> + Clone {
-        let figures = self.quantities.iter().flat_map(OfQuantity::deciding);
-        let figures = figures.map(|(_, figure)| figure.map(|figure| &figure.effect));
-        figures.chain(self.watches.iter().flat_map(OfWatches::deciding).map(Some))
-    }
-
-    fn deciding_mut(&mut self) -> impl Iterator<Item = &mut Effect> {
-        let figures = self.quantities.iter_mut().flat_map(OfQuantity::deciding_mut);
-        let figures = figures.map(|figure| &mut figure.effect);
-        figures.chain(self.watches.iter_mut().flat_map(OfWatches::deciding_mut))
-    }
-
-    /// Finds the verdict on each figure, corrected for the number of all that decide, and says what they
-    /// say together.
-    fn decide(&mut self, options: &Options) -> Verdict {
-        let raw: Vec<f64> = self.deciding_mut().map(|effect| effect.p_value).collect();
-        for (effect, p_adjusted) in self.deciding_mut().zip(holm(&raw)) {
-            effect.p_adjusted = p_adjusted;
-            decide(effect, raw.len(), options);
-        }
-        let regressions: Vec<f64> = self.deciding_mut().map(|effect| effect.p_regression).collect();
-        for (effect, p_value) in self.deciding_mut().zip(holm(&regressions)) {
-            decide_regression(effect, p_value, options);
-        }
-        for quantity in &mut self.quantities {
-            quantity.verdict =
-                together(quantity.deciding().map(|(_, f)| f.map(|f| f.effect.verdict)));
-            let reasons = reasons::of(quantity, raw.len(), options);
-            quantity.reasons.extend(reasons);
-        }
-        match self.watches {
-            None => together(self.quantities.iter().map(|q| Some(q.verdict))),
-            Some(_) => together(self.deciding().map(|effect| effect.map(|e| e.verdict))),
-        }
-    }
-
-    /// Why the verdict is no clearer.
-    fn reasons(&self, alpha: f64) -> Vec<String> {
-        let mut reasons = reasons::of_all(&self.quantities);
-        let runs = self.quantities.first().map_or([0, 0], |quantity| quantity.runs);
-        reasons.extend(self.watches.iter().flat_map(|watches| watches.reasons(runs, alpha)));
-        reasons
-    }
-
-    /// Takes back all verdicts; whether there were any.
-    fn take_back(&mut self) -> bool {
-        let mut lowered = false;
-        for effect in self.deciding_mut() {
-            lowered |= effect.verdict != Verdict::Inconclusive;
-            effect.verdict = Verdict::Inconclusive;
-            if let Some(regression) = &mut effect.regression {
-                lowered |= *regression != Outcome::Inconclusive;
-                *regression = Outcome::Inconclusive;
-            }
-        }
-        for quantity in &mut self.quantities {
-            quantity.verdict = Verdict::Inconclusive;
-        }
-        lowered
-    }
-}
-
-type Range<'a> = &'a dyn Fn(&Measured) -> Option<(u64, u64)>;
-
-fn of_quantity(
-    quantity: Quantity,
-    new: &[&Measured],
-    old: &[&Measured],
-    resolution: f64,
-    figures: usize,
+/// In what the runs are not alike.
+///
+/// # Errors
+/// If a run is given twice, and, unless forced, if runs are not alike in what matters.
+fn allowed_differences(
+    new: &[Labelled],
+    old: &[Labelled],
+    watches: Option<&Watches>,
     options: &Options,
-) -> OfQuantity {
-    let count = count_of_maxima([new, old]);
-    let [p50, p99, p999] = [measured::P50, measured::P99, P999].map(|percentile| {
-        let share = share_of(percentile, [new, old]);
-        move |m: &Measured| m.range_at_share(share?)
-    });
-    let max = |m: &Measured| m.maximum_range(count);
-    let [(p50, _), (p99, _), (p999, bounded_p999), (max, bounded_max)] = effect::figures(
-        new,
-        old,
-        [(&p50 as Range, false), (&p99, true), (&p999, true), (&max, true)]
-            .map(|(range, is_of_tail)| effect::Of { range, is_of_tail }),
-        resolution,
-        &effect::asked(figures, resolution, options),
-    );
-    let (throughput, idle_loads) = effect::throughput(new, old, options);
-    OfQuantity {
-        quantity,
-        verdict: Verdict::Inconclusive,
-        runs: [new.len(), old.len()],
-        count,
-        p50,
-        p99,
-        p999,
-        max,
-        throughput,
-        idle_loads,
-        within: single::within(new, old),
-        reasons: Vec::new(),
-        bounded: [bounded_p999, bounded_max],
-    }
-}
-
-/// What verdicts say together; `None` is one that is not known.
-fn together(verdicts: impl IntoIterator<Item = Option<Verdict>> + Clone) -> Verdict {
-    let any = |wanted| verdicts.clone().into_iter().any(|verdict| verdict == Some(wanted));
-    let none_differs =
-        verdicts.clone().into_iter().all(|verdict| verdict == Some(Verdict::NoDifference));
-    match (any(Verdict::Worse), any(Verdict::Better)) {
-        (true, false) => Verdict::Worse,
-        (false, true) => Verdict::Better,
-        (false, false) if none_differs => Verdict::NoDifference,
-        _ => Verdict::Inconclusive,
-    }
+) -> Result<Vec<Difference>, Box<Refusal>> {
+    let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
+    guard::refuse_repetitions(&all)?;
+    let mut differences = guard::repetitions(new, old);
+    differences.extend(guard::differences(&all));
+    differences.extend(kernels::differences(new, old));
+    differences.extend(watches.iter().flat_map(|watches| watches.differences()));
+    guard::refuse_differences(differences, options.force)
 }
 
 /// What follows for the exit code: the gravest of what was asked.

@@ -8,8 +8,9 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::results::Results;
 use super::words::{count_of, percent, word};
-use super::{Labelled, Options, Results, Verdict};
+use super::{Labelled, Options, Verdict};
 use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;

@@ -13,11 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::bounded::Ranges;
 use super::effect::{figure, figures_within, geometric_mean};
 use super::measured::{Measured, P50, P99, P999};
+use super::results::{Results, of_quantity};
 use super::words::word;
-use super::{Compare, judged, of_quantity, times};
-use super::{
-    Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Results, Verdict, effect,
-};
+use super::{Compare, judged, times};
+use super::{Effect, FIGURES, Figure, Labelled, OfQuantity, Options, Refusal, Verdict, effect};
 use crate::equal_count::{equal_count, mean_maximum_range};
 use crate::equal_share::Share;
 use crate::unpaired::can_decide;
