@@ -75,24 +75,9 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         line(format_args!("samples 0"));
         return out;
     };
-    let is_anywhere = |low: u64, high: u64| low / BUCKET_NS < high / BUCKET_NS;
-    // Of samples beyond another program's histogram, say. Where they lie in his buckets is not known.
-    let anywhere: Vec<(u64, u64, u64)> =
-        all.only_bounded().filter(|&(low, high, _)| is_anywhere(low, high)).collect();
-    let unknown: u64 = anywhere.iter().map(|(_, _, count)| count).sum();
-    let mut tenths = tenths_of_ms(&all);
-    for (low, _, count) in &anywhere {
-        tenths.entry(low / BUCKET_NS).and_modify(|held| *held -= count);
-    }
-    tenths.retain(|_, count| *count > 0);
-    let mode = tenths.iter().max_by_key(|&(&at, &count)| (count, std::cmp::Reverse(at)));
-    let variance = variance_ms(&all, mean_ns);
-    let at_least = |is_bound| if is_bound { "at least " } else { "" };
-    line(format_args!(
-        "buckets {}{} of 0.1 ms",
-        at_least(unknown > 0),
-        fewest_buckets(&tenths, &anywhere)
-    ));
+    let buckets = Buckets::of(&all);
+    let is_known = buckets.unknown == 0;
+    line(format_args!("buckets {}{} of 0.1 ms", at_least(!is_known), buckets.fewest()));
     line(format_args!("samples {}", all.count));
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
@@ -102,35 +87,12 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         Some(Quantile::AtMost(bound)) => line(format_args!("median - (at most {})", ms(bound))),
         None => line(format_args!("median - (too few samples)")),
     }
-    let not_known = || {
-        let low = anywhere.iter().map(|(low, ..)| *low).min().unwrap_or(0);
-        let high = anywhere.iter().map(|(_, high, _)| *high).max().unwrap_or(0);
-        format!("- ({} lie anywhere from {} to {})", plainly(unknown), ms(low), ms(high))
-    };
-    let others = tenths.iter().filter(|of| mode.is_none_or(|mode| mode.0 != of.0));
-    let next = others.map(|(_, &count)| count).max().unwrap_or(0);
-    match mode {
-        // It is this one even if all whose place is not known are in the next.
-        Some((&tenth, &count)) if count >= next.saturating_add(unknown) => {
-            let may_be_here = |&(low, high, _): &(u64, u64, u64)| {
-                (low / BUCKET_NS..=high / BUCKET_NS).contains(&tenth)
-            };
-            line(format_args!(
-                "mode {} ({}{})",
-                ms(tenth * BUCKET_NS + BUCKET_NS / 2),
-                at_least(anywhere.iter().any(may_be_here)),
-                plainly(count)
-            ));
-        }
-        _ => line(format_args!("mode {}", not_known())),
-    }
-    if unknown == 0 {
-        line(format_args!("variance {variance:.6}"));
-        line(format_args!("standard deviation {:.6}", variance.sqrt()));
-    } else {
-        line(format_args!("variance {}", not_known()));
-        line(format_args!("standard deviation {}", not_known()));
-    }
+    let or_not_known = |known: Option<String>| known.unwrap_or_else(|| buckets.not_known());
+    let variance = is_known.then(|| variance_ms(&all, mean_ns));
+    let six = |value: f64| format!("{value:.6}");
+    line(format_args!("mode {}", or_not_known(buckets.mode())));
+    line(format_args!("variance {}", or_not_known(variance.map(six))));
+    line(format_args!("standard deviation {}", or_not_known(variance.map(|v| six(v.sqrt())))));
     for threshold in thresholds.iter().filter(|t| t.0 <= max_ns) {
         let below = all.histogram.count_below(threshold.0);
         let is_inside =
@@ -227,20 +189,71 @@ fn tenths_of_ms(all: &Distribution) -> BTreeMap<u64, u64> {
     tenths
 }
 
-/// How many buckets of 0.1 ms are not empty, at least: those with samples whose place is known, and as few
-/// more as can hold the others.
-fn fewest_buckets(tenths: &BTreeMap<u64, u64>, anywhere: &[(u64, u64, u64)]) -> usize {
-    let mut held: BTreeSet<u64> = tenths.keys().copied().collect();
-    let mut ranges: Vec<(u64, u64)> =
-        anywhere.iter().map(|(low, high, _)| (high / BUCKET_NS, low / BUCKET_NS)).collect();
-    // The last bucket of the range that ends first is in as many of the others as any can be.
-    ranges.sort_unstable();
-    for (last, first) in ranges {
-        if held.range(first..=last).next().is_none() {
-            held.insert(last);
+/// Samples in his buckets of 0.1 ms, as far as it is known which these are.
+struct Buckets {
+    /// How many are known to be in each.
+    tenths: BTreeMap<u64, u64>,
+    /// How many lie anywhere from one bucket to another: those beyond another program's histogram, say.
+    anywhere: Vec<(u64, u64, u64)>,
+    /// All of these.
+    unknown: u64,
+}
+
+impl Buckets {
+    fn of(all: &Distribution) -> Self {
+        let is_anywhere = |&(low, high, _): &_| low / BUCKET_NS < high / BUCKET_NS;
+        let anywhere: Vec<_> = all.only_bounded().filter(is_anywhere).collect();
+        let mut tenths = tenths_of_ms(all);
+        for (low, _, count) in &anywhere {
+            tenths.entry(low / BUCKET_NS).and_modify(|held| *held -= count);
         }
+        tenths.retain(|_, count| *count > 0);
+        let unknown = anywhere.iter().map(|(_, _, count)| count).sum();
+        Self { tenths, anywhere, unknown }
     }
-    held.len()
+
+    /// How many are not empty, at least: those with samples whose place is known, and as few more as can hold
+    /// the others.
+    fn fewest(&self) -> usize {
+        let mut held: BTreeSet<u64> = self.tenths.keys().copied().collect();
+        let range = |&(low, high, _): &_| (high / BUCKET_NS, low / BUCKET_NS);
+        let mut ranges: Vec<(u64, u64)> = self.anywhere.iter().map(range).collect();
+        // The last bucket of the range that ends first is in as many of the others as any can be.
+        ranges.sort_unstable();
+        for (last, first) in ranges {
+            if held.range(first..=last).next().is_none() {
+                held.insert(last);
+            }
+        }
+        held.len()
+    }
+
+    /// The middle of the fullest, and how many samples are in it; `None` if another may be fuller.
+    fn mode(&self) -> Option<String> {
+        let fullest = |&(at, count): &(&u64, &u64)| (*count, std::cmp::Reverse(*at));
+        let (&tenth, &count) = self.tenths.iter().max_by_key(fullest)?;
+        let others = self.tenths.iter().filter(|(at, _)| **at != tenth);
+        let next = others.map(|(_, &count)| count).max().unwrap_or(0);
+        // It is this one even if all whose place is not known are in the next.
+        if count < next.saturating_add(self.unknown) {
+            return None;
+        }
+        let may_be_here =
+            |&(low, high, _): &_| (low / BUCKET_NS..=high / BUCKET_NS).contains(&tenth);
+        let more = at_least(self.anywhere.iter().any(may_be_here));
+        Some(format!("{} ({more}{})", ms(tenth * BUCKET_NS + BUCKET_NS / 2), plainly(count)))
+    }
+
+    /// In place of what cannot be said.
+    fn not_known(&self) -> String {
+        let low = self.anywhere.iter().map(|(low, ..)| *low).min().unwrap_or(0);
+        let high = self.anywhere.iter().map(|(_, high, _)| *high).max().unwrap_or(0);
+        format!("- ({} lie anywhere from {} to {})", plainly(self.unknown), ms(low), ms(high))
+    }
+}
+
+fn at_least(is_bound: bool) -> &'static str {
+    if is_bound { "at least " } else { "" }
 }
 
 /// In ms², from the middle of each bucket about the exact mean.
