@@ -80,7 +80,7 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup, struct cpu *cpu,
 			      u64 first, u64 in_interrupts)
 {
-	record->events_lost += SWITCHES;
+	record->head.events_lost += SWITCHES;
 #pragma nounroll
 	for (u32 i = 0; i < SWITCHES; i++) {
 		u64 place = cpu->switches + i - SWITCHES;
@@ -89,40 +89,40 @@ INLINE void fill_old_switches(struct long_record *record, struct wakeup *wakeup,
 		if ((s64)place < (s64)wakeup->switches_before || kept->number >= first)
 			continue;
 		bpf_probe_read_kernel(&record->event[i], sizeof(struct event), &kept->event);
-		record->events_lost--;
+		record->head.events_lost--;
 	}
 	struct kept_switch *oldest = &cpu->last_switches[cpu->switches & (SWITCHES - 1)];
 	if (cpu->switches - wakeup->switches_before <= SWITCHES)
 		return;
 	if (oldest->number < first) {
-		record->switches_from = oldest->event.at_ns;
-		record->in_interrupts = grown(in_interrupts, oldest->interrupts);
+		record->head.switches_from = oldest->event.at_ns;
+		record->head.in_interrupts = grown(in_interrupts, oldest->interrupts);
 	} else {
 		/* From here on nothing was lost. */
-		record->switches_from = record->event[SWITCHES].at_ns;
-		record->in_interrupts = 0;
+		record->head.switches_from = record->event[SWITCHES].at_ns;
+		record->head.in_interrupts = 0;
 	}
 }
 
 /* Fills a record that has room for so many events, a power of two. */
 INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, struct cpu *cpu)
 {
-	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
+	bpf_probe_read_kernel(&record->head.wakeup, sizeof(record->head.wakeup), wakeup);
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
 	u64 first = last > room ? last - room : 0;
 	u64 lost = first > wakeup->events_before ? first - wakeup->events_before : 0;
 	lost += wakeup->events_elsewhere;
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
-	record->events_lost = lost < MOST_LOST ? lost : MOST_LOST;
-	record->switches_from = 0;
+	record->head.events_lost = lost < MOST_LOST ? lost : MOST_LOST;
+	record->head.switches_from = 0;
 	/* The task may be moved away while its CPU is in an interrupt or softirq. */
 	struct taken by_then;
 	taken_until(&by_then, cpu, wakeup->response);
-	record->in_interrupts = grown(by_then.all, wakeup->interrupts_before);
-	record->taken.all = grown(by_then.all, wakeup->taken_before.all);
-	record->taken.softirqs = grown(by_then.softirqs, wakeup->taken_before.softirqs);
-	record->taken.nmis = grown(by_then.nmis, wakeup->taken_before.nmis);
+	record->head.in_interrupts = grown(by_then.all, wakeup->interrupts_before);
+	record->head.taken.all = grown(by_then.all, wakeup->taken_before.all);
+	record->head.taken.softirqs = grown(by_then.softirqs, wakeup->taken_before.softirqs);
+	record->head.taken.nmis = grown(by_then.nmis, wakeup->taken_before.nmis);
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -133,7 +133,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 				      &cpu->ring[index & (RING - 1)]);
 		taken++;
 	}
-	record->events = taken;
+	record->head.events = taken;
 	if (COLD(first > wakeup->events_before))
 		fill_old_switches(record, wakeup, cpu, first + SWITCHES, by_then.all);
 }

@@ -319,8 +319,8 @@ struct stack_copy {
 	u8 bytes[PIECES][PIECE];
 };
 
-/* A late wakeup on its way out of the kernel, or a part of one that still waits. */
-struct record {
+/* What all records begin with. */
+struct record_head {
 	struct wakeup wakeup;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
@@ -333,6 +333,11 @@ struct record {
 	u64 in_interrupts;
 	/* What they took in all of the wait for this CPU. */
 	struct taken taken;
+};
+
+/* A late wakeup on its way out of the kernel, or a part of one that still waits. */
+struct record {
+	struct record_head head;
 	struct event event[EVENTS];
 };
 
@@ -353,12 +358,7 @@ struct ran {
 
 /* The same of one that saw many events: one that took tens of milliseconds. */
 struct long_record {
-	struct wakeup wakeup;
-	u32 events;
-	u32 events_lost;
-	u64 switches_from;
-	u64 in_interrupts;
-	struct taken taken;
+	struct record_head head;
 	struct event event[RING];
 	struct stack_copy copy;
 	/* Of who ran while the thread of somebody else waited: see runners.h. 0 ns where that is not known. */

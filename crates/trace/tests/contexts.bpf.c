@@ -181,8 +181,8 @@ SEC("raw_tp/sched_switch") int fill_part(u64 *ctx)
 	cpu->interrupts = cpu->irq_interrupts = cpu->softirq_interrupts = all->interrupts;
 	cpu->softirqs = all->softirqs;
 	fill((struct long_record *)record, EVENTS, wakeup, cpu);
-	all->in_interrupts = record->in_interrupts;
-	all->taken = record->taken;
+	all->in_interrupts = record->head.in_interrupts;
+	all->taken = record->head.taken;
 	return 0;
 }
 
