@@ -10,6 +10,7 @@ use std::io::BufRead;
 use wakescope_core::budget::{Budget, Exceeded};
 use wakescope_core::run::Run;
 
+mod blocks;
 mod command;
 mod counts;
 mod cyclictest;

@@ -13,6 +13,7 @@ use wakescope_core::maxima::{FIRST_SLOT_NS, Maxima, SLOTS};
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
+use super::blocks::read_blocks;
 use super::counts::{Counts, in_ns};
 use super::cyclictest::json::{states_mean, sum_of};
 use super::draft::{Draft, Kernel};
@@ -236,20 +237,11 @@ pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, Imp
     draft.coarse(unit_ns);
     let budget = &about.budget;
     let mut raw = Raw { unit_ns, budget, origin_ns: None, threads: Vec::new(), records: 0 };
-    let mut block = vec![0_u8; BLOCK];
-    let mut held = 0;
-    loop {
-        let read = from.read(&mut block[held..])?;
-        if read == 0 {
-            break;
-        }
-        let filled = held + read;
-        let whole = filled - filled % RECORD;
-        raw.take(&block[..whole])?;
-        block.copy_within(whole..filled, 0);
-        held = filled - whole;
-    }
-    if held > 0 {
+    let rest = read_blocks(from, BLOCK, |block| {
+        let whole = block.len() - block.len() % RECORD;
+        raw.take(&block[..whole]).map(|()| whole)
+    })?;
+    if !rest.is_empty() {
         return Err(ImportError::new(format!(
             "the file ends in the middle of record {}: its size is not a multiple of 28 bytes",
             raw.records + 1

@@ -11,6 +11,7 @@ use wakescope_core::finding::Severity;
 use wakescope_core::run::Run;
 use wakescope_core::units::counted;
 
+use super::super::blocks::read_blocks;
 use super::super::draft::Draft;
 use super::super::frame::{Unframed, unframed};
 use super::super::lines::{self, Line};
@@ -83,24 +84,15 @@ impl Intervals {
 
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let mut samples = Samples::new(&about.budget);
-    let mut block = vec![0_u8; BLOCK];
-    let mut held = 0;
-    loop {
-        let read = from.read(&mut block[held..])?;
-        if read == 0 {
-            break;
+    let rest = read_blocks(from, BLOCK, |block| match samples.take(block)? {
+        0 if block.len() == BLOCK => {
+            Err(ImportError::at(samples.line + 1, 0, "the line is longer than 256 KiB"))
         }
-        let filled = held + read;
-        let used = samples.take(&block[..filled])?;
-        if used == 0 && filled == BLOCK {
-            return Err(ImportError::at(samples.line + 1, 0, "the line is longer than 256 KiB"));
-        }
-        block.copy_within(used..filled, 0);
-        held = filled - used;
-    }
-    if held > 0 && !lines::is_prompt(&block[..held]) {
+        used => Ok(used),
+    })?;
+    if !rest.is_empty() && !lines::is_prompt(&rest) {
         let why = "the file ends in the middle of a line";
-        return Err(ImportError::at(samples.line + 1, held, why)
+        return Err(ImportError::at(samples.line + 1, rest.len(), why)
             .try_this("take the whole file; if this is all, add a newline at its end"));
     }
     let mut draft = draft("samples", about);
