@@ -360,9 +360,7 @@ impl Score {
     pub fn add(&mut self, one: Compared, lost: bool, seed: u64, model: &str) {
         self.late += 1;
         self.ns.add(one.ns);
-        for (rule, given) in one.given {
-            self.given.entry(rule).or_default().add(given);
-        }
+        add_each(&mut self.given, one.given, Given::add);
         let of = match one.first {
             Verdict::Unexplained(was) => self.said.entry(was).or_default(),
             _ => self.said.entry(one.said).or_default(),
@@ -413,24 +411,23 @@ impl Score {
         self.unmatched += other.unmatched;
         self.faults += other.faults;
         self.broken += other.broken;
-        for (key, class) in other.classes {
-            self.classes.entry(key).or_default().merge(class);
-        }
-        for (key, class) in other.bounds {
-            self.bounds.entry(key).or_default().merge(class);
-        }
-        for (key, class) in other.unknown {
-            self.unknown.entry(key).or_default().merge(class);
-        }
-        for (cause, said) in other.said {
-            self.said.entry(cause).or_default().add(said);
-        }
-        for (rule, said) in other.rules {
-            self.rules.entry(rule).or_default().add(said);
-        }
-        for (rule, given) in other.given {
-            self.given.entry(rule).or_default().add(given);
-        }
+        add_each(&mut self.classes, other.classes, Class::add);
+        add_each(&mut self.bounds, other.bounds, Class::add);
+        add_each(&mut self.unknown, other.unknown, Class::add);
+        add_each(&mut self.said, other.said, Said::add);
+        add_each(&mut self.rules, other.rules, Said::add);
+        add_each(&mut self.given, other.given, Given::add);
+    }
+}
+
+/// Adds each of `others` to what has the same key.
+fn add_each<K: Ord, V: Default>(
+    all: &mut BTreeMap<K, V>,
+    others: impl IntoIterator<Item = (K, V)>,
+    add: fn(&mut V, V),
+) {
+    for (key, other) in others {
+        add(all.entry(key).or_default(), other);
     }
 }
 
@@ -464,7 +461,7 @@ impl Said {
 }
 
 impl Class {
-    fn merge(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.count += other.count;
         if self.example.is_empty() {
             self.example = other.example;
