@@ -4,7 +4,7 @@ use wakescope_core::lab::{Lab, Verdict};
 
 use self::causes::Causes;
 use super::figures::raised;
-use super::matrix::{Figure, Matrix, Shown};
+use super::matrix::{Figure, Line, Matrix};
 use super::{
     caveats, explained, headline, limits, names, published, repeat, settings, unglued, verdicts,
 };
@@ -86,34 +86,16 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> String {
-    let view = matrix.view(figure, with_work);
+    let (lines, has_work) = matrix.lines(figure, with_work);
     let mut head: Vec<(&str, Column)> = vec![("kernel", Column::Words), ("load", Column::Words)];
     head.extend(matrix.columns.iter().map(|title| (title.as_str(), Column::Number)));
-    let mut rows = Vec::new();
-    let mut has_work = false;
-    for kernel in &matrix.kernels {
-        for row in &kernel.rows {
-            let shown = view.of(row);
-            has_work |= shown.iter().any(Shown::has_work);
-            let mut cells =
-                vec![name(&names::kernel(kernel.name, 98), 98), name(&names::load(row.load), 98)];
-            cells.extend(shown.iter().map(cell));
-            rows.push(cells);
-        }
-    }
+    let row = |line: &Line| {
+        let names = [names::kernel(line.kernel, 98), names::load(line.load)];
+        let names = names.iter().map(|of| name(of, 98));
+        names.chain(line.shown.iter().map(|shown| text(&shown.text()))).collect()
+    };
+    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
     key_table(&super::title(matrix, title, has_work), &head, &rows)
-}
-
-fn cell(shown: &Shown) -> String {
-    match shown {
-        Shown::Nothing => String::new(),
-        Shown::Words(words) => text(words),
-        Shown::Figure { rank, median, range, work } => {
-            let figure = format!("{}{median} {range}", rank.mark());
-            let parts = [figure.trim_end(), work];
-            text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · "))
-        }
-    }
 }
 
 fn notes(lab: &Lab, matrix: &Matrix) -> String {

@@ -51,18 +51,13 @@ fn headline_text(lab: &Lab) -> String {
 }
 
 fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> String {
-    let view = matrix.view(figure, with_work);
+    let (lines, has_work) = matrix.lines(figure, with_work);
     let mut rows = String::new();
-    let mut has_work = false;
-    for kernel in &matrix.kernels {
-        for row in &kernel.rows {
-            let shown = view.of(row);
-            has_work |= shown.iter().any(Shown::has_work);
-            let cells: Vec<String> = shown.iter().map(cell).collect();
-            let name = escaped(&names::kernel(kernel.name, 98));
-            let load = escaped(&names::load(row.load));
-            rows.push_str(&format!("| {name} | {load} | {} |\n", cells.join(" | ")));
-        }
+    for line in &lines {
+        let cells: Vec<String> = line.shown.iter().map(cell).collect();
+        let name = escaped(&names::kernel(line.kernel, 98));
+        let load = escaped(&names::load(line.load));
+        rows.push_str(&format!("| {name} | {load} | {} |\n", cells.join(" | ")));
     }
     let columns: Vec<String> = matrix.columns.iter().map(|title| escaped(title)).collect();
     let title = super::title(matrix, title, has_work);
@@ -75,13 +70,8 @@ fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> Strin
 
 fn cell(shown: &Shown) -> String {
     match shown {
-        Shown::Nothing => String::new(),
         Shown::Words(words) => escaped(words),
-        Shown::Figure { rank, median, range, work } => {
-            let figure = format!("{}{median} {range}", rank.mark());
-            let parts = [figure.trim_end(), work];
-            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
-        }
+        figure_or_nothing => figure_or_nothing.text(),
     }
 }
 

@@ -68,6 +68,26 @@ impl Shown {
     pub(super) fn has_work(&self) -> bool {
         matches!(self, Self::Figure { work, .. } if !work.is_empty())
     }
+
+    /// All of it in a row.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Words(words) => words.clone(),
+            Self::Figure { rank, median, range, work } => {
+                let figure = format!("{}{median} {range}", rank.mark());
+                let parts = [figure.trim_end(), work];
+                parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+            }
+        }
+    }
+}
+
+/// What is shown of a kernel under a load, by column.
+pub(super) struct Line<'a> {
+    pub(super) kernel: &'a str,
+    pub(super) load: &'a str,
+    pub(super) shown: Vec<Shown>,
 }
 
 /// How a figure stands among those of its load.
@@ -143,6 +163,19 @@ impl<'a> Matrix<'a> {
             }
         }
         loads
+    }
+
+    /// A figure of all cells, line by line, and whether work stands beside any.
+    pub(super) fn lines(&self, figure: Figure, with_work: bool) -> (Vec<Line<'a>>, bool) {
+        let view = self.view(figure, with_work);
+        let mut lines = Vec::new();
+        for kernel in &self.kernels {
+            let line =
+                |row: &Row<'a>| Line { kernel: kernel.name, load: row.load, shown: view.of(row) };
+            lines.extend(kernel.rows.iter().map(line));
+        }
+        let has_work = lines.iter().flat_map(|line| &line.shown).any(Shown::has_work);
+        (lines, has_work)
     }
 
     /// A figure, ready to be shown of every row.

@@ -3,7 +3,7 @@
 use wakescope_core::lab::{Lab, Verdict};
 
 use super::figures::raised;
-use super::matrix::{Figure, Matrix, Rank, Shown};
+use super::matrix::{Figure, Line, Matrix, Rank, Shown};
 use super::{
     Extent, WIDTH, caveats, explained, glued, headline, limits, names, published, repeat, settings,
     uncapitalized, verdicts,
@@ -71,18 +71,11 @@ fn blocks(lab: &Lab, matrix: &Matrix, extent: Extent, style: Style) -> (String, 
 
 /// One figure of every cell, in as many parts as its width takes.
 fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool, style: Style) -> String {
-    let view = matrix.view(figure, with_work);
-    let lines: Vec<(&str, &str, Vec<Shown>)> = matrix
-        .kernels
-        .iter()
-        .flat_map(|kernel| kernel.rows.iter().map(move |row| (kernel.name, row)))
-        .map(|(kernel, row)| (kernel, row.load, view.of(row)))
-        .collect();
-    let has_work = lines.iter().flat_map(|line| &line.2).any(Shown::has_work);
+    let (lines, has_work) = matrix.lines(figure, with_work);
     let columns: Vec<Column> = (0..matrix.columns.len())
-        .map(|at| Column::of(&matrix.columns[at], lines.iter().map(|line| &line.2[at])))
+        .map(|at| Column::of(&matrix.columns[at], lines.iter().map(|line| &line.shown[at])))
         .collect();
-    let loads = lines.iter().map(|line| names::load(line.1).chars().count()).max().unwrap_or(0);
+    let loads = lines.iter().map(|line| names::load(line.load).chars().count()).max().unwrap_or(0);
     let mut out = format!(" {}\n", style.strong(&super::title(matrix, title, has_work)));
     for part in parts(&columns, INDENT + loads) {
         let mut header = " ".repeat(INDENT + loads);
@@ -91,7 +84,7 @@ fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool, style: S
         }
         push_line(&mut out, &header);
         let mut kernel_before = None;
-        for (kernel, load, shown) in &lines {
+        for Line { kernel, load, shown } in &lines {
             let shown = &shown[part.clone()];
             if shown.iter().all(|s| *s == Shown::Nothing) {
                 continue;
