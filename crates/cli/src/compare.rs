@@ -21,7 +21,7 @@ mod watches;
 
 pub(crate) use refused::{differing, failure};
 pub(crate) use same::{refuse_repetitions, repeated};
-pub(crate) use watches::{read_whole, watches_of};
+pub(crate) use watches::{read_ungrouped, watches_of};
 
 /// What means nothing to a plan.
 const NOT_OF_A_PLAN: [&str; 13] = [

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Subcommand;
 use clap::builder::TypedValueParser;
 use wakescope_core::units::SpanNs;
-use wakescope_lab::archive::ArchiveError;
+use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::{Cache, CacheError};
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::kernel::fetch::FetchError;
@@ -91,6 +91,11 @@ fn cache() -> Result<Cache, Failure> {
     let cache = Cache::locate().map_err(|e| failure_of_cache(&e))?;
     cache.check().map_err(|e| failure_of_cache(&e))?;
     Ok(cache)
+}
+
+/// Where packages come from.
+fn site() -> Result<Site, Failure> {
+    Site::from_env().map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))
 }
 
 /// What to do without the archive.

@@ -20,8 +20,6 @@ mod lab;
 mod overlaid;
 mod watched;
 
-pub(crate) use watched::is_watch;
-
 use format::Format;
 
 /// Show runs as text, an HTML page, a picture or Markdown, or export them to other programs'

@@ -11,11 +11,10 @@ use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_formats::import::Unit;
 use wakescope_report::style::clean;
-use wakescope_store::RECORD;
+use wakescope_store::{RECORD, window_files};
 
 use crate::foreign_json::{watch_is_no_run, why_no_run};
 use crate::input::{not_a_run, read_file, regular};
-use crate::report::is_watch;
 use crate::unit::UnitArgs;
 use crate::{Failure, import, parallel};
 
@@ -64,6 +63,12 @@ pub(crate) fn run_in(folder: &Path) -> Option<PathBuf> {
         return Some(folder.into());
     }
     import::JITTERDEBUGGER.iter().map(|name| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Whether windows of a watch lie in this folder, or what has their names, and no run.
+pub(crate) fn is_watch(path: &Path) -> bool {
+    let holds_run = path.join(RECORD).exists();
+    !holds_run && window_files(path).is_ok_and(|all| !all.is_empty())
 }
 
 fn runs_below(folder: &Path) -> io::Result<Vec<PathBuf>> {

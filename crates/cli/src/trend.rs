@@ -10,8 +10,8 @@ use wakescope_stats::compare::{Refusal, Watched};
 use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend, trend_of_watches};
 
 use crate::compare::{
-    differing, failure, labelled, parse_alpha, print_to, read_whole, refuse_repetitions, repeated,
-    watches_of,
+    differing, failure, labelled, parse_alpha, print_to, read_ungrouped, refuse_repetitions,
+    repeated, watches_of,
 };
 use crate::ending::{Endings, format_for};
 use crate::runs;
@@ -110,7 +110,7 @@ fn of_watches(args: &TrendArgs, paths: &[PathBuf], options: &Options) -> Result<
             Failure::new("--unit does not apply to watches: a watch is in ns").try_this("omit it")
         );
     }
-    let (labels, watches) = (runs::labels(paths), read_whole(paths)?);
+    let (labels, watches) = (runs::labels(paths), read_ungrouped(paths)?);
     let each = labels.iter().zip(&watches);
     let mut all: Vec<Watched> = each.map(|(label, watch)| Watched { label, watch }).collect();
     if args.by_time {

@@ -12,8 +12,7 @@ use wakescope_stats::compare::{Compare, Watched, compare_watches};
 
 use super::{CompareArgs, failure};
 use crate::Failure;
-use crate::report::is_watch;
-use crate::runs::{folders_in, labels, run_in, selection};
+use crate::runs::{folders_in, is_watch, labels, run_in, selection};
 use crate::watch::replay::{Range, Stored, mark};
 
 /// The most memory for the groups of all watches, bytes: room for 270,000 groups of 60 buckets.
@@ -129,7 +128,7 @@ fn refuse_what_means_nothing(args: &CompareArgs) -> Result<(), Failure> {
 }
 
 /// Reads watches of which only all waits together matter.
-pub(crate) fn read_whole(paths: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
+pub(crate) fn read_ungrouped(paths: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
     read_all(paths, Grouping::None, MOST_BYTES)
 }
 

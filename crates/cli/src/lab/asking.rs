@@ -1,7 +1,7 @@
 //! What is asked of a lab: a plan, and what the command line says instead.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use wakescope_core::explain::Above;
@@ -16,6 +16,7 @@ use wakescope_probe::load::{Need, Spec, SpecError, parse_list};
 use wakescope_report::style::clean;
 use wakescope_stats::cells::parse_limit;
 
+use super::shown;
 use crate::Failure;
 use crate::input::regular_or_pipe;
 use crate::offering::{load_names, offering};
@@ -250,10 +251,6 @@ fn read(name: &str) -> Result<Plan, Failure> {
         .and_then(|file| file.take(LARGEST_FILE as u64 + 1).read_to_end(&mut text))
         .map_err(|e| Failure::new(format!("cannot read the plan {}: {e}", shown(&path))))?;
     Plan::parse(text).map_err(|e| failure_of_plan(&shown(&path), &e))
-}
-
-fn shown(path: &Path) -> String {
-    super::shown(path)
 }
 
 /// `place` is where the plan comes from.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
-use wakescope_lab::archive::{ArchiveError, Site};
+use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::Workshop;
 use wakescope_lab::guest::root::Names;
@@ -31,8 +31,8 @@ use super::lacking::{expect_no_nmi, needs_ports};
 use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
-    archs, failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up,
-    failure_of_store, parallel, parse_positive, shown,
+    archs, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store, parallel,
+    parse_positive, shown, site,
 };
 use crate::Failure;
 
@@ -366,11 +366,6 @@ fn beside(program: &Path) -> Option<PathBuf> {
 /// Whether the kernel of this name is a file.
 fn is_file(name: &str) -> bool {
     name.contains('/') || Path::new(name).is_file()
-}
-
-/// Where packages come from.
-pub(super) fn site() -> Result<Site, Failure> {
-    Site::from_env().map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))
 }
 
 fn ended() -> Failure {

@@ -5,9 +5,8 @@ use wakescope_lab::cache::Cache;
 use wakescope_lab::guest::root::{Fetched, Names, fetch};
 use wakescope_lab::kernel::Arch;
 
-use super::equipping::site;
 use super::waiting::{Waiting, megabytes};
-use super::{archs, shown, without_archive};
+use super::{archs, shown, site, without_archive};
 use crate::{Failure, Outcome, output};
 
 /// Make an image of Debian packages, which gives guests programs beside wakescope

@@ -10,9 +10,8 @@ use wakescope_lab::sum::Memo;
 use wakescope_report::style::clean;
 use wakescope_sys::file::effective_user;
 
-use super::equipping::site;
 use super::waiting::{Waiting, megabytes};
-use super::{archs, failure_of_archive, failure_of_fetch, shown, without_archive};
+use super::{archs, failure_of_archive, failure_of_fetch, shown, site, without_archive};
 use crate::{Failure, Outcome};
 
 /// Build the kernel module `wakescope` for kernels of Debian's archive

@@ -14,10 +14,10 @@ use wakescope_report::style::clean;
 use wakescope_sys::clock;
 
 use super::asking::{Asking, failure_of_plan};
-use super::equipping::{Equipping, site};
+use super::equipping::Equipping;
 use super::showing::Showing;
 use super::waiting::Waiting;
-use super::{cache, failure_of_archive, failure_of_cache, failure_of_store};
+use super::{cache, failure_of_archive, failure_of_cache, failure_of_store, site};
 use crate::{Failure, Outcome, output};
 
 /// Run kernels × preemption models × loads × seeds in virtual time, and compare them

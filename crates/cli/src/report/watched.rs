@@ -1,11 +1,8 @@
 //! The folder of a watch: one table of all its windows.
 
-use std::path::Path;
-
-use wakescope_store::{RECORD, window_files};
-
 use super::ReportArgs;
 use super::format::Format;
+use crate::runs::is_watch;
 use crate::watch::STORED_VIEW;
 use crate::watch::replay::{Range, Stored};
 use crate::{Failure, Outcome, output};
@@ -34,10 +31,4 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
     };
     output::result(args.output.as_deref(), |out| out.write_all(shown.as_bytes()))?;
     Ok(Some(Outcome::Done))
-}
-
-/// Whether windows of a watch lie in this folder, or what has their names, and no run.
-pub(crate) fn is_watch(path: &Path) -> bool {
-    let holds_run = path.join(RECORD).exists();
-    !holds_run && window_files(path).is_ok_and(|all| !all.is_empty())
 }
