@@ -140,6 +140,19 @@ fn waking<C: Channel>(probe: &WakerWakeups<'_, C>) -> waking::Waking<C> {
     waking::Waking { exchange, channel, orders, announcements: None, watches: false, cpu: 7 }
 }
 
+/// What is to be done with a channel of the type `C`: a closure would be of one type only.
+macro_rules! of_channel {
+    (|$channel:ident| $body:block) => {{
+        #[derive(Clone, Copy)]
+        struct OfChannel;
+        impl ForChannel for OfChannel {
+            type Output = ();
+            fn with<$channel: Channel>(self) $body
+        }
+        OfChannel
+    }};
+}
+
 /// Does something with each channel, but for those that this kernel has not.
 fn with_each(what: impl ForChannel<Output = ()> + Copy + Send + Sync) {
     allow_interrupts().unwrap();
@@ -153,30 +166,24 @@ fn with_each(what: impl ForChannel<Output = ()> + Copy + Send + Sync) {
 
 #[test]
 fn a_probe_that_did_not_sleep_yet_has_no_sample() {
-    #[derive(Clone, Copy)]
-    struct WokenEarly;
-    impl ForChannel for WokenEarly {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let stop = Stop::default();
-            let mut probe = without_waker::<C>(&stop);
-            // The waker comes between the probe's word and its sleep, which may be long.
-            probe.exchange.offer();
-            waking(&probe).wake(clock::now()).unwrap();
-            let due = probe.exchange.due();
-            while clock::now().since(due) < SpanNs(1_000_000) {}
-            // It wakes nobody a second time before the probe has returned.
-            assert_eq!(probe.exchange.state(), State::Woken);
-            assert_eq!(probe.sleep(), Waited::NotAsleep);
-            // Nothing of it is left for the next sleep.
-            std::thread::scope(|scope| {
-                let exchange = probe.exchange.clone();
-                scope.spawn(move || exchange.end(|| ()));
-                assert_eq!(probe.wait(), Waited::Done);
-            });
-        }
-    }
-    with_each(WokenEarly);
+    with_each(of_channel!(|C| {
+        let stop = Stop::default();
+        let mut probe = without_waker::<C>(&stop);
+        // The waker comes between the probe's word and its sleep, which may be long.
+        probe.exchange.offer();
+        waking(&probe).wake(clock::now()).unwrap();
+        let due = probe.exchange.due();
+        while clock::now().since(due) < SpanNs(1_000_000) {}
+        // It wakes nobody a second time before the probe has returned.
+        assert_eq!(probe.exchange.state(), State::Woken);
+        assert_eq!(probe.sleep(), Waited::NotAsleep);
+        // Nothing of it is left for the next sleep.
+        std::thread::scope(|scope| {
+            let exchange = probe.exchange.clone();
+            scope.spawn(move || exchange.end(|| ()));
+            assert_eq!(probe.wait(), Waited::Done);
+        });
+    }));
 }
 
 #[test]
@@ -222,182 +229,144 @@ fn a_point_at_which_nobody_is_woken_counts_once() {
 
 #[test]
 fn expiries_that_pass_while_a_wakeup_is_late_are_missed_with_it() {
-    #[derive(Clone, Copy)]
-    struct Late;
-    impl ForChannel for Late {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let stop = Stop::default();
-            let mut probe = without_waker::<C>(&stop);
-            let due = MonoNs(7_000);
-            for (late_ns, want) in [(0, 0), (999, 0), (1_000, 1), (5_400, 5)] {
-                probe.exchange.set_woken(due);
-                let wakeup = probe.woken_at(due.after(SpanNs(late_ns)));
-                assert_eq!((wakeup.due, wakeup.missed), (due, want), "{late_ns}");
-            }
+    with_each(of_channel!(|C| {
+        let stop = Stop::default();
+        let mut probe = without_waker::<C>(&stop);
+        let due = MonoNs(7_000);
+        for (late_ns, want) in [(0, 0), (999, 0), (1_000, 1), (5_400, 5)] {
+            probe.exchange.set_woken(due);
+            let wakeup = probe.woken_at(due.after(SpanNs(late_ns)));
+            assert_eq!((wakeup.due, wakeup.missed), (due, want), "{late_ns}");
         }
-    }
-    with_each(Late);
+    }));
 }
 
 #[test]
 fn the_last_wakeup_is_not_lost_however_late_the_probe_is() {
-    #[derive(Clone, Copy)]
-    struct Last;
-    impl ForChannel for Last {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let stop = Stop::default();
-            let mut probe = without_waker::<C>(&stop);
-            probe.exchange.offer();
-            waking(&probe).wake(clock::now()).unwrap();
-            std::thread::scope(|scope| {
-                let exchange = probe.exchange.clone();
-                // The probe has been woken, and has not returned yet.
-                let ending = scope.spawn(move || exchange.end(|| ()));
-                // To start a thread may take a sleep, for memory.
-                probe.has_slept();
-                let waited = [probe.sleep(), probe.wait()];
-                // Whatever came of it, the other thread ends.
-                probe.exchange.stop();
-                ending.join().unwrap();
-                assert_eq!(waited, [Waited::NotAsleep, Waited::Done]);
-            });
-        }
-    }
-    with_each(Last);
+    with_each(of_channel!(|C| {
+        let stop = Stop::default();
+        let mut probe = without_waker::<C>(&stop);
+        probe.exchange.offer();
+        waking(&probe).wake(clock::now()).unwrap();
+        std::thread::scope(|scope| {
+            let exchange = probe.exchange.clone();
+            // The probe has been woken, and has not returned yet.
+            let ending = scope.spawn(move || exchange.end(|| ()));
+            // To start a thread may take a sleep, for memory.
+            probe.has_slept();
+            let waited = [probe.sleep(), probe.wait()];
+            // Whatever came of it, the other thread ends.
+            probe.exchange.stop();
+            ending.join().unwrap();
+            assert_eq!(waited, [Waited::NotAsleep, Waited::Done]);
+        });
+    }));
 }
 
 #[test]
 fn a_probe_that_can_no_longer_be_woken_ends() {
-    #[derive(Clone, Copy)]
-    struct Lost;
-    impl ForChannel for Lost {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let end = |lose: fn(&Exchange)| {
-                let stop = Stop::default();
-                let mut probe = without_waker::<C>(&stop);
-                std::thread::scope(|scope| {
-                    let exchange = probe.exchange.clone();
-                    let waker = scope.spawn(move || lose(&exchange));
-                    let ended = probe.wait();
-                    // Whoever begins anew does not wait for ever either.
-                    probe.begin(Grid { start: MonoNs(0), interval: SpanNs(1), points: 1 });
-                    assert_eq!(probe.wait(), ended);
-                    probe.exchange.stop();
-                    waker.join().unwrap();
-                    ended
-                })
-            };
-            assert_eq!(end(Exchange::lose_waker), Waited::Lost(Loss::WakerEnded));
-            assert_eq!(end(|exchange| exchange.fail(43)), Waited::Lost(Loss::Failed(43)));
-        }
-    }
-    with_each(Lost);
+    with_each(of_channel!(|C| {
+        let end = |lose: fn(&Exchange)| {
+            let stop = Stop::default();
+            let mut probe = without_waker::<C>(&stop);
+            std::thread::scope(|scope| {
+                let exchange = probe.exchange.clone();
+                let waker = scope.spawn(move || lose(&exchange));
+                let ended = probe.wait();
+                // Whoever begins anew does not wait for ever either.
+                probe.begin(Grid { start: MonoNs(0), interval: SpanNs(1), points: 1 });
+                assert_eq!(probe.wait(), ended);
+                probe.exchange.stop();
+                waker.join().unwrap();
+                ended
+            })
+        };
+        assert_eq!(end(Exchange::lose_waker), Waited::Lost(Loss::WakerEnded));
+        assert_eq!(end(|exchange| exchange.fail(43)), Waited::Lost(Loss::Failed(43)));
+    }));
 }
 
 #[test]
 fn a_wakeup_that_never_arrives_ends_the_measurement() {
-    struct NeverArrives;
-    impl ForChannel for NeverArrives {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let stop = Stop::default();
-            let mut probe = without_waker::<C>(&stop);
-            // It was sent, as the state says.
-            probe.exchange.set_woken(MonoNs(1));
-            std::thread::scope(|scope| {
-                let exchange = probe.exchange.clone();
-                let waker = scope.spawn(move || exchange.end(|| ()));
-                assert_eq!(probe.sleep(), Waited::Lost(Loss::NeverArrived));
-                waker.join().unwrap();
-            });
-        }
-    }
+    let never_arrives = of_channel!(|C| {
+        let stop = Stop::default();
+        let mut probe = without_waker::<C>(&stop);
+        // It was sent, as the state says.
+        probe.exchange.set_woken(MonoNs(1));
+        std::thread::scope(|scope| {
+            let exchange = probe.exchange.clone();
+            let waker = scope.spawn(move || exchange.end(|| ()));
+            assert_eq!(probe.sleep(), Waited::Lost(Loss::NeverArrived));
+            waker.join().unwrap();
+        });
+    });
     allow_interrupts().unwrap();
-    in_a_thread(|| for_channel(plan::Stimulus::Pipe, NeverArrives).unwrap());
+    in_a_thread(|| for_channel(plan::Stimulus::Pipe, never_arrives).unwrap());
 }
 
 #[test]
 fn a_probe_that_waits_for_a_waker_is_stopped() {
-    #[derive(Clone, Copy)]
-    struct Stopped;
-    impl ForChannel for Stopped {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            let stop = Stop::default();
-            stop.at(clock::now());
-            let thread = std::thread::spawn(move || without_waker::<C>(&stop).wait());
-            assert_eq!(ThreadHandle::new(thread).end().unwrap(), Waited::Stopped);
-        }
-    }
-    with_each(Stopped);
+    with_each(of_channel!(|C| {
+        let stop = Stop::default();
+        stop.at(clock::now());
+        let thread = std::thread::spawn(move || without_waker::<C>(&stop).wait());
+        assert_eq!(ThreadHandle::new(thread).end().unwrap(), Waited::Stopped);
+    }));
 }
 
 #[test]
 fn a_wakeup_that_was_due_before_the_stop_is_recorded() {
-    #[derive(Clone, Copy)]
-    struct DueBefore;
-    impl ForChannel for DueBefore {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            const LATE: SpanNs = SpanNs(700_000_000);
-            let stop = Stop::default();
-            let mut probe = without_waker::<C>(&stop);
-            let due = MonoNs(clock::now().0 - LATE.0);
-            stop.at(due.after(SpanNs(500_500)));
-            let recorder = Recorder::new(1);
-            std::thread::scope(|scope| {
-                let waking = waking(&probe);
-                let exchange = probe.exchange.clone();
-                let waker = scope.spawn(move || {
-                    // Again while it finds the probe awake.
-                    while !exchange.is_stopped() {
-                        if exchange.state() == State::Waiting {
-                            waking.wake(due).unwrap();
-                        }
-                        std::thread::yield_now();
+    with_each(of_channel!(|C| {
+        const LATE: SpanNs = SpanNs(700_000_000);
+        let stop = Stop::default();
+        let mut probe = without_waker::<C>(&stop);
+        let due = MonoNs(clock::now().0 - LATE.0);
+        stop.at(due.after(SpanNs(500_500)));
+        let recorder = Recorder::new(1);
+        std::thread::scope(|scope| {
+            let waking = waking(&probe);
+            let exchange = probe.exchange.clone();
+            let waker = scope.spawn(move || {
+                // Again while it finds the probe awake.
+                while !exchange.is_stopped() {
+                    if exchange.state() == State::Waiting {
+                        waking.wake(due).unwrap();
                     }
-                });
-                let mut home = Cpu::new(None);
-                let ended = sample(&mut probe, &mut home, 1, due, &recorder, None, &stop);
-                probe.exchange.stop();
-                waker.join().unwrap();
-                assert_eq!(ended, Ending::Done);
+                    std::thread::yield_now();
+                }
             });
-            let seen = recorder.snapshot();
-            // The interval is 1 µs.
-            assert_eq!((seen.woken.count, seen.missed), (1, 500));
-            assert!(seen.woken.max_ns >= Some(LATE.0), "{seen:?}");
-        }
-    }
-    with_each(DueBefore);
+            let mut home = Cpu::new(None);
+            let ended = sample(&mut probe, &mut home, 1, due, &recorder, None, &stop);
+            probe.exchange.stop();
+            waker.join().unwrap();
+            assert_eq!(ended, Ending::Done);
+        });
+        let seen = recorder.snapshot();
+        // The interval is 1 µs.
+        assert_eq!((seen.woken.count, seen.missed), (1, 500));
+        assert!(seen.woken.max_ns >= Some(LATE.0), "{seen:?}");
+    }));
 }
 
 #[test]
 fn a_waker_that_is_held_up_in_its_call_when_the_run_is_stopped_makes_a_late_wakeup() {
-    struct HeldUp;
-    impl ForChannel for HeldUp {
-        type Output = ();
-        fn with<C: Channel>(self) {
-            for (stopped_at, is_part) in [(8, true), (6, false)] {
-                let thread = std::thread::spawn(move || {
-                    let stop = Stop::default();
-                    stop.at(MonoNs(stopped_at));
-                    let mut probe = without_waker::<C>(&stop);
-                    // It has read the clock, and nothing was sent.
-                    probe.exchange.set_woken(MonoNs(7));
-                    let Waited::Woken(wakeup) = probe.sleep() else { panic!("it was not woken") };
-                    assert_eq!(wakeup.due, MonoNs(7));
-                    !stop.is_before(wakeup.due)
-                });
-                assert_eq!(ThreadHandle::new(thread).end().unwrap(), is_part);
-            }
+    let held_up = of_channel!(|C| {
+        for (stopped_at, is_part) in [(8, true), (6, false)] {
+            let thread = std::thread::spawn(move || {
+                let stop = Stop::default();
+                stop.at(MonoNs(stopped_at));
+                let mut probe = without_waker::<C>(&stop);
+                // It has read the clock, and nothing was sent.
+                probe.exchange.set_woken(MonoNs(7));
+                let Waited::Woken(wakeup) = probe.sleep() else { panic!("it was not woken") };
+                assert_eq!(wakeup.due, MonoNs(7));
+                !stop.is_before(wakeup.due)
+            });
+            assert_eq!(ThreadHandle::new(thread).end().unwrap(), is_part);
         }
-    }
+    });
     allow_interrupts().unwrap();
-    for_channel(plan::Stimulus::Pipe, HeldUp).unwrap();
+    for_channel(plan::Stimulus::Pipe, held_up).unwrap();
 }
 
 #[test]
