@@ -10,7 +10,7 @@ use wakescope_stats::compare::{
     Bounded, Compare, Effect, Figure, IdleLoad, OfQuantity, OfWatches, RunFigures, Throughput,
     Verdict,
 };
-use wakescope_stats::compare::{Within, percent, probability, times};
+use wakescope_stats::compare::{Within, percent, probability, times, word};
 
 use crate::domain;
 use crate::observed::limit_and_observed;
@@ -38,15 +38,6 @@ const MOST_LISTED: usize = 24;
 
 /// Figures that are worse than allowed are named up to this many.
 const NAMED: usize = 8;
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
-    }
-}
 
 /// `Worse: p99.9 1.31 × (1.18–1.52), max 1.64 × (1.22–2.40); 5 runs against 5, p = 0.004, margin 10 %.`
 fn headline(of: &OfQuantity, compare: &Compare) -> String {

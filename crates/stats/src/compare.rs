@@ -38,7 +38,7 @@ pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use wakescope_core::lab::Verdict;
 pub use watches::{Means, OfGroup, OfWatches, OneSided, Watched, compare_watches};
-pub use words::{factor, percent, probability, ratio_within, times};
+pub use words::{factor, percent, probability, ratio_within, times, word};
 
 pub(crate) use bounded::Ranges;
 pub(crate) use effect::{geometric_mean, mean};

@@ -50,8 +50,8 @@ pub fn percent(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `worse`, `no difference`
-pub(super) fn word(verdict: Verdict) -> &'static str {
+/// A verdict, as it stands in a table: `worse`, `no difference`.
+pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
