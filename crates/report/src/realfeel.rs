@@ -95,11 +95,10 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     line(format_args!("standard deviation {}", or_not_known(variance.map(|v| six(v.sqrt())))));
     for threshold in thresholds.iter().filter(|t| t.0 <= max_ns) {
         let below = all.histogram.count_below(threshold.0);
-        let is_inside =
-            |&(low, high, _): &(u64, u64, u64)| low < threshold.0 && threshold.0 <= high;
+        let is_inside = |(low, high, _)| low < threshold.0 && threshold.0 <= high;
         line(format_args!(
             "{}{:>9} % below {} ms ({})",
-            at_least(all.only_bounded().any(|bounds| is_inside(&bounds))),
+            at_least(all.only_bounded().any(is_inside)),
             share::percent(below, all.count, 5),
             plain_ms(threshold.0),
             plainly(below)

@@ -4,9 +4,8 @@ use std::io::BufRead;
 
 use super::ImportError;
 
-/// Reads all of `from`, at most `size` bytes at once. `take` takes whole pieces from the begin of what it is
-/// given, and returns how many bytes these have; the rest comes again, with more behind it. Returns what was left
-/// in the end.
+/// Reads all of `from`, at most `size` bytes at once. `take` takes whole pieces from the begin of a block, and
+/// returns how many bytes these have; the rest comes again with the next one. Returns what was left in the end.
 pub(super) fn read_blocks(
     from: &mut dyn BufRead,
     size: usize,
