@@ -225,7 +225,7 @@ mod tests {
                 build: Some(build.into()),
                 image: Some("bzImage".into()),
             };
-            let cache = Cache::at(&folder.join("cache"));
+            let cache = Cache::at(folder.join("cache"));
             Self { folder, building, cache }
         }
 
