@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use wakescope_sys::file::{attribute, attributes, duplicate};
 use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::process::set_blocking;
-use wakescope_sys::trust::{Refused, check_exclusive, is_trusted_owner};
+use wakescope_sys::trust::{Refused, check_exclusive, check_names, is_trusted_owner};
 use wakescope_sys::way::{open_parent, read_link};
 
 use crate::run_folder::{RECORD, begins_as_record};
@@ -302,9 +302,7 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     if !is_trusted_owner(found.owner) {
         return Err(Refused::ForeignFile(found.owner).into());
     }
-    if found.names > 1 && check_exclusive(&folder).is_err() {
-        return Err(Refused::HardLink.into());
-    }
+    check_names(&found, &folder)?;
     // Nobody can measure once more what a report took the place of.
     if (found.names > 1 || name == RECORD) && holds_record(&folder, name) {
         return Err(Refused::Record.into());
@@ -522,6 +520,14 @@ mod tests {
         write(&path("old"), "whole");
         assert_eq!(fs::read_to_string(path("other")).unwrap(), "whole");
         assert_eq!(names(&scratch), ["link", "old", "other"]);
+        // Where anybody may write, anybody can have made the other name, and that of a link.
+        fs::hard_link(path("link"), path("same-link")).unwrap();
+        fs::set_permissions(&*scratch, fs::Permissions::from_mode(0o1777)).unwrap();
+        for name in ["old", "link"] {
+            let error = create_output(&path(name)).map(drop).unwrap_err().to_string();
+            assert!(error.contains("other hard links"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(path("old")).unwrap(), "whole");
     }
 
     #[test]

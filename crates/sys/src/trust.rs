@@ -88,14 +88,23 @@ pub fn check_folder(folder: &Folder) -> io::Result<()> {
     judge(&folder.about()?, &owners).map_err(io::Error::from)
 }
 
-/// Fails unless nobody but root and this user can exchange or remove files in `folder`. Only then is it
-/// known who gave a file or a link its name there: with hard links, others can give names to files that
-/// are not theirs.
+/// Fails unless nobody but root and this user can exchange or remove files in `folder`.
 ///
 /// # Errors
 /// `PermissionDenied` with [`Refused`] in it; what the kernel says if the folder cannot be looked at.
 pub fn check_exclusive(folder: &Folder) -> io::Result<()> {
     judge(&folder.about()?, &exclusive_owners()?).map_err(io::Error::from)
+}
+
+/// Fails if another user can have given a file or link that is not theirs its name in `folder`. A hard link does
+/// that, also in a folder with the sticky bit, unless `fs.protected_hardlinks` forbids it.
+///
+/// # Errors
+/// `PermissionDenied` with [`Refused::HardLink`] in it; what the kernel says if the folder cannot be looked at.
+pub fn check_names(found: &About, folder: &Folder) -> io::Result<()> {
+    let is_safe =
+        found.names == 1 || check_exclusive(folder).is_ok() && !others_may_write(&folder.about()?);
+    if is_safe { Ok(()) } else { Err(Refused::HardLink.into()) }
 }
 
 /// Users who could do anything anyway: root, this user, and the owner of `/`, who controls all that this

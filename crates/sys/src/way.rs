@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::folder::{About, Folder, Kind};
-use crate::trust::{Refused, check_exclusive, exclusive_owners};
+use crate::trust::{Refused, check_exclusive, check_names, exclusive_owners};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: u32 = 40;
@@ -244,7 +244,7 @@ impl Way {
 /// called `sudo` is another user here.
 ///
 /// # Errors
-/// `PermissionDenied` with [`Refused::ForeignLink`] in it otherwise.
+/// `PermissionDenied` with [`Refused`] in it otherwise.
 pub fn read_link(folder: &Folder, name: &OsStr, link: &About) -> io::Result<PathBuf> {
     if !exclusive_owners()?.contains(&link.owner) {
         return Err(Refused::ForeignLink(link.owner).into());
@@ -252,6 +252,7 @@ pub fn read_link(folder: &Folder, name: &OsStr, link: &About) -> io::Result<Path
     if check_exclusive(folder).is_err() {
         return Err(Refused::ForeignLink(folder.about()?.owner).into());
     }
+    check_names(link, folder)?;
     folder.read_link(name)
 }
 
