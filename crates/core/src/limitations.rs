@@ -176,27 +176,24 @@ fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
     // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c,
     // 6.12).
     let throttles = rt.fair_server != Some(true) || rt.group_scheduling == Some(true);
-    let (message, hint) = if throttles {
+    let message = if throttles {
         let also = match rt.fair_server {
             Some(true) => "; the fair server also runs ordinary tasks that starve",
             _ => "",
         };
-        (
-            format!(
-                "the kernel throttles real-time tasks that use {runtime} of a CPU within \
-                 {period}, for the remaining {rest}{also}"
-            ),
-            "a probe that sleeps is not throttled; a real-time load may be",
+        format!(
+            "the kernel throttles real-time tasks that use {runtime} of a CPU within {period}, for \
+             the remaining {rest}{also}"
         )
     } else {
-        (
-            format!(
-                "when real-time tasks leave no time for ordinary tasks, the fair server runs \
-                 ordinary tasks for up to {rest} in each {period}"
-            ),
-            "a probe that sleeps is not affected",
+        format!(
+            "when real-time tasks leave no time for ordinary tasks, the fair server runs ordinary \
+             tasks for up to {rest} in each {period}"
         )
     };
+    // A real-time load at any priority is enough: the kernel throttles all real-time tasks of the CPU together
+    // (`sched_rt_runtime_exceeded`), and the fair server runs before all of them.
+    let hint = "nothing, unless real-time tasks fill a CPU; then the probe on that CPU waits as well";
     Some(Finding::new("rt-throttling", Severity::Note, message, hint))
 }
 
@@ -353,6 +350,17 @@ mod tests {
             &note("the fair server runs ordinary tasks for up to"),
         );
         check(with(limit, Some(true), Some(true)), &note("the fair server also"));
+    }
+
+    #[test]
+    fn a_probe_that_sleeps_waits_as_well_where_real_time_tasks_fill_its_cpu() {
+        for fair_server in [Some(false), Some(true)] {
+            let mut host = sound();
+            (host.rt.runtime_ns, host.rt.period_ns) = (Some(950_000_000), Some(1_000_000_000));
+            host.rt.fair_server = fair_server;
+            let [found] = &host_findings(&host, TimeDomain::Real, &[])[..] else { panic!() };
+            assert!(found.hint.ends_with("the probe on that CPU waits as well"), "{found:?}");
+        }
     }
 
     #[test]
