@@ -104,14 +104,16 @@ pub struct IdleState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RtLimits {
-    /// `sched_rt_runtime_us` as ns: real-time tasks get this much of each period. `None`: no limit,
-    /// or not readable.
+    /// `sched_rt_runtime_us` as ns: real-time tasks get this much of each period where the kernel throttles them,
+    /// and deadline tasks are admitted up to this. `None`: no limit, or not readable.
     pub runtime_ns: Option<u64>,
     /// `sched_rt_period_us` as ns.
     pub period_ns: Option<u64>,
     /// Whether the kernel has the fair server (6.12 and later), which gives ordinary tasks their
     /// share instead of throttling real-time ones. `None`: not known.
     pub fair_server: Option<bool>,
+    /// What the fair server may take. `None`: there is none, or debugfs cannot be read.
+    pub fair_server_share: Option<FairServerShare>,
     /// Whether real-time group scheduling is built in. `None`: not known.
     pub group_scheduling: Option<bool>,
     /// `cpu.rt_runtime_us` of this process's own cgroup as ns, where that exists.
@@ -121,6 +123,23 @@ pub struct RtLimits {
     /// Whether this process may exceed that limit (`CAP_SYS_NICE` outside a user namespace).
     /// `None`: not known.
     pub nice_capability: Option<bool>,
+}
+
+/// How long the fair server may run ordinary tasks before real-time ones in each period: on the CPU where that is
+/// the largest share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FairServerShare {
+    /// The runtime in ns; 0: it is switched off on all CPUs.
+    pub runtime_ns: u64,
+    /// The period in ns.
+    pub period_ns: u64,
+}
+
+impl FairServerShare {
+    /// What each CPU begins with (`dl_server_start` in kernel/sched/deadline.c of 6.12, later
+    /// `sched_init_dl_servers`).
+    pub const DEFAULT: Self = Self { runtime_ns: 50_000_000, period_ns: 1_000_000_000 };
 }
 
 /// The first two numbers of a kernel release: 6.12 for `6.12.95-rt-amd64`.

@@ -1,7 +1,7 @@
 //! Limitations of a measurement on a host, known before it is made.
 
 use crate::finding::{Finding, Severity};
-use crate::host::{Host, RtLimits};
+use crate::host::{FairServerShare, Host, RtLimits};
 use crate::run::TimeDomain;
 use crate::units::SpanNs;
 
@@ -170,31 +170,52 @@ fn rt_group(rt: &RtLimits) -> Option<Finding> {
 }
 
 fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
+    let known: Vec<String> = [throttled(rt), served(rt)].into_iter().flatten().collect();
+    // A real-time load at any priority is enough: the kernel throttles all real-time tasks of the CPU together
+    // (`sched_rt_runtime_exceeded`), and the fair server runs before all of them.
+    let hint =
+        "nothing, unless real-time tasks fill a CPU; then the probe on that CPU waits as well";
+    (!known.is_empty())
+        .then(|| Finding::new("rt-throttling", Severity::Note, known.join("; "), hint))
+}
+
+/// What the kernel takes from real-time tasks, if it throttles them.
+fn throttled(rt: &RtLimits) -> Option<String> {
+    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c,
+    // 6.12).
+    if rt.fair_server == Some(true) && rt.group_scheduling != Some(true) {
+        return None;
+    }
     let (runtime, period) = (rt.runtime_ns?, rt.period_ns?);
     let rest = SpanNs(period.checked_sub(runtime).filter(|&rest| rest > 0)?);
     let (runtime, period) = (SpanNs(runtime), SpanNs(period));
-    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c,
-    // 6.12).
-    let throttles = rt.fair_server != Some(true) || rt.group_scheduling == Some(true);
-    let message = if throttles {
-        let also = match rt.fair_server {
-            Some(true) => "; the fair server also runs ordinary tasks that starve",
-            _ => "",
-        };
-        format!(
-            "the kernel throttles real-time tasks that use {runtime} of a CPU within {period}, for \
-             the remaining {rest}{also}"
-        )
-    } else {
+    Some(format!(
+        "the kernel throttles real-time tasks that use {runtime} of a CPU within {period}, for the \
+         remaining {rest}"
+    ))
+}
+
+/// What the fair server takes from real-time tasks, if there is one. `sched_rt_runtime_us` does not limit it.
+fn served(rt: &RtLimits) -> Option<String> {
+    if rt.fair_server != Some(true) {
+        return None;
+    }
+    let (share, source) = match rt.fair_server_share {
+        Some(share) => (share, ""),
+        None => (
+            FairServerShare::DEFAULT,
+            " (the kernel's default; debugfs, which has this machine's figures, cannot be read)",
+        ),
+    };
+    let FairServerShare { runtime_ns, period_ns } = share;
+    (runtime_ns > 0).then(|| {
         format!(
             "when real-time tasks leave no time for ordinary tasks, the fair server runs ordinary \
-             tasks for up to {rest} in each {period}"
+             tasks for up to {} in each {}{source}",
+            SpanNs(runtime_ns),
+            SpanNs(period_ns)
         )
-    };
-    // A real-time load at any priority is enough: the kernel throttles all real-time tasks of the CPU together
-    // (`sched_rt_runtime_exceeded`), and the fair server runs before all of them.
-    let hint = "nothing, unless real-time tasks fill a CPU; then the probe on that CPU waits as well";
-    Some(Finding::new("rt-throttling", Severity::Note, message, hint))
+    })
 }
 
 fn idle_states(host: &Host, cpus: &[u32]) -> Option<Finding> {
@@ -349,7 +370,36 @@ mod tests {
             with(limit, Some(true), Some(false)),
             &note("the fair server runs ordinary tasks for up to"),
         );
-        check(with(limit, Some(true), Some(true)), &note("the fair server also"));
+        let throttles = "for the remaining 50.0 ms";
+        let served =
+            "; when real-time tasks leave no time for ordinary tasks, the fair server runs";
+        let both = format!("{throttles}{served}");
+        check(with(limit, Some(true), Some(true)), &note(&both));
+    }
+
+    /// `sched_rt_runtime_us` says nothing of the fair server.
+    #[test]
+    fn the_fair_server_takes_its_own_share() {
+        let told = |runtime_ns, share: Option<(u64, u64)>| {
+            let mut host = sound();
+            host.rt.period_ns = Some(1_000_000_000);
+            (host.rt.runtime_ns, host.rt.fair_server) = (runtime_ns, Some(true));
+            host.rt.fair_server_share =
+                share.map(|(runtime_ns, period_ns)| FairServerShare { runtime_ns, period_ns });
+            let found = host_findings(&host, TimeDomain::Real, &[]).pop()?;
+            Some(found.message.split_once(" for up to ")?.1.to_owned())
+        };
+        for runtime_ns in [None, Some(950_000_000), Some(980_000_000), Some(1_000_000_000)] {
+            let default = told(runtime_ns, None).unwrap();
+            assert!(
+                default.starts_with("50.0 ms in each 1.00 s (the kernel's default;"),
+                "{default}"
+            );
+            let own = told(runtime_ns, Some((20_000_000, 500_000_000)));
+            assert_eq!(own.as_deref(), Some("20.0 ms in each 500 ms"));
+            // Switched off.
+            assert_eq!(told(runtime_ns, Some((0, 1_000_000_000))), None);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wakescope_core::explain::{
     WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::host::{Clock, FairServerShare, Host, Idle, IdleState, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, EdgeWaits, Line};
@@ -532,6 +532,7 @@ fn full_host() -> Host {
             runtime_ns: Some(950_000_000),
             period_ns: Some(1_000_000_000),
             fair_server: Some(true),
+            fair_server_share: Some(FairServerShare::DEFAULT),
             group_scheduling: Some(false),
             group_runtime_ns: Some(0),
             priority_limit: Some(99),

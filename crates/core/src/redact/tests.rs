@@ -272,6 +272,7 @@ fn host() -> Host {
             runtime_ns: None,
             period_ns: None,
             fair_server: None,
+            fair_server_share: None,
             group_scheduling: None,
             group_runtime_ns: None,
             priority_limit: None,

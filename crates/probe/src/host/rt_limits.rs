@@ -1,6 +1,6 @@
 //! What stands between a real-time task and its CPU.
 
-use wakescope_core::host::{KernelVersion, RtLimits};
+use wakescope_core::host::{FairServerShare, KernelVersion, RtLimits};
 use wakescope_core::preemption::Sources;
 
 use super::{Files, capabilities, cgroups, sched};
@@ -15,6 +15,7 @@ pub(super) fn read(files: &Files, sources: &Sources, status: &str) -> RtLimits {
         runtime_ns: setting("sched_rt_runtime_us").and_then(us_to_ns),
         period_ns: setting("sched_rt_period_us").and_then(us_to_ns),
         fair_server: fair_server(files, &sources.release),
+        fair_server_share: fair_server_share(files),
         group_scheduling: group_scheduling(sources),
         group_runtime_ns: own_group
             .and_then(|own| cgroups::number(&own, "cpu.rt_runtime_us"))
@@ -28,13 +29,32 @@ fn us_to_ns(us: i64) -> Option<u64> {
     u64::try_from(us).ok()?.checked_mul(1000)
 }
 
+/// Its settings: a folder for each CPU.
+const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
+
 /// Whether the kernel has the fair server. Its folder in debugfs decides where it can be seen.
 fn fair_server(files: &Files, release: &str) -> Option<bool> {
     if files.exists("/sys/kernel/debug/sched") {
-        return Some(files.exists("/sys/kernel/debug/sched/fair_server"));
+        return Some(files.exists(FAIR_SERVER));
     }
     // It came with 6.12; older releases of some distributions have it too.
     (KernelVersion::of(release)? >= KernelVersion(6, 12)).then_some(true)
+}
+
+/// The largest share that the fair server of a CPU may take; `None` if none can be read.
+fn fair_server_share(files: &Files) -> Option<FairServerShare> {
+    let of_cpu = |cpu: String| {
+        let setting = |name: &str| files.number::<u64>(&format!("{FAIR_SERVER}/{cpu}/{name}"));
+        let share =
+            FairServerShare { runtime_ns: setting("runtime")?, period_ns: setting("period")? };
+        // 6.12 gives a CPU its settings when the first ordinary task runs there.
+        (share.period_ns > 0).then_some(share)
+    };
+    let shares = files.entries(FAIR_SERVER).into_iter().filter_map(of_cpu);
+    let cross = |a: &FairServerShare, b: &FairServerShare| {
+        u128::from(a.runtime_ns) * u128::from(b.period_ns)
+    };
+    shares.max_by(|a, b| cross(a, b).cmp(&cross(b, a)))
 }
 
 /// Whether real-time tasks are limited per cgroup.

@@ -295,6 +295,25 @@ fn the_fair_server_is_known_from_debugfs_or_the_release() {
 }
 
 #[test]
+fn the_share_of_the_fair_server_is_the_largest_of_all_cpus() {
+    let machine = Machine::of(&[("/sys/kernel/debug/sched/fair_server/", "")]);
+    let check = |cpu: u32, runtime: u64, period: u64, want: Option<(u64, u64)>| {
+        let folder = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}");
+        machine.write(&format!("{folder}/runtime"), format!("{runtime}\n").as_bytes());
+        machine.write(&format!("{folder}/period"), format!("{period}\n").as_bytes());
+        let share = machine.read().rt.fair_server_share;
+        assert_eq!(share.map(|share| (share.runtime_ns, share.period_ns)), want);
+    };
+    // A CPU on which nothing has run yet, one with the default, one with a larger share, one that is off.
+    check(0, 0, 0, None);
+    check(1, 50_000_000, 1_000_000_000, Some((50_000_000, 1_000_000_000)));
+    check(2, 40_000_000, 500_000_000, Some((40_000_000, 500_000_000)));
+    check(3, 0, 1_000_000_000, Some((40_000_000, 500_000_000)));
+    check(2, 0, 1_000_000_000, Some((50_000_000, 1_000_000_000)));
+    check(1, 0, 1_000_000_000, Some((0, 1_000_000_000)));
+}
+
+#[test]
 fn instruments_are_found_in_tracefs() {
     let machine = Machine::of(&[
         ("/sys/kernel/tracing/available_tracers", "hwlat timerlat function nop\n"),

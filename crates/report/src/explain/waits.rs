@@ -185,7 +185,8 @@ impl Limit {
             Self::Quota => "to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)",
             Self::RealTime => {
                 "to lift real-time throttling: kernel.sched_rt_runtime_us, or the group's \
-                 cpu.rt_runtime_us"
+                 cpu.rt_runtime_us; from 6.12 on, \
+                 /sys/kernel/debug/sched/fair_server/cpuN/runtime"
             }
             Self::Deadline => {
                 "to raise the runtime limit: sched_runtime of sched_setattr(2) (chrt -d \
