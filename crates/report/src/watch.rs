@@ -308,7 +308,8 @@ fn losses(window: &Window) -> Vec<String> {
     tell(
         others,
         format!(
-            "{} of tasks beyond the limit of {} series are counted as one: raise it with --series",
+            "{} of tasks without a series of their own are counted as one; --series raises the limit \
+             of {} series",
             counted(others, "wait"),
             grouped(window.series_limit)
         ),

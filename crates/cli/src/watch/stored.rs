@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::redact::redact_window;
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, grouped};
 use wakescope_core::watch::Window;
 use wakescope_core::watch::packed;
 use wakescope_core::watch::sum::Sum;
@@ -15,6 +15,9 @@ use crate::{Failure, folder};
 
 /// A window with so many series is stored before its time, so that none takes much memory.
 const MOST_SERIES: usize = 16_384;
+
+/// So is one whose series have so many bytes of names and paths. The line has six for each control character.
+const MOST_TEXT: usize = packed::LONGEST_LINE / 16;
 
 /// Stores windows. One that cannot be written is added to the next: its waits are late, not lost.
 pub(super) struct Storage {
@@ -36,6 +39,8 @@ pub(super) struct Storage {
     too_large: SpanNs,
     /// Whether a file was removed to make room.
     has_removed: bool,
+    /// Whether a window was stored without some of its series.
+    has_unnamed: bool,
 }
 
 /// A window that was stored.
@@ -63,7 +68,8 @@ impl Storage {
         tell_refused(&refused, "neither counted for --keep nor removed");
         let (path, next_ns) = (path.into(), merge.0);
         let (sum, failure, too_large) = (Sum::default(), None, SpanNs(0));
-        let (has_removed, tolerance) = (false, SpanNs(interval.0 / 2));
+        let (has_removed, has_unnamed) = (false, false);
+        let tolerance = SpanNs(interval.0 / 2);
         Ok(Self {
             folder,
             path,
@@ -76,6 +82,7 @@ impl Storage {
             failure,
             too_large,
             has_removed,
+            has_unnamed,
         })
     }
 
@@ -89,9 +96,9 @@ impl Storage {
             }
             false => self.sum.add(window),
         }
-        let is_large = self.sum.series() >= MOST_SERIES && self.failure.is_none();
+        let is_large = self.sum.series() >= MOST_SERIES || self.sum.text_bytes() >= MOST_TEXT;
         let is_whole = self.sum.window_ns().saturating_add(self.tolerance.0) >= self.next_ns;
-        if is_large || is_whole { self.store() } else { Vec::new() }
+        if (is_large && self.failure.is_none()) || is_whole { self.store() } else { Vec::new() }
     }
 
     /// Stores what is left; fails if that cannot be written, or some before could not.
@@ -119,7 +126,8 @@ impl Storage {
     fn store(&mut self) -> Vec<String> {
         let Some(window) = self.sum.window() else { return Vec::new() };
         let line = packed::line(&window).map_err(|e| AppendError::Io(io::Error::other(e)));
-        let written = line.and_then(|line| self.append(&window.started, line.as_bytes()));
+        let unnamed = line.as_ref().map_or(0, |line| line.unnamed);
+        let written = line.and_then(|line| self.append(&window.started, line.text.as_bytes()));
         let (path, span) = (self.path.display().to_string(), SpanNs(window.window_ns));
         match written {
             Ok(Stored { removed, is_in_new_folder }) => {
@@ -134,7 +142,16 @@ impl Storage {
                 let removes = is_first.then(|| {
                     format!("{path} is as large as --keep allows: from now on the oldest files go")
                 });
-                makes.into_iter().chain(again).chain(removes).collect()
+                let is_first = unnamed > 0 && !std::mem::replace(&mut self.has_unnamed, true);
+                let joins = is_first.then(|| {
+                    format!(
+                        "the names of {} series are not stored in {path}, and their waits are among \
+                         (others): with them the window would have more than {} MiB\n  → shorten --interval",
+                        grouped(unnamed as u64),
+                        packed::LONGEST_LINE >> 20
+                    )
+                });
+                makes.into_iter().chain(again).chain(removes).chain(joins).collect()
             }
             // With more added to it, it would never be stored.
             Err(e @ AppendError::TooLarge { .. }) => {
@@ -190,6 +207,7 @@ fn open_folder(path: &Path, keep: u64) -> Result<WindowFolder, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::watch::meter::{Meter, Reading};
     use wakescope_core::watch::{OwnCost, SCHEMA, Series, Waits};
     use wakescope_testing::Folder;
 
@@ -230,6 +248,61 @@ mod tests {
         assert!(files[0].ends_with("2026-11-21T01-00-03.jsonl"), "{files:?}");
         let failure = storage.finish().unwrap_err().to_string();
         assert!(failure.contains("2.00 s are not stored"), "{failure}");
+    }
+
+    /// A window of a second, whose tasks have these names in a cgroup with the longest path.
+    fn long_window(second: u64, names: std::ops::Range<u64>) -> Window {
+        let path = format!("/{}", "\u{1}".repeat(4_000));
+        let of = Reading { sum_ns: 100, max_ns: 100, min_ns: 100, buckets: vec![(0, 1)] };
+        let series = names.map(|name| Series {
+            cgroup_id: 7,
+            cgroup: Some(path.clone()),
+            comm: name.to_string(),
+            waits: Meter::default().read(of.clone()),
+        });
+        Window { series: series.collect(), ..window(second, 0) }
+    }
+
+    /// Of the windows in the folder at `path`: how many series they have, and how many waits without any.
+    #[track_caller]
+    fn stored(path: &Path) -> Vec<(usize, u64)> {
+        let mut all = Vec::new();
+        for file in window_files(path).unwrap().files {
+            let file = io::BufReader::new(std::fs::File::open(file).unwrap());
+            let each = |_, window: Result<Window, _>| {
+                window.map(|window| all.push((window.series.len(), window.others.count)))
+            };
+            packed::read_lines(file, each).unwrap().unwrap();
+        }
+        all
+    }
+
+    #[test]
+    fn a_window_with_long_names_is_stored_before_its_time() {
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
+        let merge = (SpanNs(600 * SECOND.0), SECOND);
+        let mut storage = Storage::open(&path, 1 << 30, merge, false).unwrap();
+        // 4 MB of names and paths each.
+        for second in 1..=4 {
+            let names = long_window(second, second * 1_000..(second + 1) * 1_000);
+            assert_eq!(storage.add(&names), [""; 0]);
+        }
+        assert_eq!(stored(&path), [(2_000, 0); 2]);
+        storage.finish().unwrap();
+    }
+
+    #[test]
+    fn names_that_no_reader_takes_are_told_and_their_waits_are_stored() {
+        let folder = Folder::new("stored");
+        let path = folder.join("watch");
+        let mut storage = Storage::open(&path, 1 << 30, (SECOND, SECOND), false).unwrap();
+        let [told] = &storage.add(&long_window(1, 0..2_900))[..] else { panic!("nothing is told") };
+        assert!(told.starts_with("the names of ") && told.contains("than 64 MiB"), "{told}");
+        let [(series, others)] = stored(&path)[..] else { panic!("not one window") };
+        assert!(series > 2_700 && others > 0, "{series} series, and {others} waits of others");
+        assert_eq!(series as u64 + others, 2_900);
+        storage.finish().unwrap();
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! 57, and each further one is that of the bucket behind. Empty buckets are left out. Readers take the form
 //! of `--json` as well, in which each bucket has its edges.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::io::{self, BufRead, Read};
 
@@ -19,6 +20,10 @@ use crate::watch::{SCHEMA, Waits, Window};
 
 /// The longest line that is read, bytes: as many series as there can be, with buckets of each octave.
 pub const LONGEST_LINE: usize = 64 << 20;
+
+/// Waits take no more bytes in a line. Each bucket has a count of at most 20 digits, a blank, and behind an empty
+/// bucket its index.
+const LONGEST_WAITS: usize = BUCKETS * 24 + 512;
 
 /// No window is as long, ns: ten years.
 const TOO_LONG_NS: u64 = 10 * 365 * 24 * 3_600 * 1_000_000_000;
@@ -49,11 +54,43 @@ pub enum LineError {
     Cut,
 }
 
-/// The line that stores a window, with its end.
+/// A window as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line, with its end. It has at most [`LONGEST_LINE`] bytes.
+    pub text: String,
+    /// So many series of the window have no row in it, because they had the longest rows and the line would have
+    /// been too long. Their waits are among those of the others.
+    pub unnamed: usize,
+}
+
+/// The line that stores a window.
+///
+/// Any program can give its tasks many names in a cgroup with a long path, and a reader refuses a line that is too
+/// long, and the whole watch with it. The longest rows go first: then most of the others stay.
 ///
 /// # Errors
-/// If it cannot be JSON, which no window is known to be.
-pub fn line(window: &Window) -> Result<String, String> {
+/// If the line is too long even without rows, or cannot be JSON, which no window is known to be.
+pub fn line(window: &Window) -> Result<Line, String> {
+    line_within(window, LONGEST_LINE)
+}
+
+fn line_within(window: &Window, most: usize) -> Result<Line, String> {
+    let text = text_of_window(window)?;
+    if text.len() <= most {
+        return Ok(Line { text, unnamed: 0 });
+    }
+    let mut shorter = window.clone();
+    shorter.join_longest_rows(text.len() - most + LONGEST_WAITS)?;
+    let unnamed = window.series.len() - shorter.series.len();
+    let text = text_of_window(&shorter)?;
+    if text.len() > most {
+        return Err(format!("its line would have more than {} MiB", most >> 20));
+    }
+    Ok(Line { text, unnamed })
+}
+
+fn text_of_window(window: &Window) -> Result<String, String> {
     let mut value = serde_json::to_value(window).map_err(|e| e.to_string())?;
     let series = window.series.iter().map(|series| &series.waits);
     pack_rows(&mut value["series"], series);
@@ -122,6 +159,33 @@ pub fn read_lines<E>(
 }
 
 impl Window {
+    /// Moves the waits of the series with the longest rows to those of the others, until these rows have so many
+    /// `bytes`, or no row is left.
+    fn join_longest_rows(&mut self, bytes: usize) -> Result<(), String> {
+        let mut lengths = Vec::new();
+        for (index, series) in self.series.iter().enumerate() {
+            let mut row = serde_json::to_value(series).map_err(|e| e.to_string())?;
+            pack(&mut row["waits"], &series.waits);
+            lengths.push((row.to_string().len(), index));
+        }
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        let mut left = bytes;
+        let go = lengths.into_iter().take_while(|(length, _)| {
+            let goes = left > 0;
+            left = left.saturating_sub(*length);
+            goes
+        });
+        let go: BTreeSet<usize> = go.map(|(_, index)| index).collect();
+        let all = std::mem::take(&mut self.series).into_iter().enumerate();
+        for (index, series) in all {
+            match go.contains(&index) {
+                true => self.others.add(&series.waits),
+                false => self.series.push(series),
+            }
+        }
+        Ok(())
+    }
+
     /// What is wrong with it, if anything: in what, and why.
     fn fault(&self) -> Option<(String, String)> {
         if crate::date::Date::parse(&self.started).is_none() {
@@ -296,7 +360,7 @@ mod tests {
         let waits = waits(&[(57, 3), (58, 12), (71, 1), (BUCKETS - 1, 2)]);
         assert_eq!(text_of(&waits.histogram), "@57 3 12 @71 1 @433 2");
         assert_eq!(text_of(&Histogram::default()), "");
-        let line = line(&window(&[(57, 3)])).unwrap();
+        let line = text_of_window(&window(&[(57, 3)])).unwrap();
         assert!(line.ends_with('\n') && line.contains("\"histogram\":\"@3 1 2\""), "{line}");
     }
 
@@ -306,16 +370,54 @@ mod tests {
             counts in prop::collection::btree_map(0..BUCKETS, 1_u64..1 << 40, 0..60),
         ) {
             let window = window(&counts.into_iter().collect::<Vec<_>>());
-            let line = line(&window).unwrap();
+            let line = text_of_window(&window).unwrap();
             prop_assert_eq!(&read(line.trim_end().as_bytes()).unwrap(), &window);
             // As `--json` prints it.
             prop_assert_eq!(&read(&serde_json::to_vec(&window).unwrap()).unwrap(), &window);
         }
     }
 
+    /// Names that any program can give itself, in a cgroup whose path is as long as paths can be.
+    #[test]
+    fn a_line_is_no_longer_than_its_reader_takes() {
+        let mut window = window(&[(57, 3)]);
+        let long = |id: u64| Series {
+            cgroup_id: 100 + id,
+            cgroup: Some(format!("/{}", "\u{1}".repeat(4_000))),
+            comm: format!("{id}"),
+            waits: waits(&[(5, id)]),
+        };
+        window.series.splice(1..1, (1..=20).map(long));
+        let check = |most: usize, want: Option<(usize, u64)>| {
+            let Some((unnamed, others)) = want else {
+                return assert_eq!(line_within(&window, most).ok(), None);
+            };
+            let line = line_within(&window, most).unwrap();
+            assert!(line.text.len() <= most, "{} bytes", line.text.len());
+            assert_eq!(line.unnamed, unnamed);
+            let stored = read(line.text.trim_end().as_bytes()).unwrap();
+            assert_eq!(stored.others.count, window.others.count + others);
+            let count = |window: &Window| all_waits(window).map(|waits| waits.count).sum::<u64>();
+            assert_eq!(count(&stored), count(&window));
+            let ids = |window: &Window| {
+                window.series.iter().map(|series| series.cgroup_id).collect::<Vec<_>>()
+            };
+            let mut kept = ids(&window);
+            kept.drain(21 - unnamed..21);
+            assert_eq!(ids(&stored), kept);
+        };
+        let whole = text_of_window(&window).unwrap().len();
+        check(whole, Some((0, 0)));
+        // Of the longest rows, those with two digits, the last one goes first. A row has 24 KB.
+        check(whole - 1, Some((1, 20)));
+        check(whole - 24_000, Some((2, 20 + 19)));
+        check(20_000, Some((20, (1..=20).sum())));
+        check(100, None);
+    }
+
     #[track_caller]
     fn refused(from: &str, to: &str, want: &str) {
-        let line = line(&window(&[(57, 3)])).unwrap();
+        let line = text_of_window(&window(&[(57, 3)])).unwrap();
         assert!(line.contains(from), "{line}");
         let told = read(line.replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
         assert!(told.contains(want), "{told}");
@@ -349,7 +451,7 @@ mod tests {
         refused("\"@3 1 2\"", "[[1,2,3]]", "none of the scale");
         refused("\"@3 1 2\"", "[[144,152,1],[144,152,2]]", "none of the scale, or out of order");
         refused("\"series\":[", "\"series\":[7,", "it is no window");
-        let half = line(&window(&[(57, 3)])).unwrap();
+        let half = text_of_window(&window(&[(57, 3)])).unwrap();
         assert!(matches!(read(&half.as_bytes()[..half.len() / 2]), Err(LineError::Form(_))));
     }
 
@@ -362,7 +464,8 @@ mod tests {
             let longest = vec![Episode { ns, unexplained_ns: ns, ..Episode::default() }];
             window.episodes = Some(Episodes { long_waits: 1, longest, ..Episodes::default() });
             window.own_cost.agent_ns = agent_ns;
-            let found = read(line(&window).unwrap().as_bytes()).err().map(|e| e.to_string());
+            let found =
+                read(text_of_window(&window).unwrap().as_bytes()).err().map(|e| e.to_string());
             assert_told(found, want);
         };
         check(max_ns, 1, None);
@@ -375,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_cut_last_line_is_told_and_the_others_count() {
-        let line = line(&window(&[(57, 3)])).unwrap();
+        let line = text_of_window(&window(&[(57, 3)])).unwrap();
         let text = format!("{line}{line}{}", &line[..line.len() / 2]);
         let mut seen = Vec::new();
         let each = |number, found: Result<Window, LineError>| {
@@ -398,7 +501,8 @@ mod tests {
     fn fuzz_stored_windows() {
         let counts: Vec<(usize, u64)> = (0..BUCKETS).map(|index| (index, 1)).collect();
         let window = window(&counts);
-        let seeds = [line(&window).unwrap().into_bytes(), serde_json::to_vec(&window).unwrap()];
+        let seeds =
+            [text_of_window(&window).unwrap().into_bytes(), serde_json::to_vec(&window).unwrap()];
         fuzz("watch", &seeds, |bytes| {
             let mut sum = crate::watch::sum::Sum::default();
             let each = |_, found: Result<Window, LineError>| {

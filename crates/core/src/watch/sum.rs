@@ -81,6 +81,12 @@ impl Sum {
     pub fn series(&self) -> usize {
         self.series.len()
     }
+
+    /// How many bytes their names and the paths of their cgroups have.
+    pub fn text_bytes(&self) -> usize {
+        let of = |cgroup: &Cgroup, comm: &str| cgroup.path().map_or(0, str::len) + comm.len();
+        self.series.keys().map(|(cgroup, comm)| of(cgroup, comm)).sum()
+    }
 }
 
 /// A copy without series, CPUs and others, which may be large.

@@ -214,7 +214,7 @@ fn every_loss_is_a_number() {
         ! 2 waits ended before the begin by the kernel's clock
         ! 5 times the kernel's own sum was less than what was counted here
         ! 8 waits, of up to 900 ms in all, are left out: the kernel counts the sleep of a task as waiting if the task is moved to another CPU just after it fell asleep
-        ! 7 waits of tasks beyond the limit of 4,096 series are counted as one: raise it with --series"#]].assert_eq(&notes);
+        ! 7 waits of tasks without a series of their own are counted as one; --series raises the limit of 4,096 series"#]].assert_eq(&notes);
 }
 
 #[test]
