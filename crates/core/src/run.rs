@@ -292,9 +292,7 @@ impl Run {
     /// How the times between wakeups deviate from the interval, over all threads; `None` where that was
     /// not recorded of all of them.
     pub fn interval_deviation(&self) -> Option<IntervalDeviation> {
-        let mut threads = self.threads.iter().filter(|t| t.woken.count > 0);
-        let first = threads.next()?.interval_deviation.clone()?;
-        threads.try_fold(first, |sum, thread| Some(sum.merged(thread.interval_deviation.as_ref()?)))
+        Thread::interval_deviation_of(&self.threads)
     }
 
     /// Expiries without a wakeup of their own, over all threads.

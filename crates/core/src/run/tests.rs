@@ -294,6 +294,24 @@ fn what_stands_beside_the_histograms_fits_them_once_a_run_has_ended() {
     }
 }
 
+/// A CPU can go away after its first wakeup. Then there is no pair of wakeups that could have been recorded.
+#[test]
+fn a_thread_without_two_wakeups_hides_no_deviation() {
+    let deviation = crate::interval_deviation::tests::of(&[300, -200]);
+    let check = |samples: &[u64], is_known: bool| {
+        let mut run = run_with(&[samples.to_vec(), vec![7_000; 3]], "x");
+        run.threads[1].interval_deviation = Some(deviation.clone());
+        assert_eq!(run.interval_deviation(), is_known.then(|| deviation.clone()), "{samples:?}");
+        run.threads.reverse();
+        assert_eq!(run.interval_deviation(), is_known.then(|| deviation.clone()), "{samples:?}");
+        run.threads.iter_mut().for_each(|thread| thread.interval_deviation = None);
+        assert_eq!(run.interval_deviation(), None);
+    };
+    check(&[], true);
+    check(&[5_000], true);
+    check(&[5_000, 6_000], false);
+}
+
 /// Means of other programs are rounded, and percentiles can be bounds.
 #[test]
 fn figures_of_imported_records_fit_their_histograms_too() {

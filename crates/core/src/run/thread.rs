@@ -71,6 +71,22 @@ impl Thread {
         all.map(|distribution| &mut distribution.histogram)
     }
 
+    /// How the times between wakeups deviate from the interval, over all `threads`; `None` where that was not
+    /// recorded of one of them. A thread that woke less than twice has no such time.
+    pub fn interval_deviation_of<'a>(
+        threads: impl IntoIterator<Item = &'a Self>,
+    ) -> Option<IntervalDeviation> {
+        let mut sum: Option<IntervalDeviation> = None;
+        for thread in threads {
+            match &thread.interval_deviation {
+                Some(one) => sum = Some(sum.map_or_else(|| one.clone(), |sum| sum.merged(one))),
+                None if thread.woken.count < 2 => {}
+                None => return None,
+            }
+        }
+        sum
+    }
+
     /// All that it has over time, in the order in which a record holds them.
     pub(crate) fn maxima_mut(&mut self) -> impl Iterator<Item = &mut Maxima> {
         let of_audio = self.audio.iter_mut().flat_map(Audio::maxima_mut);

@@ -2,7 +2,6 @@
 
 use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Validity};
-use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::run::{KernelStamps, Run, Spin, Thread};
 
@@ -49,6 +48,7 @@ fn add(threads: &mut Vec<Thread>, other: &Thread) {
         threads.push(other.clone());
         return;
     };
+    let deviation = Thread::interval_deviation_of([&*own, other]);
     let Thread {
         cpu: _,
         missed,
@@ -85,7 +85,7 @@ fn add(threads: &mut Vec<Thread>, other: &Thread) {
         observed_ns: own.observed_ns.saturating_add(other.observed_ns),
     });
     merge(kernel_stamps, other.kernel_stamps.as_ref(), KernelStamps::merged);
-    merge(interval_deviation, other.interval_deviation.as_ref(), IntervalDeviation::merged);
+    *interval_deviation = deviation;
     merge(maxima, other.maxima.as_ref(), Maxima::merged);
     merge(audio, other.audio.as_ref(), Audio::merged);
     // Where the histograms of both ended is no one place.
@@ -110,6 +110,7 @@ fn findings(runs: &[&Run]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::interval_deviation::IntervalDeviation;
     use wakescope_core::run::StampedPart;
 
     use crate::text::tests::run_of;
@@ -125,6 +126,15 @@ mod tests {
         assert_eq!(both.summary.not_excluded_every_ns, None);
         assert_eq!(merged(&[&a]), Some(a));
         assert_eq!(merged(&[]), None);
+    }
+
+    #[test]
+    fn a_run_with_one_wakeup_hides_no_deviation_of_another() {
+        let (once, mut often) = (run_of(&[&[5_000]]), run_of(&[&[6_000; 3]]));
+        often.threads[0].interval_deviation = Some(IntervalDeviation::default());
+        for runs in [[&once, &often], [&often, &once]] {
+            assert!(merged(&runs).unwrap().interval_deviation().is_some());
+        }
     }
 
     #[test]
