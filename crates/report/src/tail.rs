@@ -175,16 +175,17 @@ fn extrapolation(run: &Run, tail: &Tail) -> String {
     whole + &of_causes.collect::<String>()
 }
 
+/// `once in 3.33 min, one expiry or more is later than 247 µs`: the level is that of bursts, which may have several.
 fn level(run: &Run, x: &Extrapolation) -> String {
     let span = |ns| span(ns, run.time_domain);
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     let words = quantity::words(run);
     format!(
-        "one {} in {} is {} than {} (about 95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
+        "once in {}, one {} or more is {} than {} (about 95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
-        words.one,
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
+        words.one,
         words.more,
         span(x.level_ns),
         span(low),

@@ -55,7 +55,8 @@ const WIDEST: f64 = 1.0;
 /// something that was seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extrapolation {
-    /// One sample in that time is later than this, in the mean.
+    /// One burst in that time is later than this, in the mean. By the extremal index, a burst has `1 / index` samples
+    /// in the mean.
     pub level_ns: u64,
     /// Its 95 % interval.
     pub interval_ns: (u64, u64),

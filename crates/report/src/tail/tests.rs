@@ -56,8 +56,9 @@ fn a_steady_run_is_extrapolated() {
            conditions stay the same. Late ones do not come in bursts.
          · Measuring time needed without a value above 206 µs, with 95 % confidence: 3.05 min for less than
            one in a minute, 3.05 h for less than one in an hour.
-         · Extrapolation, not a measurement: one expiry in 3.33 min is later than 247 µs (about 95 %:
-           200 µs to 304 µs); generalized Pareto above 60.2 µs, 1,601 samples, shape -0.01 (-0.07 to 0.05).
+         · Extrapolation, not a measurement: once in 3.33 min, one expiry or more is later than 247 µs
+           (about 95 %: 200 µs to 304 µs); generalized Pareto above 60.2 µs, 1,601 samples, shape -0.01
+           (-0.07 to 0.05).
     "#]].assert_eq(&shown(&with_course(&exponential(20_000, 0))));
 }
 
@@ -118,9 +119,9 @@ fn causes_have_their_rates() {
            about every 3.00 virtual s (538 virtual ms to 1.97 virtual min), worst 90.0 virtual µs. A cause
            not seen in this run may still occur as often as every 1.00 virtual s. Only 18 of 20 late
            wakeups are explained.
-         · Extrapolation, not a measurement: one expiry in 30.0 virtual s is later than 214 virtual µs
-           (about 95 %: 169 virtual µs to 692 virtual µs); generalized Pareto above 57.2 virtual µs, 284
-           samples, shape 0.00 (-0.12 to 0.16).
+         · Extrapolation, not a measurement: once in 30.0 virtual s, one expiry or more is later than
+           214 virtual µs (about 95 %: 169 virtual µs to 692 virtual µs); generalized Pareto above
+           57.2 virtual µs, 284 samples, shape 0.00 (-0.12 to 0.16).
     "#]].assert_eq(&shown(&run));
 }
 
