@@ -127,7 +127,8 @@ pub fn differ(by_its_clock_ns: u64, run_delay_ns: u64) -> bool {
 
 /// What a reader must know of the waits.
 pub(crate) fn findings(waits: &Waits) -> Vec<Finding> {
-    [contradiction(waits), missed(waits), no_room(waits)].into_iter().flatten().collect()
+    let found = [contradiction(waits), missed(waits), no_room(waits), still_open(waits)];
+    found.into_iter().flatten().collect()
 }
 
 /// The finding if the waits contradict themselves, or the kernel's account of them.
@@ -209,6 +210,21 @@ fn no_room(waits: &Waits) -> Option<Finding> {
         )
     };
     (waits.no_room > 0).then(finding)
+}
+
+/// The finding if the longest wait was not over at the end. A thread that gets no CPU at all has no other one.
+fn still_open(waits: &Waits) -> Option<Finding> {
+    let open = waits.longest_is_open()?;
+    Some(Finding::new(
+        "open-waits",
+        Severity::Warning,
+        format!(
+            "at the end, a followed thread had waited for a CPU for {}, longer than any wait that \
+             ended: how long it waits in all is unknown",
+            SpanNs(open.ns),
+        ),
+        "see who keeps its CPU busy (top -H), or follow it for longer: --duration",
+    ))
 }
 
 #[cfg(test)]

@@ -155,6 +155,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("contradictory-waits", "the waits of threads contradict the kernel's own account of them"),
     ("missed-switches", "the tracer did not see some waits of threads begin or end"),
     ("waits-not-followed", "there was no room to follow the waits of all threads"),
+    ("open-waits", "the longest wait of a followed thread had not ended when the run did"),
     ("interrupted", "the run was stopped early"),
     ("unfinished", "the run has no final record: it was killed, or is still going on"),
     ("not-saved", "the run could not be saved completely"),

@@ -98,9 +98,23 @@ impl Judgement {
     }
 }
 
-/// Findings that leave open how late wakeups were that are in no figure, and the reason that a limit gives.
-/// Only as warnings: as notes they are few.
-const DOUBTS: [(&str, &str); 10] = [
+/// The measurer of a run's samples. It decides which findings tell of latencies that are in no figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredBy {
+    /// Probes, which record each of their wakeups, also those that a tracer does not follow.
+    Probes,
+    /// The tracer alone: the wakeups are those of other threads.
+    Tracer,
+    /// Another program, whose file was imported.
+    OtherProgram,
+}
+
+/// The code of a finding that leaves open how late wakeups were that are in no figure, and the reason that a limit
+/// gives. Only a warning does: as notes they are few.
+type Doubt = (&'static str, &'static str);
+
+/// Those of all runs.
+const DOUBTS: [Doubt; 9] = [
     ("late-waker", "too many wakeup calls were left out, because the waker was late"),
     ("not-asleep", "too many wakeup calls found the probe awake, and woke nobody"),
     ("line-left-out", "too many points of the grid passed without a byte"),
@@ -110,21 +124,39 @@ const DOUBTS: [(&str, &str); 10] = [
     ("cpu-lost", CUT_SHORT),
     ("waker-lost", CUT_SHORT),
     ("card-lost", CUT_SHORT),
-    (LOST_SAMPLES, "the file lacks some of the samples"),
 ];
 
 const CUT_SHORT: &str = "the run was cut short";
 
-/// In a run that wakescope measured, only the sample file lacks these samples; the histogram has them.
-const LOST_SAMPLES: &str = "lost-samples";
+impl MeasuredBy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Probes, Self::Tracer, Self::OtherProgram];
 
-/// Why a run that was measured or, if not `is_measured`, imported leaves open whether it keeps a limit that
-/// its samples keep; `None` if it does not.
-pub fn doubt(validity: &Validity, is_measured: bool, complete: bool) -> Option<&'static str> {
-    let warnings = validity.findings.iter().filter(|found| found.severity >= Severity::Warning);
-    let codes = warnings.map(|found| &*found.code);
-    let mut codes = codes.filter(|code| !(is_measured && *code == LOST_SAMPLES));
-    let of_finding = codes.find_map(|code| Some(DOUBTS.iter().find(|doubt| doubt.0 == code)?.1));
+    /// The doubts of these runs alone.
+    fn doubts(self) -> &'static [Doubt] {
+        match self {
+            Self::Probes => &[],
+            Self::Tracer => &[
+                (
+                    "not-followed",
+                    "too many wakeups were not followed, and their latency is unknown",
+                ),
+                ("waits-not-followed", "waits of some threads were not followed"),
+                ("open-waits", "the longest wait had not ended when the run did"),
+            ],
+            // Where wakescope measured, only the sample file lacks these; the histogram has them.
+            Self::OtherProgram => &[("lost-samples", "the file lacks some of the samples")],
+        }
+    }
+}
+
+/// Why a run leaves open whether it keeps a limit that its samples keep; `None` if it does not.
+pub fn doubt(validity: &Validity, by: MeasuredBy, complete: bool) -> Option<&'static str> {
+    let mut warnings = validity.findings.iter().filter(|found| found.severity >= Severity::Warning);
+    let of_finding = warnings.find_map(|found| {
+        let mut doubts = DOUBTS.iter().chain(by.doubts());
+        Some(doubts.find(|(code, _)| *code == found.code)?.1)
+    });
     if complete { of_finding } else { Some(CUT_SHORT) }
 }
 
@@ -154,11 +186,17 @@ impl Limit {
         }
     }
 
-    /// Judges `expiries`. An invalid run is never judged. A run that was cut short, or that has one of the
-    /// [`DOUBTS`], can fail, but not pass: what it would have seen is not known.
-    pub fn judge(&self, expiries: &Distribution, validity: &Validity, complete: bool) -> Judgement {
+    /// Judges `expiries`, which were measured `by` one of these. An invalid run is never judged. A run that was cut short,
+    /// or of which there is a [`doubt`], can fail, but not pass: what it would have seen is not known.
+    pub fn judge(
+        &self,
+        expiries: &Distribution,
+        validity: &Validity,
+        by: MeasuredBy,
+        complete: bool,
+    ) -> Judgement {
         let observed_ns = self.figure(expiries);
-        let unseen = doubt(validity, expiries.stated.is_none(), complete);
+        let unseen = doubt(validity, by, complete);
         let (outcome, reason) = match self.range(expiries) {
             _ if validity.verdict == Verdict::Invalid => {
                 (Outcome::Inconclusive, "the run is invalid".into())
@@ -265,7 +303,8 @@ mod tests {
             stated: None,
         };
         let validity = Validity { verdict, findings: Vec::new() };
-        let got = limit.parse::<Limit>().unwrap().judge(&d, &validity, complete);
+        let got =
+            limit.parse::<Limit>().unwrap().judge(&d, &validity, MeasuredBy::Probes, complete);
         assert_eq!(got.outcome, want, "{got:?}");
     }
 
@@ -322,7 +361,7 @@ mod tests {
             (in_steps(60_000, 70_500), "p99.9=59999ns", Fail, ""),
         ] {
             let limit: Limit = limit.parse().unwrap();
-            let got = limit.judge(&d, &Validity::default(), true);
+            let got = limit.judge(&d, &Validity::default(), MeasuredBy::Probes, true);
             assert_eq!(got.outcome, want, "{got:?}");
             assert!(got.reason.starts_with(reason), "{got:?}");
             assert_eq!(got.reason.is_empty(), reason.is_empty(), "{got:?}");
@@ -346,7 +385,8 @@ mod tests {
             ("overload", Severity::Warning, "5us", Pass),
         ] {
             let validity = Validity::of(vec![Finding::new(code, severity, String::new(), "")]);
-            let judgement = limit.parse::<Limit>().unwrap().judge(&expiries, &validity, true);
+            let limit: Limit = limit.parse().unwrap();
+            let judgement = limit.judge(&expiries, &validity, MeasuredBy::Probes, true);
             assert_eq!(judgement.outcome, want, "{code} {limit}");
             assert_eq!(
                 judgement.reason.contains("too many"),
@@ -360,25 +400,30 @@ mod tests {
     #[test]
     fn a_run_that_does_not_know_all_of_its_latencies_keeps_no_limit() {
         use Outcome::{Fail, Inconclusive, Pass};
-        let measured = Distribution::of([5_000; 100]);
-        let imported = Distribution { stated: Some(Stated::default()), ..measured.clone() };
-        for (code, severity, of_measured, of_imported) in [
-            ("line-unanswered", Severity::Warning, Inconclusive, Inconclusive),
-            ("line-stray", Severity::Warning, Inconclusive, Inconclusive),
-            ("line-lost", Severity::Warning, Inconclusive, Inconclusive),
-            ("cpu-lost", Severity::Warning, Inconclusive, Inconclusive),
-            ("waker-lost", Severity::Warning, Inconclusive, Inconclusive),
-            ("card-lost", Severity::Warning, Inconclusive, Inconclusive),
-            ("line-stray", Severity::Note, Pass, Pass),
+        let expiries = Distribution::of([5_000; 100]);
+        // By probes, by the tracer, and by another program.
+        for (code, severity, wants) in [
+            ("line-unanswered", Severity::Warning, [Inconclusive; 3]),
+            ("line-stray", Severity::Warning, [Inconclusive; 3]),
+            ("line-lost", Severity::Warning, [Inconclusive; 3]),
+            ("cpu-lost", Severity::Warning, [Inconclusive; 3]),
+            ("waker-lost", Severity::Warning, [Inconclusive; 3]),
+            ("card-lost", Severity::Warning, [Inconclusive; 3]),
+            ("line-stray", Severity::Note, [Pass; 3]),
             // The histogram of a measured run holds them.
-            ("lost-samples", Severity::Warning, Pass, Inconclusive),
+            ("lost-samples", Severity::Warning, [Pass, Pass, Inconclusive]),
+            // So does that of probes.
+            ("not-followed", Severity::Warning, [Pass, Inconclusive, Pass]),
+            ("not-followed", Severity::Note, [Pass; 3]),
+            ("waits-not-followed", Severity::Warning, [Pass, Inconclusive, Pass]),
+            ("open-waits", Severity::Warning, [Pass, Inconclusive, Pass]),
         ] {
             let validity = Validity::of(vec![Finding::new(code, severity, String::new(), "")]);
-            for (expiries, want) in [(&measured, of_measured), (&imported, of_imported)] {
+            for (by, want) in MeasuredBy::ALL.into_iter().zip(wants) {
                 for (limit, want) in [("5us", want), ("4us", Fail)] {
                     let limit: Limit = limit.parse().unwrap();
-                    let judgement = limit.judge(expiries, &validity, true);
-                    assert_eq!(judgement.outcome, want, "{code} {limit}");
+                    let judgement = limit.judge(&expiries, &validity, by, true);
+                    assert_eq!(judgement.outcome, want, "{code} {limit} {by:?}");
                     assert_eq!(judgement.reason.is_empty(), want != Inconclusive, "{judgement:?}");
                 }
             }
@@ -402,13 +447,14 @@ mod tests {
             ("p50=4us", |it| it.observed_ns = Some(4_001), Some("but its threads have 5000")),
         ] {
             let limit: Limit = text.parse().unwrap();
-            let mut judgement = limit.judge(&expiries, &Validity::default(), true);
+            let mut judgement =
+                limit.judge(&expiries, &Validity::default(), MeasuredBy::Probes, true);
             change(&mut judgement);
             assert_told(judgement.fault(Some(&limit), &expiries), want);
         }
         // Without a plan, what was observed is compared with the limit only.
         let limit: Limit = "4us".parse().unwrap();
-        let mut judgement = limit.judge(&expiries, &Validity::default(), true);
+        let mut judgement = limit.judge(&expiries, &Validity::default(), MeasuredBy::Probes, true);
         judgement.observed_ns = Some(1 << 60);
         assert_told(judgement.fault(None, &expiries), None);
         judgement.limit_ns = 1 << 61;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::audio::AudioPlan;
+use crate::limit::MeasuredBy;
 use crate::source::{Quantity, Source};
 use crate::units::SpanNs;
 
@@ -235,6 +236,15 @@ impl Plan {
     /// the `source`, measured something.
     pub fn quantity(&self, source: Option<&Source>) -> Quantity {
         source.map_or(self.stimulus.quantity(), |source| source.quantity)
+    }
+
+    /// The measurer of a run made as this plan: another program, the `source`, if there is one.
+    pub fn measured_by(&self, source: Option<&Source>) -> MeasuredBy {
+        match source {
+            Some(_) => MeasuredBy::OtherProgram,
+            None if self.is_of_others() => MeasuredBy::Tracer,
+            None => MeasuredBy::Probes,
+        }
     }
 
     /// CPU time per interval that a `SCHED_DEADLINE` probe reserves; `None` for other policies.

@@ -47,13 +47,13 @@ mod tests {
     use crate::run_set::{Entry, RunSet};
     use crate::style::Style;
     use crate::text::tests::run_of;
-    use wakescope_core::limit::Limit;
+    use wakescope_core::limit::{Limit, MeasuredBy};
 
     #[track_caller]
     fn check(limit: &str, observed_ns: u64, want: [&str; 2]) {
         let mut run = run_of(&[&[observed_ns]]);
         let limit: Limit = limit.parse().unwrap();
-        run.limits = vec![limit.judge(&run.expiries(), &run.validity, true)];
+        run.limits = vec![limit.judge(&run.expiries(), &run.validity, MeasuredBy::Probes, true)];
         let (limit, observed) = of(&run.limits[0]);
         assert_eq!([limit.as_str(), &observed], want);
         let line = format!("{limit}: {observed}");
@@ -75,7 +75,8 @@ mod tests {
             let mut run = run_of(&[&[50_000]]);
             let limits = vec!["99us"; passing].into_iter().chain(vec!["9us"; failing]);
             let limits = limits.map(|limit| limit.parse::<Limit>().unwrap());
-            let judged = limits.map(|limit| limit.judge(&run.expiries(), &run.validity, true));
+            let judged = limits
+                .map(|limit| limit.judge(&run.expiries(), &run.validity, MeasuredBy::Probes, true));
             run.limits = judged.collect();
             let (shown, more) = failed_first(&run, 100);
             let failed = shown.iter().filter(|it| it.outcome == Outcome::Fail).count();

@@ -207,7 +207,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use wakescope_core::distribution::Distribution;
     use wakescope_core::finding::Validity;
-    use wakescope_core::limit::Limit;
+    use wakescope_core::limit::{Limit, MeasuredBy};
     use wakescope_core::run::Thread;
 
     fn run(latencies: std::ops::Range<u64>) -> Run {
@@ -266,8 +266,9 @@ mod tests {
             ["max=500us", "p50=600us", "p99=1s"].map(|text| text.parse().unwrap()).into();
         let judged = |latencies: std::ops::Range<u64>, is_complete| {
             let mut run = run(latencies);
+            let (expiries, validity) = (run.expiries(), Validity::default());
             let judge =
-                |limit: &Limit| limit.judge(&run.expiries(), &Validity::default(), is_complete);
+                |limit: &Limit| limit.judge(&expiries, &validity, MeasuredBy::Probes, is_complete);
             run.limits = limits.iter().map(judge).collect();
             Ok(run)
         };

@@ -468,7 +468,7 @@ fn a_thread_that_waited_throughout_is_a_sample() {
     let mut run = of_others(3);
     run.origin_ns = 1_000;
     account(&mut run, Seen { waits: Some(waits), ..Seen::default() }, above("p99.9"));
-    assert_eq!(codes(&run), vec![]);
+    assert_eq!(codes(&run), [("open-waits", Severity::Warning)]);
     let waits = explanation_of(&run).waits.as_ref().unwrap();
     assert_eq!(waits.longest_open.as_ref().unwrap().at_ns, 0);
 }

@@ -1,4 +1,4 @@
-use wakescope_core::explain::{NamedTask, Policy, Step, WaitRow};
+use wakescope_core::explain::{NamedTask, OpenWait, Policy, Step, WaitRow};
 
 use super::*;
 
@@ -191,6 +191,26 @@ fn sums_that_contradict_are_a_finding() {
     );
     let room = "2 waits of threads beyond the first 8,192 were not followed";
     finds(|w| w.no_room = 2, &[("waits-not-followed", Warning, room)]);
+}
+
+/// A thread that got no CPU for two seconds was missing from all figures, and `compare` said that the run was within
+/// a limit of one second.
+#[test]
+fn a_wait_that_outlasts_all_others_and_is_not_over_is_a_finding() {
+    let open = |ns| Some(OpenWait { ns, at_ns: 0, task: task("starved", 77, 120).named() });
+    let far = "at the end, a followed thread had waited for a CPU for 2.00 s, longer than any wait that \
+               ended: how long it waits in all is unknown";
+    let just = far.replace("2.00 s", "70.0 µs");
+    let found = |text| [("open-waits", Severity::Warning, text)];
+    finds(|w| w.longest_open = open(1_999_000_000), &found(far));
+    finds(|w| w.longest_open = open(70_001), &found(&just));
+    finds(|w| w.longest_open = open(70_000), &[]);
+    // No wait has ended.
+    let starved = |w: &mut Waits| {
+        let longest_open = open(1_999_000_000);
+        *w = Waits { throughout: 1, longest_open, ..Waits::default() };
+    };
+    finds(starved, &found(far));
 }
 
 #[test]

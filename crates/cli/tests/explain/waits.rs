@@ -20,7 +20,7 @@ use crate::common::following::{
     await_programs, can_follow, can_follow_real_time, cpus_alone, explained, other_cpu,
     start_explain,
 };
-use crate::common::measured::{allowed_cpus, assert_not_found, record};
+use crate::common::measured::{allowed_cpus, assert_found, assert_not_found, record};
 use crate::common::moved_sleeper::{self, MovedSleeper, check_sleep_is_told};
 
 /// A cgroup with a quota of CPU time, removed in the end.
@@ -247,6 +247,7 @@ fn a_wait_that_fills_the_run_is_told() {
             continue;
         }
         assert_not_found(&run, "no-samples");
+        assert_found(&run, "open-waits");
         let open = open.expect("the wait that is not over");
         assert_eq!((all.throughout, all.begun, open.at_ns), (1, 0, 0), "{all:?}");
         assert_eq!(open.task.pid, Some(pid));

@@ -12,7 +12,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Validity;
 use wakescope_core::histogram::{Bucket, Histogram};
-use wakescope_core::limit::Limit;
+use wakescope_core::limit::{Limit, MeasuredBy};
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_core::stated::Stated;
@@ -206,7 +206,7 @@ fn of_series() -> Vec<Value> {
     };
     let none = Run { threads: Vec::new(), ..run(5) };
     let limit: Limit = "max=1ms".parse().unwrap();
-    let judged = limit.judge(&run(5).expiries(), &Validity::default(), true);
+    let judged = limit.judge(&run(5).expiries(), &Validity::default(), MeasuredBy::Probes, true);
     let judged = Run { limits: vec![judged], ..run(5) };
     let rows = [row("pipe", Ok(judged)), row("mqueue", Err("not there")), row("tcp", Ok(none))];
     let printed = ["stimulus", "between", "waker:probe"].map(|what| series::json(what, 1, &rows));

@@ -3,7 +3,7 @@
 use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Validity, Verdict};
 use wakescope_core::host::Host;
-use wakescope_core::limit::{Judgement, Limit, Outcome, doubt};
+use wakescope_core::limit::{Judgement, Limit, MeasuredBy, Outcome, doubt};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
@@ -210,7 +210,7 @@ pub(super) fn judge(run: &Run) -> Vec<Judgement> {
     let complete = run.state == State::Complete;
     // A loop that ran to the end and was never interrupted has kept every limit on its gaps.
     let is_spotless = run.plan.stimulus.is_busy()
-        && doubt(&run.validity, true, complete).is_none()
+        && doubt(&run.validity, MeasuredBy::Probes, complete).is_none()
         && expiries.count == 0
         && run.validity.verdict != Verdict::Invalid;
     let judge = |limit: Limit| match is_spotless && limit.percentile.is_none() {
@@ -221,7 +221,7 @@ pub(super) fn judge(run: &Run) -> Vec<Judgement> {
             outcome: Outcome::Pass,
             reason: String::new(),
         },
-        false => limit.judge(&expiries, &run.validity, complete),
+        false => limit.judge(&expiries, &run.validity, MeasuredBy::Probes, complete),
     };
     let limits = run.plan.fail_above.iter().filter_map(|text| text.parse().ok());
     limits.map(judge).collect()

@@ -50,7 +50,8 @@ pub(super) fn judge(runs: &[Labelled], limits: &[Limit]) -> Vec<RunLimit> {
 fn judged(labelled: &Labelled, limit: &Limit) -> RunLimit {
     let run = labelled.run;
     let complete = run.state == State::Complete;
-    let judgement = limit.judge(&run.expiries, &run.validity, complete);
+    let by = run.plan.measured_by(run.source.as_ref());
+    let judgement = limit.judge(&run.expiries, &run.validity, by, complete);
     RunLimit {
         quantity: run.quantity(),
         limit: judgement.limit,

@@ -510,14 +510,32 @@ fn limits_hold_the_new_runs() {
     assert_eq!((&*got.limits[0].run, got.limits[0].observed_ns), ("n1", Some(10_300_000)));
     assert_eq!(limited("11ms").outcome, Outcome::Pass);
     assert_eq!(limited("p99.99=1ms").outcome, Outcome::Inconclusive);
-    // A byte without an answer may have taken longer than any limit.
-    let mut doubtful = runs(&LOW);
-    let found = Finding::new("line-unanswered", Severity::Warning, String::new(), "");
-    doubtful[0].validity = Validity::of(vec![found]);
-    for (limit, want) in [("11ms", Outcome::Inconclusive), ("10.2ms", Outcome::Fail)] {
-        let options = Options { limits: vec![limit.parse().unwrap()], ..Options::default() };
-        let got = held(&doubtful, &runs(&HIGH), &options).unwrap();
-        assert_eq!(got.limits[0].outcome, want, "{limit}: {:?}", got.limits);
+}
+
+/// A byte without an answer may have taken longer than any limit, and so may the wait of a thread that had not ended.
+#[test]
+fn runs_with_unknown_latencies_keep_no_limit() {
+    use Outcome::{Fail, Inconclusive, Pass};
+    let followed = Target::Process { pid: 4_711 };
+    for (target, code, kept) in [
+        (Target::Probes, "line-unanswered", Inconclusive),
+        (Target::Probes, "not-followed", Pass),
+        (followed.clone(), "not-followed", Inconclusive),
+        (followed, "open-waits", Inconclusive),
+    ] {
+        let of_target = |us: &[u64]| {
+            let mut all = runs(us);
+            all.iter_mut().for_each(|run| run.plan.target = target.clone());
+            all
+        };
+        let mut doubtful = of_target(&LOW);
+        let found = Finding::new(code, Severity::Warning, String::new(), "");
+        doubtful[0].validity = Validity::of(vec![found]);
+        for (limit, want) in [("11ms", kept), ("10.2ms", Fail)] {
+            let options = Options { limits: vec![limit.parse().unwrap()], ..Options::default() };
+            let got = held(&doubtful, &of_target(&HIGH), &options).unwrap();
+            assert_eq!(got.limits[0].outcome, want, "{code} {limit}: {:?}", got.limits);
+        }
     }
 }
 
