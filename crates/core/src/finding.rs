@@ -26,6 +26,17 @@ pub enum Verdict {
     Invalid,
 }
 
+impl Verdict {
+    /// The gravest finding decides.
+    fn on(findings: &[Finding]) -> Self {
+        match findings.iter().map(|f| f.severity).max() {
+            None | Some(Severity::Note) => Self::Valid,
+            Some(Severity::Warning) => Self::Degraded,
+            Some(Severity::Error) => Self::Invalid,
+        }
+    }
+}
+
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -77,12 +88,13 @@ impl Validity {
     /// The verdict on `findings`.
     pub fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-        let verdict = match findings.first().map(|f| f.severity) {
-            None | Some(Severity::Note) => Verdict::Valid,
-            Some(Severity::Warning) => Verdict::Degraded,
-            Some(Severity::Error) => Verdict::Invalid,
-        };
-        Self { verdict, findings }
+        Self { verdict: Verdict::on(&findings), findings }
+    }
+
+    /// What is wrong with the verdict, if it is not the one on the findings.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let (said, follows) = (self.verdict, Verdict::on(&self.findings));
+        (said != follows).then(|| format!("verdict is {said}, but its findings make it {follows}"))
     }
 }
 

@@ -82,6 +82,10 @@ impl Judgement {
                 other.as_argument()
             ));
         }
+        let words = limit.map(Limit::to_string).filter(|words| *words != self.limit);
+        if let Some(words) = words {
+            return Some(format!("limit is `{}`, but the plan has `{words}`", self.limit));
+        }
         let observed_ns = self.observed_ns?;
         let is_other = match outcome {
             Outcome::Pass => observed_ns > limit_ns,
@@ -442,6 +446,7 @@ mod tests {
             ("p99.9=4us", |_| (), None),
             ("5us", |it| it.limit_ns = 4_999, Some("limit_ns is 4999, but the plan has 5us")),
             ("5us", |it| it.outcome = Fail, Some("outcome is Fail, but observed_ns is 5000")),
+            ("4us", |it| it.limit = "p50 ≤ 4.00 µs".into(), Some("the plan has `max ≤ 4.00 µs`")),
             ("4us", |it| it.outcome = Pass, Some("outcome is Pass, but observed_ns is 5000")),
             ("4us", |it| it.observed_ns = Some(1 << 60), Some("but its threads have 5000")),
             ("p50=4us", |it| it.observed_ns = Some(4_001), Some("but its threads have 5000")),

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 pub use crate::kernel_stamps::{KernelStamps, StampedPart};
-use crate::limit::{Judgement, Limit};
+use crate::limit::Judgement;
 use crate::line::Line;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
@@ -29,6 +29,7 @@ mod episode;
 mod extent;
 mod reading;
 mod thread;
+mod verdict;
 
 pub use episode::Episode;
 pub(crate) use extent::LATE_SENDER_NS;
@@ -348,6 +349,7 @@ impl Run {
             .or_else(|| self.fault_of_summary())
             .or_else(|| self.fault_of_extent())
             .or_else(|| self.fault_of_explanation())
+            .or_else(|| Some(format!("validity.{}", self.validity.fault()?)))
             .or_else(|| self.fault_of_ended())
     }
 
@@ -393,18 +395,8 @@ impl Run {
                 all.find_map(|(key, causes)| Some((key, rows::later_than(causes, max)?)))?;
             Some(format!("{key}causes[{i}]: {ns} ns of a wakeup, but the maximum is {max} ns"))
         };
-        let of_limits = || {
-            let expiries = self.expiries();
-            let planned: Vec<Limit> =
-                self.plan.fail_above.iter().filter_map(|text| text.parse().ok()).collect();
-            let mut all = self.limits.iter().enumerate();
-            all.find_map(|(i, judgement)| {
-                let fault = judgement.fault(planned.get(i), &expiries)?;
-                Some(format!("limits[{i}]: {fault}"))
-            })
-        };
         let of_figures = || of_threads().or_else(of_worst).or_else(of_causes);
-        of_figures().or_else(of_deviation).or_else(of_limits)
+        of_figures().or_else(of_deviation).or_else(|| self.fault_of_limits())
     }
 
     /// The figures over all CPUs that are there are those of its threads. (Those that depend on an estimate

@@ -126,6 +126,7 @@ fn records() -> Vec<(&'static str, String)> {
                 "hint": "h"})
                 };
                 json["validity"]["findings"] = (0..10_000).map(finding).collect();
+                json["validity"]["verdict"] = json!("invalid");
             }),
         ),
         ("worst", list("worst", episode, 19_000)),

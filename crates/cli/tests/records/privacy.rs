@@ -34,6 +34,7 @@ fn with_secrets(test: &Test) -> String {
     value["load"][0]["alive"] = json!(false);
     value["load"][0]["fault"] = secret();
     value["later"] = secret();
+    value["validity"]["verdict"] = json!("valid");
     value["validity"]["findings"] = json!([
         {"code": "load-died", "severity": Severity::Note, "message": SECRET, "hint": SECRET},
         {"code": SECRET, "severity": Severity::Note, "message": SECRET, "hint": SECRET},

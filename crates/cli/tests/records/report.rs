@@ -438,6 +438,7 @@ fn hostile_text_does_not_reach_the_terminal() {
     let mut base: Value = serde_json::from_str(&json).unwrap();
     base["host"]["hypervisor"] = "KVM".into();
     base["host"]["preemption"]["because"] = "it says so".into();
+    base["validity"]["verdict"] = "invalid".into();
     base["validity"]["findings"] =
         json!([{"code": "steal", "severity": "error", "message": "m", "hint": "h"}]);
     base["load"][0]["fault"] = "f".into();
