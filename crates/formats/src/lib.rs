@@ -8,3 +8,4 @@ pub mod import;
 #[cfg(test)]
 mod made_up;
 pub mod metrics;
+mod parts;

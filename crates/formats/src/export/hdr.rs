@@ -11,6 +11,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
 use super::{Values, exact, head, latest, least, seconds, us, values_of};
+use crate::parts::{self, Extremes, Part};
 use wakescope_core::harmless::clean;
 
 mod encode;
@@ -125,6 +126,8 @@ struct Places {
     unit: &'static str,
     /// What the last place stands for.
     resolution_ns: u64,
+    /// How the extremes take part in the mean: it may have been read from such a file.
+    extremes: Extremes,
 }
 
 impl Places {
@@ -132,11 +135,13 @@ impl Places {
         let of_source = run.source.as_ref().filter(|source| source.tool == "HdrHistogram");
         let resolution_ns = of_source.and_then(|source| source.resolution_ns).unwrap_or(1);
         let is_power = 10_u64.pow(resolution_ns.max(1).ilog10()) == resolution_ns;
-        match resolution_ns {
-            10_000.. if is_power => Self { unit_ns: 1_000_000, unit: "ms", resolution_ns },
-            _ if is_power => Self { unit_ns: 1_000, unit: "us", resolution_ns },
-            _ => Self { unit_ns: 1_000, unit: "us", resolution_ns: 1 },
-        }
+        let (unit_ns, unit, resolution_ns) = match resolution_ns {
+            10_000.. if is_power => (1_000_000, "ms", resolution_ns),
+            _ if is_power => (1_000, "us", resolution_ns),
+            _ => (1_000, "us", 1),
+        };
+        let extremes = if of_source.is_some() { Extremes::Middles } else { Extremes::Samples };
+        Self { unit_ns, unit, resolution_ns, extremes }
     }
 
     fn text(&self, ns: u64) -> String {
@@ -147,39 +152,30 @@ impl Places {
     }
 }
 
-/// Where the samples are, as who reads the file knows them: to its resolution, and from `least_ns`, the first
-/// line, to the maximum, both of which are samples. The lowest and the highest value, and how many samples.
-fn ranges(d: &Distribution, least_ns: u64, resolution_ns: u64) -> Vec<(u64, u64, u64)> {
-    let max_ns = d.max_ns.unwrap_or(0);
-    let end = d.histogram.buckets().len().saturating_sub(1);
-    let inner = d.histogram.buckets().iter().enumerate().map(|(i, bucket)| {
-        let most = bucket.upper.saturating_sub(resolution_ns).max(bucket.lower);
-        let high = most.clamp(least_ns, max_ns);
-        let apart = u64::from(i == 0 && d.count > 1) + u64::from(i == end);
-        (bucket.lower.clamp(least_ns, high), high, bucket.count.saturating_sub(apart))
-    });
-    let first = (least_ns, least_ns, u64::from(d.count > 1));
-    let last = (max_ns, max_ns, d.count.min(1));
-    [first].into_iter().chain(inner).chain([last]).collect()
-}
-
 /// The mean to a thousandth of a unit, and the largest standard deviation that samples can have with this
 /// mean. The mean is not below that of the lines: of samples with bounds only, these are upper bounds.
 fn moments(d: &Distribution, least_ns: u64, places: &Places) -> (String, f64) {
-    let &Places { unit_ns, resolution_ns, .. } = places;
-    let ranges = ranges(d, least_ns, resolution_ns);
-    let lowest: u128 = ranges.iter().map(|&(low, _, of)| u128::from(low) * u128::from(of)).sum();
+    let &Places { unit_ns, resolution_ns, extremes, .. } = places;
+    // As who reads the file knows them: to its resolution, and from the first line to the maximum.
+    let parts = parts::of(d, (least_ns, d.max_ns.unwrap_or(0)), resolution_ns, extremes);
+    let (lowest, highest) = parts::sums(&parts);
     let sum = u128::from(d.sum_ns).max(lowest);
-    // In whole numbers: a mean that was read from such a file stays what it was.
+    // In whole numbers: a mean that was read from such a file stays what it was. At an end of what samples can
+    // have, it is rounded away from what they can: who reads it finds that end again.
     let all = u128::from(unit_ns) * u128::from(d.count.max(1));
-    let thousandths = sum / all * 1_000 + (sum % all * 1_000 + all / 2) / all;
+    let rounding = match sum {
+        sum if extremes == Extremes::Middles && sum == lowest => 0,
+        sum if extremes == Extremes::Middles && sum == highest => all - 1,
+        _ => all / 2,
+    };
+    let thousandths = sum / all * 1_000 + (sum % all * 1_000 + rounding) / all;
     let mean = exact(u64::try_from(thousandths).unwrap_or(u64::MAX), 1_000);
     // The deviation is largest where each sample is at an end of its range: those of the highest ranges at
     // the upper one, as many as the mean allows.
     let mut left = (sum - lowest) as f64;
     let mut values: Vec<(f64, f64)> = Vec::new();
-    for (low, high, samples) in ranges.into_iter().rev() {
-        let (width, samples) = ((high - low) as f64, samples as f64);
+    for Part { low, high, count } in parts.into_iter().rev() {
+        let (width, samples) = ((high - low) as f64, count as f64);
         let moved = if width > 0.0 { (left / width).min(samples) } else { 0.0 };
         left -= moved * width;
         values.extend([(high as f64, moved), (low as f64, samples - moved)]);

@@ -8,8 +8,8 @@ use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
 use super::draft::Draft;
-use super::statement::Extremes;
 use super::{About, ImportError, Unit, unit};
+use crate::parts::Extremes;
 
 pub(super) mod json;
 pub(super) mod text;

@@ -14,8 +14,9 @@ use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
 
 use super::own::Own;
-use super::statement::{Extremes, Figure, Statement};
+use super::statement::{Figure, Statement};
 use super::{About, ImportError, Unit, unit};
+use crate::parts::Extremes;
 use wakescope_core::harmless::clean;
 
 /// The start of a run that does not tell when it was: the record must have one.

@@ -11,8 +11,9 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{sum_of_mean, wide};
 use super::draft::Draft;
 use super::lines::{Line, Lines, number, thousandths};
-use super::statement::{Extremes, Figure};
+use super::statement::Figure;
 use super::{About, ImportError, Unit, unit};
+use crate::parts::Extremes;
 
 /// The most tasks that are read.
 const MOST_TASKS: usize = 1 << 16;

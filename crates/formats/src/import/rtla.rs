@@ -16,8 +16,9 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{Counts, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
-use super::statement::{Extremes, Figure};
+use super::statement::Figure;
 use super::{About, ImportError, Imported, MOST_CPUS, Unit, unit};
+use crate::parts::Extremes;
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]

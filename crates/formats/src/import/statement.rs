@@ -6,8 +6,9 @@
 //! maximum, and of two or more another one is the minimum.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::histogram::Bucket;
 use wakescope_core::percentile::Percentile;
+
+use crate::parts::{self, Extremes};
 
 /// What is stated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,21 +19,6 @@ pub(super) enum Figure {
     Mean,
     Deviation,
     Percentile(Percentile),
-}
-
-/// How the extremes that a file states take part in the mean and the deviation that it states.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Extremes {
-    /// Both are samples.
-    #[default]
-    Samples,
-    /// The maximum is a sample. The minimum is not known, or it is where the program began to look for
-    /// one.
-    MaximumOnly,
-    /// Each counts as the middle of its bucket, which is no wider than twice its middle.
-    Middles,
-    /// Not at all: the program counts by rows.
-    Rows,
 }
 
 /// A figure that a file states.
@@ -47,13 +33,6 @@ pub(super) struct Statement {
     pub(super) most: f64,
     /// How the extremes take part in it.
     pub(super) extremes: Extremes,
-}
-
-/// So many samples, as a share of all, of which only the ends of a range are known, in ns.
-struct Part {
-    low: f64,
-    high: f64,
-    share: f64,
 }
 
 impl Statement {
@@ -123,37 +102,22 @@ impl Figure {
     }
 }
 
-/// Where the samples lie, the extremes apart from the others.
+/// So many samples, as a share of all, of which only the ends of a range are known, in ns.
+struct Part {
+    low: f64,
+    high: f64,
+    share: f64,
+}
+
 #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
 fn parts(d: &Distribution, step_ns: u64, extremes: Extremes) -> Option<Vec<Part>> {
-    let (min, max) = (d.min_ns?, d.max_ns?);
-    let buckets = d.histogram.buckets();
-    let end = buckets.len().checked_sub(1)?;
-    let ends = |b: &Bucket| {
-        let high = b.upper.saturating_sub(step_ns).max(b.lower).min(max);
-        (b.lower.max(min).min(high) as f64, high as f64)
+    let parts = parts::of(d, (d.min_ns?, d.max_ns?), step_ns, extremes);
+    let part = |part: parts::Part| Part {
+        low: part.low as f64,
+        high: part.high as f64,
+        share: part.count as f64 / d.count as f64,
     };
-    let part = |(low, high), count: u64| Part { low, high, share: count as f64 / d.count as f64 };
-    let exact = |ns: u64| Some((ns as f64, ns as f64));
-    let (lowest, highest) = (ends(&buckets[0]), ends(&buckets[end]));
-    let (least, most) = match extremes {
-        Extremes::Samples => (exact(min), exact(max)),
-        Extremes::MaximumOnly => (None, exact(max)),
-        Extremes::Middles => (
-            Some((lowest.0, lowest.1.min(min as f64 * 1.5))),
-            Some((highest.0.max(max as f64 / 2.0), highest.1)),
-        ),
-        Extremes::Rows => (None, None),
-    };
-    let least = least.filter(|_| d.count > 1);
-    let mut parts: Vec<Part> = least.into_iter().map(|ends| part(ends, 1)).collect();
-    parts.extend(buckets.iter().enumerate().map(|(i, bucket)| {
-        let apart = u64::from(i == 0 && least.is_some()) + u64::from(i == end && most.is_some());
-        part(ends(bucket), bucket.count.saturating_sub(apart))
-    }));
-    parts.extend(most.map(|ends| part(ends, 1)));
-    parts.retain(|part| part.share > 0.0);
-    Some(parts)
+    Some(parts.into_iter().map(part).collect())
 }
 
 /// The least and the largest mean.

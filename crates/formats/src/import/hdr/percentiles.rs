@@ -11,9 +11,13 @@ use super::super::counts::Counts;
 use super::super::detect::is_percentile_head;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word, number};
-use super::super::statement::{Extremes, Figure};
+use super::super::statement::Figure;
 use super::super::{About, ImportError};
 use super::Declared;
+use crate::parts::{self, Extremes};
+
+/// The library takes the middle of a bucket for each of its samples; we know only its ends.
+const EXTREMES: Extremes = Extremes::Middles;
 
 #[derive(Default)]
 struct Table {
@@ -207,19 +211,23 @@ impl Table {
         }
         let last = counts.buckets().last().map_or(0, |b| b.upper - resolution_ns);
         let mean = self.mean.as_deref().and_then(super::super::lines::thousandths);
-        let sum_ns = match mean {
+        let least_sum = counts.least_sum();
+        let mut all = counts.finish(first.unwrap_or(0), last, least_sum)?;
+        match mean {
             Some(mean) => {
                 draft.approximate("sum_ns: from the mean as it is given");
-                super::super::counts::sum_of_mean(counts.count(), mean, unit_ns)
+                let given = super::super::counts::sum_of_mean(all.count, mean, unit_ns);
+                // It is rounded: 0.001 ms may be the mean of 0 and 1 µs.
+                let extremes = (all.min_ns.unwrap_or(0), all.max_ns.unwrap_or(0));
+                let (least, most) =
+                    parts::sums(&parts::of(&all, extremes, resolution_ns, EXTREMES));
+                let possible = u128::from(given).clamp(least, most);
+                all.sum_ns = u64::try_from(possible).unwrap_or(u64::MAX);
             }
-            None => {
-                draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
-                counts.least_sum()
-            }
-        };
-        draft.thread(None, counts.finish(first.unwrap_or(0), last, sum_ns)?);
-        // The library takes the middle of a bucket for each of its samples; we know only its ends.
-        draft.extremes = Extremes::Middles;
+            None => draft.approximate("sum_ns: each sample counts as the lower edge of its bucket"),
+        }
+        draft.thread(None, all);
+        draft.extremes = EXTREMES;
         let deviation = self.deviation.as_deref().and_then(super::super::lines::thousandths);
         for (figure, value) in [(Figure::Mean, mean), (Figure::Deviation, deviation)] {
             if let Some(value) = value {

@@ -334,6 +334,22 @@ fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
     }
 }
 
+/// A mean with three decimals of a millisecond may be larger than that of the samples can be.
+#[test]
+fn a_rounded_mean_makes_no_sum_that_the_samples_cannot_have() {
+    for (values, sum_ns, mean) in [
+        (&[0, 1][..], 1_000, "0.500"),
+        (&[1, 1, 2], 4_000, "1.333"),
+        (&[0, 1, 4_725], 4_725_000, "1575.000"),
+    ] {
+        let run = only_run(Format::HdrPercentiles, &hgrm(values, 3, "ms"), None);
+        assert_eq!(run.woken().sum_ns, sum_ns);
+        let text = exported(Format::HdrPercentiles, &run, Layout::Full);
+        assert!(text.contains(&format!("#[Mean    = {mean:>12},")), "{text}");
+        check(Format::HdrPercentiles, &run, Layout::Full);
+    }
+}
+
 /// Buckets of long latencies are wider than a row: the mean of the rows is above that of the samples.
 #[test]
 fn what_wakescope_measured_is_read_again_from_what_it_wrote() {
