@@ -204,8 +204,8 @@ mod tests {
 
     use super::*;
 
-    /// In each mode of a verb every other argument means something, or is refused: here, or with its reason once all
-    /// arguments are read. A new one has to be told of.
+    /// In each mode of a verb clap refuses each other argument that is not listed here. What is listed has a meaning
+    /// there, or is refused later, with a reason.
     #[test]
     fn no_argument_is_taken_and_ignored() {
         // Of these three one is given, as they are a group; and the last one only with a run.

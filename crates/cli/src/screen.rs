@@ -62,7 +62,7 @@ impl Screen {
     }
 }
 
-/// How often progress of work is redrawn, and what is over sooner is not talked about.
+/// How often progress of work is redrawn, and how long work takes at least that shows any.
 const WORK_EVERY: SpanNs = SpanNs(250_000_000);
 const SHORT: SpanNs = SpanNs(2_000_000_000);
 
@@ -78,7 +78,7 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// That of work that may be over soon, and then is not talked about.
+    /// That of work that may be over soon, and then shows none.
     pub(crate) fn of_work() -> Self {
         Self { next: clock::now().after(SHORT), ..Self::redrawn(WORK_EVERY) }
     }

@@ -128,7 +128,7 @@ fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
     assert_eq!(fs::read(test.dir.join("run").join("run.json")).unwrap(), before);
     let without = shown(&["run"]);
     assert!(!without.contains("main.c"), "{without}");
-    // Whoever has the lines is not told any more that they are lacking.
+    // The stored run still says that it lacks them, and the one with the lines does not.
     assert!(without.contains("not traced: source lines (/boot"), "{without}");
     let lacking = run.explanation.unwrap().not_seen;
     assert_eq!(lacking, ["NMIs"], "{text}");
