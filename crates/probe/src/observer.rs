@@ -9,26 +9,37 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 
-/// Observes a measurement from inside the kernel. An error it returns ends the measurement.
+/// Observes a measurement from inside the kernel. An error it returns ends the measurement. Where a method is not
+/// implemented, nothing is observed.
 pub trait Observer {
-    /// The place for the responses of the probe on the plan's CPU at `rank`, if it needs one.
-    fn answers(&self, rank: usize) -> Option<Answers>;
-    /// The next probe, in the order of the plan's CPUs, is `thread`.
-    fn follow(&mut self, thread: ThreadId) -> Result<(), ObserverError>;
+    /// The place for the responses of the probe on the plan's CPU at this rank, if it needs one.
+    fn answers(&self, _rank: usize) -> Option<Answers> {
+        None
+    }
+    /// The next probe, in the order of the plan's CPUs, is this thread.
+    fn follow(&mut self, _thread: ThreadId) -> Result<(), ObserverError> {
+        Ok(())
+    }
     /// Reads what has to be known of threads of others before the origin is chosen. This may take seconds.
-    fn prepare(&mut self);
-    /// Wakeups count that are due at `origin` or later.
-    fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError>;
-    /// How often to call [`Self::look`] from `now` on, at least; `None` if never.
-    fn pace(&self, now: MonoNs) -> Option<SpanNs>;
+    fn prepare(&mut self) {}
+    /// Wakeups count that are due at this origin or later.
+    fn begin(&mut self, _origin: MonoNs) -> Result<(), ObserverError> {
+        Ok(())
+    }
+    /// How often to call [`Self::look`] from now on, at least; `None` if never.
+    fn pace(&self, _now: MonoNs) -> Option<SpanNs> {
+        None
+    }
     /// Takes what has been observed so far.
-    fn look(&mut self, now: MonoNs);
+    fn look(&mut self, _now: MonoNs) {}
     /// The wakeup latencies observed so far, of threads that record none themselves.
-    fn lateness(&self) -> Distribution;
+    fn lateness(&self) -> Distribution {
+        Distribution::default()
+    }
     /// Adds to the record of a run that goes on what only the observer knows so far.
-    fn complete_checkpoint(&self, run: &mut Run);
+    fn complete_checkpoint(&self, _run: &mut Run) {}
     /// Adds all observations to the record of a run that is over.
-    fn complete(&mut self, run: &mut Run);
+    fn complete(&mut self, _run: &mut Run) {}
 }
 
 /// Why an observer cannot observe.
@@ -53,32 +64,4 @@ impl ObserverError {
 /// No observer.
 pub struct Unobserved;
 
-impl Observer for Unobserved {
-    fn answers(&self, _: usize) -> Option<Answers> {
-        None
-    }
-
-    fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
-        Ok(())
-    }
-
-    fn prepare(&mut self) {}
-
-    fn begin(&mut self, _: MonoNs) -> Result<(), ObserverError> {
-        Ok(())
-    }
-
-    fn pace(&self, _: MonoNs) -> Option<SpanNs> {
-        None
-    }
-
-    fn look(&mut self, _: MonoNs) {}
-
-    fn lateness(&self) -> Distribution {
-        Distribution::default()
-    }
-
-    fn complete_checkpoint(&self, _: &mut Run) {}
-
-    fn complete(&mut self, _: &mut Run) {}
-}
+impl Observer for Unobserved {}

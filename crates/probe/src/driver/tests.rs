@@ -8,8 +8,6 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::host::Host;
 use wakescope_core::plan::Target;
 use wakescope_core::run::State;
-use wakescope_sys::sched::ThreadId;
-use wakescope_sys::shared::Answers;
 
 /// What was called, in order.
 type Calls = Rc<RefCell<Vec<&'static str>>>;
@@ -72,21 +70,12 @@ impl Measurement for Simulated {
 }
 
 impl Observer for Simulated {
-    fn answers(&self, _: usize) -> Option<Answers> {
-        None
-    }
-    fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
-        Ok(())
-    }
     fn prepare(&mut self) {
         self.prepared = Some(clock::now());
     }
     fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
         self.origin = Some(origin);
         Err(ObserverError::Begin("no".into()))
-    }
-    fn pace(&self, _: MonoNs) -> Option<SpanNs> {
-        None
     }
     fn look(&mut self, _: MonoNs) {
         self.called("look");

@@ -155,14 +155,11 @@ fn is_alive(id: u32) -> bool {
 mod tests {
     use std::process::{Child, Command};
 
-    use wakescope_core::distribution::Distribution;
     use wakescope_core::host::Host;
-    use wakescope_sys::sched::{self, ThreadId};
-    use wakescope_sys::shared::Answers;
+    use wakescope_sys::sched;
 
     use super::*;
     use crate::measurement::Identity;
-    use crate::observer::ObserverError;
 
     #[test]
     fn another_process_with_the_same_number_is_not_the_one_that_is_followed() {
@@ -176,28 +173,10 @@ mod tests {
     struct Slow(Child);
 
     impl Observer for Slow {
-        fn answers(&self, _: usize) -> Option<Answers> {
-            None
-        }
-        fn follow(&mut self, _: ThreadId) -> Result<(), ObserverError> {
-            Ok(())
-        }
         fn prepare(&mut self) {
             self.0.kill().unwrap();
             self.0.wait().unwrap();
         }
-        fn begin(&mut self, _: MonoNs) -> Result<(), ObserverError> {
-            Ok(())
-        }
-        fn pace(&self, _: MonoNs) -> Option<SpanNs> {
-            None
-        }
-        fn look(&mut self, _: MonoNs) {}
-        fn lateness(&self) -> Distribution {
-            Distribution::default()
-        }
-        fn complete_checkpoint(&self, _: &mut Run) {}
-        fn complete(&mut self, _: &mut Run) {}
     }
 
     #[test]
