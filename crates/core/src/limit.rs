@@ -102,7 +102,7 @@ impl Judgement {
     }
 }
 
-/// The measurer of a run's samples. It decides which findings tell of latencies that are in no figure.
+/// The measurer of a run's samples. It decides which findings mean that some latencies are in no figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasuredBy {
     /// Probes, which record each of their wakeups, also those that a tracer does not follow.
