@@ -239,8 +239,8 @@ fn the_answer_comes_first() {
 fn doubt_is_explained() {
     let got = held(&runs(&[50, 90, 100, 190, 300]), &runs(&LOW), &Options::default());
     expect![[r#"
-        Inconclusive: p99.9 1.21 × (0.66–2.44), max 1.21 × (0.66–2.44); 5 runs against 5, p = 1.00, margin
-        10 %.
+        Inconclusive: p99.9 1.21 × (0.66–2.44), max 1.21 × (0.66–2.44); 5 runs against 5, p = 1, margin 10
+        %.
         Throughput of the load: no difference (1.00 ×).
 
                            new             old  new / old
@@ -250,9 +250,9 @@ fn doubt_is_explained() {
          max           12.1 ms         10.0 ms     1.21 ×  (0.66–2.44)  inconclusive
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
-         ? p99.9 is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would
-           probably decide it, if their variation is the same.
-         ? max is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
+         ? p99.9 is undecided: 1.21 × (0.66–2.44), p = 1. About 131 runs a side (126 more) would probably
+           decide it, if their variation is the same.
+         ? max is undecided: 1.21 × (0.66–2.44), p = 1. About 131 runs a side (126 more) would probably
            decide it, if their variation is the same.
 
                           run  samples    p99.9      max   kernel

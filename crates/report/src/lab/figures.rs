@@ -40,17 +40,6 @@ pub(super) fn times(ratio: f64) -> String {
     }
 }
 
-/// A p-value: `p = 0.012`, `p < 0.001`.
-pub(super) fn chance(p: f64) -> String {
-    match p {
-        p if p >= 0.995 => "p = 1".into(),
-        p if p >= 0.0995 => format!("p = {p:.2}"),
-        // Never rounded to less than it is where that would change what it means.
-        p if p >= 0.001 => format!("p = {:.3}", (p * 1e3 - 1e-9).ceil() / 1e3),
-        _ => "p < 0.001".into(),
-    }
-}
-
 /// A number of a note, raised: `¹²`.
 pub(super) fn raised(number: usize) -> String {
     let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
@@ -104,17 +93,6 @@ mod tests {
         }
         for (ratio, want) in [(0.0238, "0.0238"), (0.0999, "0.0999"), (1.0, "1.00"), (24.2, "24")] {
             assert_eq!(times(ratio), want, "{ratio}");
-        }
-        for (p, want) in [
-            (1.0, "p = 1"),
-            (0.343, "p = 0.34"),
-            (0.0507, "p = 0.051"),
-            (0.05, "p = 0.050"),
-            (0.011_72, "p = 0.012"),
-            (2.0 / 1024.0, "p = 0.002"),
-            (0.000_9, "p < 0.001"),
-        ] {
-            assert_eq!(chance(p), want, "{p}");
         }
         assert_eq!((raised(1), raised(203)), ("¹".into(), "²⁰³".into()));
     }

@@ -2,9 +2,10 @@
 
 use wakescope_core::lab::{ALPHA, Comparison, Effect, Lab, Verdict};
 use wakescope_core::units::one_or_many;
+use wakescope_stats::compare::probability;
 use wakescope_stats::paired::pairs_needed;
 
-use super::figures::{chance, times};
+use super::figures::times;
 use super::glued;
 use super::names::{self, Sides};
 use crate::style::clean;
@@ -85,7 +86,7 @@ fn basis(effect: &Effect) -> String {
             let agree = if *ratio < 1.0 { better } else { worse };
             let counted = glued(&format!("({agree} of {seeds} {seeds_word}"));
             match tells(effect) {
-                true => format!("{counted}, {})", glued(&chance(*p_adjusted))),
+                true => format!("{counted}, {})", glued(&probability(*p_adjusted))),
                 false => format!("{counted})"),
             }
         }

@@ -35,12 +35,15 @@ pub fn factor(ratio: f64) -> String {
     }
 }
 
-/// `p = 0.004`, `p < 0.001`
+/// A p-value: `p = 0.004`, `p < 0.001`. It is never rounded to less than it is: 0.0504 would read as one
+/// that is not above 0.05.
 pub fn probability(p: f64) -> String {
+    let up_to = |parts: f64| (p * parts - 1e-9).ceil() / parts;
     match p {
         p if p < 0.001 => "p < 0.001".into(),
-        p if p < 0.1 => format!("p = {p:.3}"),
-        p => format!("p = {p:.2}"),
+        p if p < 0.1 => format!("p = {:.3}", up_to(1e3)),
+        p if p <= 0.99 => format!("p = {:.2}", up_to(1e2)),
+        _ => "p = 1".into(),
     }
 }
 
@@ -89,8 +92,18 @@ mod tests {
                 "0.10"
             ]
         );
-        let p_values = [0.0001, 0.004, 0.0635, 0.1, 1.0].map(probability);
-        assert_eq!(p_values, ["p < 0.001", "p = 0.004", "p = 0.064", "p = 0.10", "p = 1.00"]);
+        for (p, want) in [
+            (1.0, "p = 1"),
+            (0.343, "p = 0.35"),
+            (0.1, "p = 0.10"),
+            (0.0504, "p = 0.051"),
+            (0.05, "p = 0.050"),
+            (0.011_72, "p = 0.012"),
+            (2.0 / 1024.0, "p = 0.002"),
+            (0.000_9, "p < 0.001"),
+        ] {
+            assert_eq!(probability(p), want, "{p}");
+        }
         assert_eq!([0.1, 0.025, 0.0, 1.0].map(percent), ["10 %", "2.5 %", "0 %", "100 %"]);
     }
 

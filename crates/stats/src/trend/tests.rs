@@ -138,7 +138,7 @@ fn so_few_runs_that_no_step_is_found_are_not_said_to_be_without_one() {
         (
             7,
             0.05,
-            "7 runs are too few: they cannot show a change of any size. The clearest one has p = 0.057, times 2 for the number of figures. It takes 9 runs.",
+            "7 runs are too few: they cannot show a change of any size. The clearest one has p = 0.058, times 2 for the number of figures. It takes 9 runs.",
         ),
         (
             8,
@@ -153,7 +153,7 @@ fn so_few_runs_that_no_step_is_found_are_not_said_to_be_without_one() {
         (
             12,
             0.000_3,
-            "12 runs are too few: they cannot show a change of any size. The clearest one has p = 0.002, times 2 for the number of figures. It takes 17 runs.",
+            "12 runs are too few: they cannot show a change of any size. The clearest one has p = 0.003, times 2 for the number of figures. It takes 17 runs.",
         ),
         (
             16,
