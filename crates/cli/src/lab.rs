@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use clap::builder::TypedValueParser;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::{Cache, CacheError};
-use wakescope_lab::kernel::Arch;
 use wakescope_lab::kernel::fetch::FetchError;
 use wakescope_lab::qemu::{QemuError, SetUpError};
 use wakescope_lab::store::StoreError;
@@ -15,13 +13,13 @@ use wakescope_report::style::clean;
 use wakescope_store::Refused;
 use wakescope_sys::file::effective_user;
 
-use crate::offering::offering;
 use crate::{Failure, Outcome};
 
 mod asking;
 mod bisect;
 mod building;
 mod chosen;
+mod debian;
 mod emulators;
 mod equipping;
 mod fetch;
@@ -193,7 +191,9 @@ fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
             .try_this("another mirror may help: WAKESCOPE_MIRROR=http://mirror.example/debian")
             .try_this(own),
         ArchiveError::Start { .. } => failure.try_this(own),
-        ArchiveError::Stopped => failure,
+        ArchiveError::Stopped => failure
+            .because("complete downloads are kept; an incomplete one is removed")
+            .try_this("run the same command again to resume"),
     }
 }
 
@@ -251,11 +251,6 @@ fn parse_positive(text: &str) -> Result<SpanNs, String> {
         Ok(span) => Ok(span),
         Err(e) => Err(e.to_string()),
     }
-}
-
-/// What `--arch` takes.
-fn archs() -> impl TypedValueParser<Value = Arch> {
-    offering(["amd64", "arm64"], |text: &str| text.parse::<Arch>())
 }
 
 #[cfg(test)]

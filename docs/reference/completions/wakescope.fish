@@ -367,21 +367,21 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "verify" -d 'Repeat cached cells, and fail if a bit differs'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "bisect" -d 'Find the first kernel of an ordered list that exceeds a limit'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch image module run verify bisect prune" -f -a "prune" -d 'Shrink the cache: remove the least recently used cells'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l json -d 'Print the list as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l arch -d 'Architecture of the guests: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -l refresh -d 'Look for newer packages. Cells that were run with the old image are then no longer repeatable'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from image" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s). For arm64 on amd64 a cross compiler is fetched' -r -f -a "amd64\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r -f -a "amd64\t''
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from module" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r

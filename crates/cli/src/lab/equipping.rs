@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
-use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::Workshop;
 use wakescope_lab::guest::root::Names;
-use wakescope_lab::kernel::fetch::{FetchError, Source};
 use wakescope_lab::kernel::image::ImageError;
 use wakescope_lab::kernel::own::{Files, OwnError};
 use wakescope_lab::kernel::{Arch, Kernel};
@@ -20,19 +18,19 @@ use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::{Equipment, LoadModules};
 use wakescope_lab::module;
 use wakescope_lab::plan::{LoadSet, Plan, shell_quoted};
-use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
+use wakescope_lab::qemu::{Qemu, QemuError, set_up};
 use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
 use wakescope_probe::load::{Need, Spec, parse_list, this_program};
 use wakescope_report::style::clean;
 
+use super::debian::{self, ArchArg};
 use super::image::image_of;
 use super::lacking::{expect_no_nmi, needs_ports};
 use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
-    archs, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store, parallel,
-    parse_positive, shown, site,
+    failure_of_qemu, failure_of_set_up, failure_of_store, parallel, parse_positive, shown, site,
 };
 use crate::Failure;
 
@@ -49,9 +47,8 @@ const NFS_MODULES: [&str; 2] = ["nfsd", "nfsv4"];
 /// The arguments that say what to work with.
 #[derive(clap::Args)]
 pub(super) struct Equipping {
-    /// Architecture of Debian's kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = archs(), hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(flatten)]
+    arch: ArchArg,
 
     /// Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the
     /// option in the order of the kernels
@@ -134,7 +131,7 @@ impl Equipping {
     pub(super) fn repeat(&self) -> String {
         let files = |name, paths: &[PathBuf]| paths.iter().map(move |p| (name, shown(p))).collect();
         let mut options: Vec<(&str, String)> =
-            self.arch.iter().map(|arch| ("arch", arch.to_string())).collect();
+            self.arch.arch.iter().map(|arch| ("arch", arch.to_string())).collect();
         let lists: [Vec<_>; 3] = [
             files("config", &self.config),
             files("modules", &self.modules),
@@ -161,7 +158,7 @@ impl Equipping {
 
     /// What Debian's kernels run on.
     pub(super) fn arch(&self) -> Arch {
-        self.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64)
+        self.arch.or_own()
     }
 
     /// The kernels of these names: files, or Debian's, which are fetched if they are not here.
@@ -188,7 +185,7 @@ impl Equipping {
             let own = names[..place].iter().filter(|name| is_file(name)).count();
             self.own_kernel(name, own, cache)
         } else {
-            self.debian_kernel(name, cache, waiting)
+            debian::kernel(name, self.arch(), cache, waiting)
         }
     }
 
@@ -213,27 +210,8 @@ impl Equipping {
             config: self.config.get(place).cloned(),
             symbols: self.symbols.get(place).cloned(),
         };
-        Kernel::from_files(&files, self.arch, &mut Memo::open(cache))
+        Kernel::from_files(&files, self.arch.arch, &mut Memo::open(cache))
             .map_err(|e| failure_of_own(&e))
-    }
-
-    /// A kernel that is here is taken as it is: only `lab fetch` looks for a newer one.
-    fn debian_kernel(
-        &self,
-        name: &str,
-        cache: &Cache,
-        waiting: &mut Waiting,
-    ) -> Result<Kernel, Failure> {
-        let arch = self.arch();
-        if let Ok(kernel) = Kernel::from_cache(cache, arch, name, &mut Memo::open(cache)) {
-            return Ok(kernel);
-        }
-        let source = Source::new(cache, site()?, arch);
-        match source.fetch(name, false, waiting) {
-            Ok(fetched) => Ok(fetched.kernel),
-            Err(FetchError::Archive(ArchiveError::Stopped)) => Err(ended()),
-            Err(e) => Err(failure_of_fetch(name, &e)),
-        }
     }
 
     /// Everything that `kernels` need.
@@ -317,11 +295,7 @@ impl Equipping {
                 if explicit.is_none() && Qemu::of_environment().is_none() => {}
             Err(e) => return Err(failure_of_qemu(&e)),
         }
-        match set_up(cache, &site()?, false, waiting) {
-            Ok(_) => {}
-            Err(SetUpError::Archive(ArchiveError::Stopped)) => return Err(ended()),
-            Err(e) => return Err(failure_of_set_up(&e)),
-        }
+        set_up(cache, &site()?, false, waiting).map_err(|e| failure_of_set_up(&e))?;
         Qemu::find(arch, None, cache, &mut memo).map_err(|e| failure_of_qemu(&e))
     }
 
@@ -366,12 +340,6 @@ fn beside(program: &Path) -> Option<PathBuf> {
 /// Whether the kernel of this name is a file.
 fn is_file(name: &str) -> bool {
     name.contains('/') || Path::new(name).is_file()
-}
-
-fn ended() -> Failure {
-    Failure::new("interrupted while fetching")
-        .because("complete downloads are kept; an incomplete one is removed")
-        .try_this("run the same command again to resume")
 }
 
 fn failure_of_own(e: &OwnError) -> Failure {

@@ -2,12 +2,12 @@
 
 use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::Cache;
-use wakescope_lab::kernel::Arch;
-use wakescope_lab::kernel::fetch::{FetchError, Fetched, Source};
-use wakescope_lab::qemu::{SetUpError, set_up};
+use wakescope_lab::kernel::fetch::{Fetched, Source};
+use wakescope_lab::qemu::set_up;
 
+use super::debian::ArchArg;
 use super::waiting::{Waiting, megabytes};
-use super::{archs, failure_of_archive, failure_of_fetch, failure_of_set_up};
+use super::{failure_of_archive, failure_of_fetch, failure_of_set_up};
 use crate::{Failure, Outcome};
 
 /// What stands for the emulator among the names of kernels.
@@ -28,9 +28,8 @@ pub(super) struct FetchArgs {
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 
-    /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = archs(), hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(flatten)]
+    arch: ArchArg,
 
     /// Update the list of kernels, even if it was updated today
     #[arg(long)]
@@ -40,7 +39,7 @@ pub(super) struct FetchArgs {
 /// Runs `wakescope lab fetch`.
 pub(super) fn run(args: &FetchArgs) -> Result<Outcome, Failure> {
     let cache = super::cache()?;
-    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
+    let arch = args.arch.or_own();
     let site = Site::from_env()
         .map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))?;
     let mut waiting = Waiting::new()?;
@@ -52,7 +51,6 @@ pub(super) fn run(args: &FetchArgs) -> Result<Outcome, Failure> {
             let source = Source::new(&cache, site.clone(), arch);
             match source.fetch(name, refresh, &mut waiting) {
                 Ok(fetched) => tell_kernel(name, &fetched, &mut waiting),
-                Err(FetchError::Archive(ArchiveError::Stopped)) => return Err(ended(name)),
                 Err(e) => return Err(failure_of_fetch(name, &e)),
             }
             // The lists are new now.
@@ -73,7 +71,6 @@ fn fetch_qemu(
             waiting.tell(&format!("qemu: {}{}", done.qemu.banner, how(done.was_there, done.bytes)));
             Ok(())
         }
-        Err(SetUpError::Archive(ArchiveError::Stopped)) => Err(ended(QEMU)),
         Err(e) => Err(failure_of_set_up(&e)),
     }
 }
@@ -85,10 +82,4 @@ fn tell_kernel(name: &str, fetched: &Fetched, waiting: &mut Waiting) {
 
 fn how(was_there: bool, bytes: u64) -> String {
     if was_there { ", was here already".into() } else { format!(", {}", megabytes(bytes)) }
-}
-
-fn ended(name: &str) -> Failure {
-    Failure::new(format!("interrupted while fetching {name}"))
-        .because("complete downloads are kept; an incomplete one is removed")
-        .try_this("run the same command again to resume")
 }

@@ -1,12 +1,12 @@
 //! `wakescope lab image`
 
-use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::Cache;
 use wakescope_lab::guest::root::{Fetched, Names, fetch};
 use wakescope_lab::kernel::Arch;
 
+use super::debian::ArchArg;
 use super::waiting::{Waiting, megabytes};
-use super::{archs, shown, site, without_archive};
+use super::{shown, site, without_archive};
 use crate::{Failure, Outcome, output};
 
 /// Make an image of Debian packages, which gives guests programs beside wakescope
@@ -24,9 +24,8 @@ pub(super) struct ImageArgs {
     #[arg(value_name = "PACKAGE,…")]
     names: Names,
 
-    /// Architecture of the guests: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = archs(), hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(flatten)]
+    arch: ArchArg,
 
     /// Look for newer packages. Cells that were run with the old image are then no longer repeatable
     #[arg(long)]
@@ -36,7 +35,7 @@ pub(super) struct ImageArgs {
 /// Runs `wakescope lab image`.
 pub(super) fn run(args: &ImageArgs) -> Result<Outcome, Failure> {
     let cache = super::cache()?;
-    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
+    let arch = args.arch.or_own();
     let mut waiting = Waiting::new()?;
     let fetched = image_of(&args.names, arch, args.refresh, &cache, &mut waiting)?;
     drop(waiting);
@@ -71,13 +70,8 @@ pub(super) fn image_of(
     cache: &Cache,
     waiting: &mut Waiting,
 ) -> Result<Fetched, Failure> {
-    fetch(cache, &site()?, arch, names, refresh, waiting).map_err(|e| match e {
-        ArchiveError::Stopped => Failure::new("interrupted before the image was made")
-            .because("an incomplete download is removed")
-            .try_this("run the same command again"),
-        e => {
-            let own = "or omit --packages and the loads that need programs";
-            without_archive(&format!("make an image of {names}"), &e, own)
-        }
+    fetch(cache, &site()?, arch, names, refresh, waiting).map_err(|e| {
+        let own = "or omit --packages and the loads that need programs";
+        without_archive(&format!("make an image of {names}"), &e, own)
     })
 }

@@ -14,8 +14,9 @@ use wakescope_lab::kernel::order::compare;
 use wakescope_lab::kernel::store::{Stored, stored};
 use wakescope_report::style::clean;
 
+use super::debian::ArchArg;
+use super::failure_of_archive;
 use super::waiting::{Waiting, megabytes};
-use super::{archs, failure_of_archive};
 use crate::{Failure, Outcome, output};
 
 /// List the kernels that can be fetched, and the fetched ones
@@ -30,9 +31,8 @@ pub(super) struct KernelsArgs {
     #[arg(long)]
     all: bool,
 
-    /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
-    #[arg(long, value_parser = archs(), hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(flatten)]
+    arch: ArchArg,
 
     /// Update the list of kernels, even if it was updated today
     #[arg(long)]
@@ -46,7 +46,7 @@ pub(super) struct KernelsArgs {
 /// Runs `wakescope lab kernels`.
 pub(super) fn run(args: &KernelsArgs) -> Result<Outcome, Failure> {
     let cache = super::cache()?;
-    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
+    let arch = args.arch.or_own();
     let catalogue = catalogue(&cache, arch, args.refresh)?;
     let rows = rows(&catalogue, &stored(&cache, arch), args.all);
     output::print(&if args.json { json(&rows, arch) } else { table(&rows, args.all) })?;

@@ -2,23 +2,22 @@
 
 use wakescope_lab::archive::ArchiveError;
 use wakescope_lab::cache::Cache;
-use wakescope_lab::kernel::fetch::{FetchError, Source};
+use wakescope_lab::kernel::Kernel;
 use wakescope_lab::kernel::store::stored;
-use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::module::{Built, ModuleError, build};
-use wakescope_lab::sum::Memo;
 use wakescope_report::style::clean;
 use wakescope_sys::file::effective_user;
 
+use super::debian::{self, ArchArg};
 use super::waiting::{Waiting, megabytes};
-use super::{archs, failure_of_archive, failure_of_fetch, shown, site, without_archive};
+use super::{failure_of_archive, shown, site, without_archive};
 use crate::{Failure, Outcome};
 
 /// Build the kernel module `wakescope` for kernels of Debian's archive
 ///
-/// The matching headers and compiler are fetched into the cache, and used there only: signatures are
-/// checked, and the system's own packages and settings are neither used nor changed. Prints where the
-/// module is. `lab run --stimulus device` builds what it needs by itself.
+/// The matching headers and compiler (for arm64 on amd64 a cross compiler) are fetched into the cache,
+/// and used there only: signatures are checked, and the system's own packages and settings are neither
+/// used nor changed. Prints where the module is. `lab run --stimulus device` builds what it needs by itself.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,16 +29,14 @@ pub(super) struct ModuleArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Architecture of the kernels: amd64 or arm64 (default: this machine's). For arm64 on amd64 a cross
-    /// compiler is fetched
-    #[arg(long, value_parser = archs(), hide_possible_values = true)]
-    arch: Option<Arch>,
+    #[command(flatten)]
+    arch: ArchArg,
 }
 
 /// Runs `wakescope lab module`.
 pub(super) fn run(args: &ModuleArgs) -> Result<Outcome, Failure> {
     let cache = super::cache()?;
-    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
+    let arch = args.arch.or_own();
     let mut names = args.names.clone();
     if names.is_empty() {
         names = stored(&cache, arch).iter().map(|kernel| kernel.name.exact()).collect();
@@ -50,23 +47,11 @@ pub(super) fn run(args: &ModuleArgs) -> Result<Outcome, Failure> {
     }
     let mut waiting = Waiting::new()?;
     for name in &names {
-        let kernel = find(name, arch, &cache, &mut waiting)?;
+        let kernel = debian::kernel(name, arch, &cache, &mut waiting)?;
         let built = module_for(&kernel, &cache, &mut waiting)?;
         waiting.tell(&format!("{name}: {}{}", shown(&built.path), how(&built)));
     }
     Ok(Outcome::Done)
-}
-
-/// The kernel of the cache, or else of the archive, that is called `name`.
-fn find(name: &str, arch: Arch, cache: &Cache, waiting: &mut Waiting) -> Result<Kernel, Failure> {
-    if let Ok(kernel) = Kernel::from_cache(cache, arch, name, &mut Memo::open(cache)) {
-        return Ok(kernel);
-    }
-    match Source::new(cache, site()?, arch).fetch(name, false, waiting) {
-        Ok(fetched) => Ok(fetched.kernel),
-        Err(FetchError::Archive(ArchiveError::Stopped)) => Err(ended()),
-        Err(e) => Err(failure_of_fetch(name, &e)),
-    }
 }
 
 /// The module for `kernel`, built now unless it is in the cache.
@@ -86,25 +71,18 @@ fn how(built: &Built) -> String {
     }
 }
 
-fn ended() -> Failure {
-    Failure::new("interrupted before the module was built")
-        .because("complete downloads are kept; an incomplete one is removed")
-        .try_this("run the same command again to resume")
-}
-
 fn failure_of_module(kernel: &Kernel, cache: &Cache, e: &ModuleError) -> Failure {
     let what = format!("build the module for {}", kernel.release);
     let failure = || Failure::new(clean(&format!("cannot {what}: {e}"), 400));
     let by_hand = "build it by hand, from kmod/ of the sources: make -C kmod KDIR=DIR, with the folder \
                    that the kernel was built in";
     match e {
-        ModuleError::Archive(ArchiveError::Stopped) => ended(),
         ModuleError::Archive(ArchiveError::NoTool(tool)) if *tool == "unshare" => failure()
             .because("the module is built among packages of its own, which unshare goes into")
             .try_this("install it, on Debian and Ubuntu: apt install util-linux"),
-        ModuleError::Archive(e @ (ArchiveError::NoKeys(_) | ArchiveError::Site(_))) => {
-            failure_of_archive(&what, e)
-        }
+        ModuleError::Archive(
+            e @ (ArchiveError::NoKeys(_) | ArchiveError::Site(_) | ArchiveError::Stopped),
+        ) => failure_of_archive(&what, e),
         ModuleError::Archive(e) => without_archive(&what, e, by_hand)
             .because("the archive keeps the headers of recent kernels only"),
         ModuleError::Foreign(_) => failure()
