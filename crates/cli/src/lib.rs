@@ -32,6 +32,7 @@ mod respond;
 mod runs;
 mod samples;
 mod screen;
+mod signals;
 mod size;
 mod stimuli;
 mod terminal;

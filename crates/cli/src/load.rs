@@ -22,6 +22,7 @@ use wakescope_sys::signal::EndSignals;
 use crate::failure::lacks_threads;
 use crate::offering::{load_names, offering};
 use crate::screen::ProgressLine;
+use crate::signals::block_end_signals;
 use crate::{Failure, Outcome, output};
 
 /// How often to look whether the loads are well.
@@ -81,8 +82,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
             .try_this("set a longer --duration, or none to run until Ctrl-C"));
     }
     // Before any load exists, so that Ctrl-C finds somebody who ends them in order.
-    let signals = EndSignals::block()
-        .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
+    let signals = block_end_signals()?;
     let dir = args.dir.clone().unwrap_or_else(default_dir);
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
@@ -100,8 +100,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let remedies: Vec<Option<String>> = loads.iter_mut().map(Load::remedy).collect();
     let have_rates: Vec<bool> = loads.iter().map(|load| load.spec().counts_work()).collect();
     let results = finish_all(loads);
-    // A reader that takes nothing of the output is not to hold up Ctrl-C.
-    signals.release();
+    drop(signals);
     if args.json {
         let loads = results.iter().zip(have_rates).map(|(load, has_rate)| json_of(load, has_rate));
         let result = json!({

@@ -96,8 +96,7 @@ pub(crate) fn carry_out(
 ) -> Result<Outcome, Failure> {
     let kept = keep(args, args.out.as_deref(), plan, host, &mut signals, observer)?;
     let Kept { run, record, saved } = kept;
-    // A reader that takes nothing of the output is not to hold up Ctrl-C.
-    signals.release();
+    drop(signals);
     if args.json {
         output::print(&format!("{}\n", String::from_utf8_lossy(&record)))?;
     } else {

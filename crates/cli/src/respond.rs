@@ -104,6 +104,7 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Outcome, Failure> {
     let ended_by = wait(&signals, &responder);
     let waits = responder.waits();
     let (answered, result) = responder.end();
+    drop(signals);
     let unit = line.attachment.unit();
     let counts = format!("{} answered in {}", counted(answered, unit), since(began));
     if let Some(mean) = waits.mean() {

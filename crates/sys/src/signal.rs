@@ -1,6 +1,7 @@
 //! Signals, without handlers: blocked everywhere, fetched where it suits.
 
 use std::fs::File;
+use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem, ptr};
@@ -36,10 +37,20 @@ impl Signal {
 ///
 /// Those that this process was started to ignore, as `nohup` and shells do for jobs in the
 /// background, stay ignored.
+///
+/// Dropped, once there is nothing more to put back, those that were not blocked before end this process
+/// again: a reader that takes nothing of the output cannot hold up Ctrl-C. Those that came until then do not.
 #[derive(Debug)]
 pub struct EndSignals {
     set: libc::sigset_t,
+    /// Those of them that were not blocked before.
+    own: libc::sigset_t,
+    /// Each thread has a mask of its own.
+    _of_this_thread: PhantomData<*const ()>,
 }
+
+/// The signals that end a run.
+const END: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// The signal that breaks a thread's sleep; see [`ThreadHandle::interrupt`].
 pub(crate) const NUDGE: libc::c_int = libc::SIGUSR1;
@@ -48,20 +59,33 @@ impl EndSignals {
     /// Blocks the signals that end a run.
     pub fn block() -> io::Result<Self> {
         // SAFETY: `sigset_t` is plain data that `sigemptyset` initialises before any use.
-        let mut set: libc::sigset_t = unsafe { mem::zeroed() };
-        // SAFETY: `set` is live and writable; the numbers are signals; the old mask is not asked
-        // for.
+        let [mut set, mut own, mut before]: [libc::sigset_t; 3] = unsafe { mem::zeroed() };
+        // SAFETY: all three are live and writable; the numbers are signals.
         let rc = unsafe {
             libc::sigemptyset(&raw mut set);
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigemptyset(&raw mut own);
+            libc::sigemptyset(&raw mut before);
+            libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut before);
+            for signal in END {
                 // A signal that is blocked waits to be fetched even if it is ignored.
                 if !is_ignored(signal) {
                     libc::sigaddset(&raw mut set, signal);
+                    if libc::sigismember(&raw const before, signal) == 0 {
+                        libc::sigaddset(&raw mut own, signal);
+                    }
                 }
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut())
         };
-        if rc == 0 { Ok(Self { set }) } else { Err(io::Error::from_raw_os_error(rc)) }
+        match rc {
+            0 => Ok(Self { set, own, _of_this_thread: PhantomData }),
+            rc => Err(io::Error::from_raw_os_error(rc)),
+        }
+    }
+
+    /// Blocks them for as long as this thread lives.
+    pub fn block_for_good() -> io::Result<()> {
+        Self::block().map(mem::forget)
     }
 
     /// Waits for one of the signals, for `patience` at most.
@@ -88,22 +112,22 @@ impl EndSignals {
             _ => Err(io::Error::last_os_error()),
         }
     }
-}
-
-impl EndSignals {
-    /// Lets the signals end this process again, once the calling thread has nothing more to put back. Those that
-    /// came until now do not.
-    pub fn release(self) {
-        while self.wait(SpanNs(0)).is_some() {}
-        // SAFETY: the set is live; the old mask is not asked for.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.set, ptr::null_mut());
-        }
-    }
 
     /// A file that can be read while one of the signals waits to be fetched.
     pub fn file(&self) -> io::Result<File> {
         signal_file(&self.set)
+    }
+}
+
+impl Drop for EndSignals {
+    fn drop(&mut self) {
+        let no_time = clock::timespec(0);
+        // SAFETY: the set and the time are live; neither the sender nor the old mask is asked for.
+        unsafe {
+            while libc::sigtimedwait(&raw const self.own, ptr::null_mut(), &raw const no_time) > 0 {
+            }
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.own, ptr::null_mut());
+        }
     }
 }
 
@@ -133,7 +157,7 @@ fn signal_file(set: &libc::sigset_t) -> io::Result<File> {
 /// Lets signals that end a run end this process, and all that it starts, as by default: also those
 /// that it was started to ignore. For tests, which may run in the background.
 pub fn end_by_default() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in END {
         // SAFETY: no handler of this process is involved, and the numbers are signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
@@ -280,12 +304,29 @@ mod tests {
             assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
             assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
             assert!(!wait_readable(&file, SpanNs(1_000)).unwrap());
-            // One that comes before they are released does not end this process.
+            // Whoever blocks them once more leaves what has come to the first.
+            drop(EndSignals::block().unwrap());
+            assert_eq!(signals.wait(SpanNs(0)), None);
             // SAFETY: as above.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
-            signals.release();
+            drop(EndSignals::block().unwrap());
+            assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
+            // One that comes before they are dropped does not end this process.
+            // SAFETY: as above.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+            drop(signals);
+            assert!(!END.into_iter().any(is_blocked));
         })
         .join()
         .unwrap();
+    }
+
+    fn is_blocked(signal: libc::c_int) -> bool {
+        // SAFETY: the set is plain data and live, and the mask is only read.
+        unsafe {
+            let mut mask: libc::sigset_t = mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut mask);
+            libc::sigismember(&raw const mask, signal) == 1
+        }
     }
 }

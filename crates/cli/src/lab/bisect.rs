@@ -18,6 +18,7 @@ use super::equipping::Equipping;
 use super::run::{failure_of_lab, watcher};
 use super::showing::Showing;
 use super::waiting::Waiting;
+use crate::signals::block_end_signals;
 use crate::{Failure, Outcome, output};
 
 /// Find the first kernel of an ordered list that exceeds a limit
@@ -55,8 +56,11 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
         Some(revisions) => revisions,
         None => plan.kernel_names().to_vec(),
     };
+    // Also while a kernel is built: Ctrl-C reaches the build, too, and its end is told.
+    let signals = block_end_signals()?;
     let mut examiner = Examiner { args, plan, cache, candidates: &candidates };
     let found = bisect(candidates.len(), &mut examiner);
+    drop(signals);
     match found {
         Ok(bisection) => {
             if args.json {

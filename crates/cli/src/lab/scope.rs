@@ -208,9 +208,6 @@ pub(super) fn look(
     let mut running =
         |event: Event<'_>, standing: &Standing| showing.attend(Phase::Repeating, &event, standing);
     let seen = scope(subject, detail, store, again, cache, &mut waiting, &mut running);
-    // Each gives back the signals that it found blocked, the last one first.
-    drop(showing);
-    drop(waiting);
     Ok(seen)
 }
 

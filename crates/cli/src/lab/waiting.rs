@@ -6,6 +6,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::signal::EndSignals;
 
 use crate::screen::ProgressLine;
+use crate::signals::block_end_signals;
 use crate::{Failure, output};
 
 /// The widest line that no terminal wraps.
@@ -21,8 +22,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// From now on, signals that end a program are fetched here.
     pub(super) fn new() -> Result<Self, Failure> {
-        let signals = EndSignals::block()
-            .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
+        let signals = block_end_signals()?;
         let progress = ProgressLine::of_work();
         Ok(Self { signals, stopped: false, progress })
     }

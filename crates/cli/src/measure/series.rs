@@ -184,8 +184,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     if is_undecided {
         worst = worst.max(Judged::Inconclusive);
     }
-    // A reader that takes nothing of the output is not to hold up Ctrl-C.
-    end_signals.release();
+    drop(end_signals);
     show(args, varied, &rows, (not_begun, is_undecided), folder.path())?;
     // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
     let without_figures = rows.iter().filter(|row| row.figures.is_none()).count();

@@ -13,10 +13,10 @@ use wakescope_core::units::{SpanNs, grouped};
 use wakescope_model::record::{Ending, Experiment, MOST_STEPS, Recording};
 use wakescope_model::simulation::{Broken, Until};
 use wakescope_model::{Image, Simulation};
-use wakescope_sys::signal::EndSignals;
 
 use crate::Failure;
 use crate::screen::ProgressLine;
+use crate::signals::block_end_signals;
 
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -44,8 +44,7 @@ pub(super) fn each(
     threads: usize,
     mut done: impl FnMut(usize, Result<Ended, Broken>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let signals = EndSignals::block()
-        .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
+    let signals = block_end_signals()?;
     let team = Team { experiments, explains, ..Team::default() };
     let (sender, results) = channel();
     let mut progress = ProgressLine::of_work();

@@ -75,7 +75,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64, write_file: WriteFile) -> io::Re
 /// signals blocked, say. What is refused is as before, and that is no fault of the load's.
 fn become_ordinary() {
     // Ctrl-C and a service manager's SIGTERM mean the parent, which then ends the load in order.
-    let _ = EndSignals::block();
+    let _ = EndSignals::block_for_good();
     let _ = set_schedule(Schedule::Other { nice: 0 });
     // What every process has that did not ask for another.
     let _ = set_timer_slack(SpanNs(50_000));
