@@ -29,7 +29,7 @@ pub struct WindowFolder {
     /// The most bytes that all files of windows may have.
     keep: u64,
     current: Option<Current>,
-    _lock: File,
+    lock: File,
 }
 
 /// The file that is being written.
@@ -75,14 +75,15 @@ impl WindowFolder {
         if let Ok(false) = try_lock(&lock) {
             return Err(RunFolderError::InUse(name));
         }
-        Ok(Self { folder: place.folder, keep, current: None, _lock: lock })
+        Ok(Self { folder: place.folder, keep, current: None, lock })
     }
 
     /// Adds the line of a window that began at `started` (RFC 3339, UTC), and waits until the disk has it. The
     /// oldest files go to make room for it; how many.
     ///
     /// # Errors
-    /// If it cannot be written. Then none of it is. The error is `NotFound` if the folder was removed.
+    /// If it cannot be written. Then none of it is. The error is `NotFound` if the folder or its lock was
+    /// removed: another watch may write to it then.
     pub fn append(&mut self, started: &str, line: &[u8]) -> Result<u32, AppendError> {
         let hour = started.get(..13).unwrap_or(started);
         self.current.take_if(|current| current.hour != hour);
@@ -98,11 +99,21 @@ impl WindowFolder {
         Ok(removed)
     }
 
+    /// Fails unless the lock is still the one that is held: `rm folder/*` takes it too.
+    fn check_lock(&self) -> io::Result<()> {
+        let there = self.folder.about_file(OsStr::new(LOCK))?;
+        match there.identity == About::of(&self.lock.metadata()?).identity {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// Removes the oldest files until so many more bytes are within what is to be kept.
     fn make_room(&mut self, bytes: u64) -> Result<u32, AppendError> {
         if bytes > self.keep {
             return Err(AppendError::TooLarge { bytes, keep: self.keep });
         }
+        self.check_lock()?;
         let names = self.folder.names()?;
         // Nobody could read what is written to a file that was removed.
         self.current.take_if(|current| !names.contains(&current.name));
@@ -385,6 +396,22 @@ mod tests {
         fs::remove_dir_all(path.join("w")).unwrap();
         let error = watch.append("2026-11-21T01:30:00Z", b"4\n").unwrap_err();
         assert!(matches!(error, AppendError::Io(e) if e.kind() == io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn nothing_is_written_beside_another_watch_once_the_lock_was_removed() {
+        let path = Folder::new("unlocked");
+        let mut first = WindowFolder::open(&path, 1_000).unwrap();
+        first.append("2026-11-21T01:00:00Z", b"1\n").unwrap();
+        fs::remove_file(path.join(LOCK)).unwrap();
+        let mut is_refused = || {
+            let error = first.append("2026-11-21T01:10:00Z", b"2\n").unwrap_err();
+            matches!(error, AppendError::Io(e) if e.kind() == io::ErrorKind::NotFound)
+        };
+        assert!(is_refused());
+        let _second = WindowFolder::open(&path, 1_000).unwrap();
+        assert!(is_refused());
+        assert_files(&path, &[("2026-11-21T01-00-00.jsonl", "1\n")]);
     }
 
     #[test]

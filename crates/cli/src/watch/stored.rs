@@ -47,7 +47,7 @@ pub(super) struct Storage {
 struct Stored {
     /// How many files were removed to make room for it.
     removed: u32,
-    /// Whether its folder had been removed, and was made again.
+    /// Whether its folder or that one's lock had been removed, and was made again.
     is_in_new_folder: bool,
 }
 
@@ -133,7 +133,7 @@ impl Storage {
             Ok(Stored { removed, is_in_new_folder }) => {
                 self.begin_anew();
                 let makes = is_in_new_folder.then(|| {
-                    format!("{path} was removed with all windows in it: it was made again")
+                    format!("{path}, or its lock, was removed: what it held may be gone, and it was begun anew")
                 });
                 let again = self.failure.take().map(|_| {
                     format!("{path} can be written again: all of the last {span} is one window")
@@ -175,7 +175,8 @@ impl Storage {
         }
     }
 
-    /// Writes a line. Nothing can be written to a folder that was removed, so it is made again.
+    /// Writes a line. Nothing can be written to a folder that was removed, nor is to be where another watch may
+    /// hold a new lock, so it is opened anew.
     fn append(&mut self, started: &str, line: &[u8]) -> Result<Stored, AppendError> {
         match self.folder.append(started, line) {
             Err(AppendError::Io(e)) if e.kind() == io::ErrorKind::NotFound => {}
@@ -183,8 +184,9 @@ impl Storage {
                 return written.map(|removed| Stored { removed, is_in_new_folder: false });
             }
         }
-        self.folder = open_folder(&self.path, self.keep)
-            .map_err(|e| io::Error::other(format!("it was removed; {}", e.summary())))?;
+        self.folder = open_folder(&self.path, self.keep).map_err(|e| {
+            io::Error::other(format!("it or its lock was removed; {}", e.summary()))
+        })?;
         let removed = self.folder.append(started, line)?;
         Ok(Stored { removed, is_in_new_folder: true })
     }
@@ -326,10 +328,18 @@ mod tests {
         // What cannot be stored now is kept, and is in the next window.
         std::fs::write(&path, "").unwrap();
         let [told] = &storage.add(&window(2, 1))[..] else { panic!("nothing is told") };
-        assert!(told.contains(": it was removed; cannot create the run's folder "), "{told}");
+        assert!(
+            told.contains(": it or its lock was removed; cannot create the run's folder "),
+            "{told}"
+        );
         std::fs::remove_file(&path).unwrap();
         let [made, again] = &storage.add(&window(3, 1))[..] else { panic!("nothing is told") };
-        assert!(made.ends_with("was removed with all windows in it: it was made again"), "{made}");
+        assert!(
+            made.ends_with(
+                "or its lock, was removed: what it held may be gone, and it was begun anew"
+            ),
+            "{made}"
+        );
         assert!(again.ends_with("all of the last 2.00 s is one window"), "{again}");
         let files = wakescope_store::window_files(&path).unwrap().files;
         assert!(files[0].ends_with("2026-11-21T01-00-02.jsonl"), "{files:?}");
