@@ -21,6 +21,7 @@ use exporting::{ExportArgs, Exporter};
 use replay::{Form, Range};
 use shown::Shown;
 use stored::Storage;
+use streams::Streams;
 
 mod explaining;
 mod exporting;
@@ -266,7 +267,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_audit(&e))?;
     }
-    // Last, so that a watch that cannot begin leaves no folder behind.
+    let streams = Streams::start()?;
+    // From here on nothing fails: a watch that cannot begin leaves no folder behind.
     let open =
         |path: &PathBuf| Storage::open(path, args.keep, (args.merge, args.interval), args.redact);
     let storage = args.out.as_ref().map(open).transpose()?;
@@ -275,8 +277,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     }
     let outlives_terminal = storage.is_some() || args.export.is_asked_for();
     let shown = match args.json {
-        true => Shown::json()?,
-        false => Shown::for_people(args.view(), args.once, outlives_terminal, &signals)?,
+        true => Shown::json(streams),
+        false => Shown::for_people(args.view(), args.once, outlives_terminal, &signals, streams),
     };
     let explainer = args.explain.map(|above| Explainer::new(above, args.budget, host));
     let watch =

@@ -102,8 +102,11 @@ pub fn check_exclusive(folder: &Folder) -> io::Result<()> {
 /// # Errors
 /// `PermissionDenied` with [`Refused::HardLink`] in it; what the kernel says if the folder cannot be looked at.
 pub fn check_names(found: &About, folder: &Folder) -> io::Result<()> {
-    let is_safe =
-        found.names == 1 || check_exclusive(folder).is_ok() && !others_may_write(&folder.about()?);
+    if found.names == 1 {
+        return Ok(());
+    }
+    let folder = folder.about()?;
+    let is_safe = judge(&folder, &exclusive_owners()?).is_ok() && !others_may_write(&folder);
     if is_safe { Ok(()) } else { Err(Refused::HardLink.into()) }
 }
 

@@ -39,8 +39,8 @@ enum Form {
 
 impl Shown {
     /// For other programs.
-    pub(super) fn json() -> Result<Self, Failure> {
-        Ok(Self::by(Form::Json, Streams::start()?))
+    pub(super) fn json(streams: Streams) -> Self {
+        Self::by(Form::Json, streams)
     }
 
     /// On a terminal a live view, or a table that is redrawn where nobody can press keys; elsewhere lines, but
@@ -50,7 +50,8 @@ impl Shown {
         only: bool,
         outlives_terminal: bool,
         signals: &EndSignals,
-    ) -> Result<Self, Failure> {
+        streams: Streams,
+    ) -> Self {
         let live = if only { None } else { OnScreen::new(view, outlives_terminal, signals) };
         let screen = Screen::of_terminal().filter(|_| output::is_terminal());
         let form = match (live, screen) {
@@ -59,7 +60,7 @@ impl Shown {
             (None, Some(screen)) => Form::Redrawn { view, screen, history: History::default() },
             (None, None) => Form::Lines(view),
         };
-        Ok(Self::by(form, Streams::start()?))
+        Self::by(form, streams)
     }
 
     fn by(form: Form, streams: Streams) -> Self {
