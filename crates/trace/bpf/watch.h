@@ -141,6 +141,8 @@ struct turn {
 struct long_wait {
 	/* Odd while it is written. */
 	u64 version;
+	/* What the loader had asked for: one that is written only after it has read this bank is of no later reading. */
+	u64 asked;
 	/* The wait, and what of it was in the queue of this CPU. */
 	u64 ns;
 	u64 here;
@@ -172,8 +174,8 @@ struct cpu_row {
 	/* The loader counts this up when it reads; the program follows, and begins anew in the other bank. */
 	u64 asked;
 	u64 bank;
-	/* Waits of LEAST_LONG and more. */
-	u64 long_waits;
+	/* Waits of LEAST_LONG and more, by the bank that was asked for. */
+	u64 long_waits[BANKS];
 	/* Only longer ones find a place in the bank. */
 	u64 floor;
 	u64 buckets[BUCKETS];

@@ -99,9 +99,9 @@ INLINE void keep_stays(struct long_wait *wait, u32 pid, struct task_books *books
 /* Keeps the wait that has just ended, of which `here` was in this CPU's queue, if it is among the longest. */
 APART int keep_long_wait(struct task_struct *task, struct task_books *books, struct cpu_row *cpu, u64 ns, u64 here)
 {
-	cpu->long_waits++;
 	u64 asked = READ_ONCE(cpu->asked);
-	u32 first = (asked & (BANKS - 1)) * LONGEST, place = 0;
+	u32 bank = asked & (BANKS - 1), first = bank * LONGEST, place = 0;
+	cpu->long_waits[bank]++;
 	if (cpu->bank != asked)
 		change_bank(cpu, asked, first);
 	if (ns <= cpu->floor)
@@ -112,6 +112,7 @@ APART int keep_long_wait(struct task_struct *task, struct task_books *books, str
 	struct long_wait *wait = &cpu->longest[first + place];
 	WRITE_ONCE(wait->version, wait->version + 1);
 	barrier();
+	wait->asked = asked;
 	wait->ns = ns;
 	wait->here = here;
 	wait->at = bpf_ktime_get_ns();

@@ -44,14 +44,15 @@ pub(super) mod long_wait {
     use super::{stay, turn};
 
     pub(crate) const VERSION: usize = 0;
-    pub(crate) const NS: usize = 1;
-    pub(crate) const HERE: usize = 2;
-    pub(crate) const AT: usize = 3;
-    pub(crate) const THROTTLED_LEAST: usize = 4;
-    pub(crate) const THROTTLED_MOST: usize = 5;
-    pub(crate) const CGROUP: usize = 6;
-    pub(crate) const COMM: usize = 7;
-    pub(crate) const STAYS: usize = 9;
+    pub(crate) const ASKED: usize = 1;
+    pub(crate) const NS: usize = 2;
+    pub(crate) const HERE: usize = 3;
+    pub(crate) const AT: usize = 4;
+    pub(crate) const THROTTLED_LEAST: usize = 5;
+    pub(crate) const THROTTLED_MOST: usize = 6;
+    pub(crate) const CGROUP: usize = 7;
+    pub(crate) const COMM: usize = 8;
+    pub(crate) const STAYS: usize = 10;
     /// `STAYS`
     pub(crate) const MOST_STAYS: usize = 2;
     pub(crate) const TURN: usize = STAYS + MOST_STAYS * stay::WORDS;
@@ -89,7 +90,7 @@ pub(super) mod cpu {
     pub(crate) const FIRST_IRQ: usize = IRQ + 1;
     pub(crate) const ASKED: usize = IRQ + 3;
     pub(crate) const LONG_WAITS: usize = IRQ + 5;
-    pub(crate) const BUCKETS: usize = IRQ + 7;
+    pub(crate) const BUCKETS: usize = LONG_WAITS + BANKS + 1;
     pub(crate) const LONGEST: usize = BUCKETS + super::BUCKETS;
     /// Places in a bank, and banks.
     pub(crate) const PLACES: usize = 2;

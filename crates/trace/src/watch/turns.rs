@@ -39,8 +39,8 @@ pub(super) struct LongWaits {
     /// Of each CPU: [`cpu`].
     cpus: Words,
     ring: Ring,
-    /// Of each CPU, the version of each place that was read last, and how many long waits there were.
-    before: Vec<([u64; cpu::BANKS * cpu::PLACES], u64)>,
+    /// Of each CPU, how many long waits of each bank there were when that was read last.
+    before: Vec<[u64; cpu::BANKS]>,
     taken: TakenTime,
 }
 
@@ -62,23 +62,20 @@ impl LongWaits {
             ..Episodes::default()
         };
         let mut kept = Vec::new();
-        for (number, (versions, before)) in self.before.iter_mut().enumerate() {
+        for (number, before) in self.before.iter_mut().enumerate() {
             let at = number * cpu::WORDS;
-            // From here on the program writes to the other bank.
+            // From here on the program writes to the other bank, unless it is in the midst of a wait.
             let asked = self.cpus.load(at + cpu::ASKED);
             self.cpus.store(at + cpu::ASKED, asked.wrapping_add(1));
-            let long_waits = self.cpus.load(at + cpu::LONG_WAITS);
-            found.long_waits += long_waits.saturating_sub(*before);
-            *before = long_waits;
-            let bank = usize::from(asked & 1 == 1) * cpu::PLACES;
-            let places = versions.iter_mut().enumerate().skip(bank).take(cpu::PLACES);
-            for (place, before) in places {
-                let at = at + cpu::LONGEST + place * long_wait::WORDS;
-                if let Some(words) = read_one(&self.cpus, at, *before) {
-                    *before = words[long_wait::VERSION];
-                    kept.push(Kept { cpu: number, words });
-                }
-            }
+            let bank = usize::from(asked & 1 == 1);
+            let places = (0..cpu::PLACES).map(|place| bank * cpu::PLACES + place);
+            let places = places.map(|place| at + cpu::LONGEST + place * long_wait::WORDS);
+            let waits = places.filter_map(|place| read_one(&self.cpus, place, asked));
+            kept.extend(waits.map(|words| Kept { cpu: number, words }));
+            // The program counts a wait before it keeps it: those that are kept are among these.
+            let long_waits = self.cpus.load(at + cpu::LONG_WAITS + bank);
+            found.long_waits += long_waits.saturating_sub(before[bank]);
+            before[bank] = long_waits;
         }
         // A wait may have many turns: they are read of these only.
         kept.sort_by_key(|kept| (Reverse(kept.words[long_wait::NS]), kept.words[long_wait::AT]));
@@ -95,18 +92,19 @@ impl LongWaits {
     }
 }
 
-/// The wait at `at`, if its version is not the one `before`.
-fn read_one(words: &Words, at: usize, before: u64) -> Option<Vec<u64>> {
-    let version = || words.load(at + long_wait::VERSION);
+/// The wait at `at`, if it is whole and was kept for this question.
+fn read_one(words: &Words, at: usize, asked: u64) -> Option<Vec<u64>> {
     for _ in 0..TRIES {
-        if version() == before {
+        if words.load(at + long_wait::ASKED) != asked {
             return None;
         }
         let mut copy = vec![0; long_wait::WORDS];
         words.copy(at, &mut copy);
-        let of = copy[long_wait::VERSION];
-        if of % 2 == 0 && version() == of {
-            return Some(copy);
+        let version = copy[long_wait::VERSION];
+        if version % 2 == 0 && words.load(at + long_wait::VERSION) == version {
+            // Before the first one, the place is all zero.
+            let is_kept = copy[long_wait::ASKED] == asked && copy[long_wait::NS] > 0;
+            return is_kept.then_some(copy);
         }
     }
     None

@@ -70,22 +70,28 @@ impl Cpu {
         }
     }
 
-    /// Keeps a wait of `ns` that ended when the last turn began.
+    /// Keeps a wait of `ns` that ended when the last turn began, for the first question.
     fn keep(&self, ns: u64) {
-        let last = self.rows.cpus.load(cpu::SWITCHES) - 1;
-        let to = |word, value| self.rows.cpus.store(cpu::LONGEST + word, value);
-        let version = self.rows.cpus.load(cpu::LONGEST + long_wait::VERSION);
-        for (word, value) in [
-            (long_wait::VERSION, version + 2),
-            (long_wait::NS, ns),
-            (long_wait::HERE, ns),
-            (long_wait::TURN, last),
-        ] {
-            to(word, value);
-        }
-        for (back, number) in (0..=last).rev().take(long_wait::KEPT).enumerate() {
-            let at = long_wait::TURNS + back * turn::WORDS;
-            (at..).zip(self.turn(number)).for_each(|(word, value)| to(word, value));
+        self.begin_to_keep(0, 0).end(ns);
+    }
+
+    /// Begins to keep a wait in one of the places for this question.
+    fn begin_to_keep(&self, asked: u64, place: usize) -> Keeping<'_> {
+        let bank = usize::from(asked % 2 == 1);
+        let waits = cpu::LONG_WAITS + bank;
+        self.rows.cpus.store(waits, self.rows.cpus.load(waits) + 1);
+        let place = cpu::LONGEST + (bank * cpu::PLACES + place) * long_wait::WORDS;
+        let version = self.rows.cpus.load(place + long_wait::VERSION) + 1;
+        self.rows.cpus.store(place + long_wait::VERSION, version);
+        Keeping { cpu: self, asked, place, version }
+    }
+
+    /// Empties the bank for this question, as the program does before it keeps the first wait there.
+    fn empty_bank(&self, asked: u64) {
+        let bank = usize::from(asked % 2 == 1) * cpu::PLACES;
+        for place in bank..bank + cpu::PLACES {
+            let at = cpu::LONGEST + place * long_wait::WORDS + long_wait::NS;
+            self.rows.cpus.store(at, 0);
         }
     }
 
@@ -104,6 +110,35 @@ impl Cpu {
         let ran = episode.occupants.iter();
         let ran = ran.map(|it| (it.task.comm.clone(), it.task.pid, it.ns));
         (ran.collect(), episode.unexplained_ns)
+    }
+}
+
+/// A wait that is being written.
+struct Keeping<'a> {
+    cpu: &'a Cpu,
+    asked: u64,
+    place: usize,
+    version: u64,
+}
+
+impl Keeping<'_> {
+    fn end(self, ns: u64) {
+        let Self { cpu, asked, place, version } = self;
+        let last = cpu.rows.cpus.load(cpu::SWITCHES) - 1;
+        let to = |word, value| cpu.rows.cpus.store(place + word, value);
+        for (word, value) in [
+            (long_wait::ASKED, asked),
+            (long_wait::NS, ns),
+            (long_wait::HERE, ns),
+            (long_wait::TURN, last),
+        ] {
+            to(word, value);
+        }
+        for (back, number) in (0..=last).rev().take(long_wait::KEPT).enumerate() {
+            let at = long_wait::TURNS + back * turn::WORDS;
+            (at..).zip(cpu.turn(number)).for_each(|(word, value)| to(word, value));
+        }
+        to(long_wait::VERSION, version + 1);
     }
 }
 
@@ -238,4 +273,57 @@ fn rings_are_as_long_as_memory_allows() {
     ] {
         assert_eq!(per_cpu(cpus), want, "{cpus} CPUs");
     }
+}
+
+/// The program may be in the midst of a wait when its bank is read: the place then still holds what it held before, or
+/// a part of each. It writes the rest into the bank that is read next but one.
+#[test]
+fn a_wait_that_is_kept_too_late_is_only_counted() {
+    // Whether the place held a wait of that bank before, and whether another wait comes when the bank has its turn.
+    for (was_used, comes_another) in [(false, false), (false, true), (true, false), (true, true)] {
+        let cpu = Cpu::with(1_024);
+        cpu.switch(501);
+        let mut waits = cpu.long_waits();
+        let mut read = || {
+            let found = waits.read(&cpu.rows, &mut Cgroups::default(), MonoNs(0));
+            let ns: Vec<_> = found.longest.iter().map(|episode| episode.ns).collect();
+            (found.long_waits, ns)
+        };
+        let keep = |asked, place, ns| cpu.begin_to_keep(asked, place).end(ns);
+        let before = if was_used { vec![40] } else { Vec::new() };
+        if was_used {
+            keep(0, 0, 40);
+            keep(0, 1, 30);
+        }
+        let late = cpu.begin_to_keep(0, 1);
+        let label = format!("{was_used} {comes_another}");
+        assert_eq!(read(), (2 * u64::from(was_used) + 1, before), "{label}");
+        late.end(50);
+        keep(1, 0, 60);
+        assert_eq!(read(), (1, vec![60]), "{label}");
+        let mut another = (0, Vec::new());
+        if comes_another {
+            cpu.empty_bank(2);
+            keep(2, 0, 20);
+            another = (1, vec![20]);
+        }
+        assert_eq!(read(), another, "{label}");
+        assert_eq!(read(), (0, Vec::new()), "{label}");
+    }
+}
+
+/// The program may have been asked anew before it counts a wait, and after: both are read together later.
+#[test]
+fn no_more_waits_are_kept_than_are_counted() {
+    let cpu = Cpu::with(1_024);
+    cpu.switch(501);
+    let mut waits = cpu.long_waits();
+    let late = cpu.begin_to_keep(1, 0);
+    let mut read = || {
+        let found = waits.read(&cpu.rows, &mut Cgroups::default(), MonoNs(0));
+        (found.long_waits, found.longest.len())
+    };
+    assert_eq!(read(), (0, 0));
+    late.end(50);
+    assert_eq!(read(), (1, 1));
 }
