@@ -80,6 +80,17 @@ pub struct Counted {
     pub episodes: Episodes,
 }
 
+impl Counted {
+    /// The program counts a wait, and then keeps it. Where a reading came between both, the wait is counted in that one
+    /// and kept for the next, whose waits may all be shorter.
+    fn show_what_it_counts(&mut self) {
+        let series = self.series.iter().map(|series| &series.waits);
+        let all = series.chain(self.cpus.iter().map(|cpu| &cpu.waits)).chain([&self.others]);
+        let longest = all.filter_map(|waits| waits.max_ns).max().unwrap_or(0);
+        self.episodes.longest.retain(|episode| episode.ns <= longest);
+    }
+}
+
 /// Counts all waits. The programs go when this does, and with the process whatever ends it.
 pub struct Watcher {
     programs: Ebpf,
@@ -259,6 +270,7 @@ impl Watcher {
         self.episodes = std::mem::take(&mut self.episodes).plus(counted.episodes.clone());
         // Once some is seen: before, there was none.
         self.episodes.not_measured.steal = counted.episodes.not_measured.steal;
+        counted.show_what_it_counts();
         counted
     }
 
@@ -451,6 +463,8 @@ fn words(count: usize) -> Words {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::watch::episode::Episode;
+
     use super::*;
 
     #[test]
@@ -460,6 +474,26 @@ mod tests {
         assert!(counts_waits("1243318 0 1\n"));
         for none in ["0 0 0\n", "", "1 2"] {
             assert!(!counts_waits(none), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn no_wait_is_shown_that_is_longer_than_all_that_are_counted() {
+        let counted = |ns| Waits { count: 1, sum_ns: ns, max_ns: Some(ns), ..Waits::default() };
+        let series = Series { cgroup_id: 1, cgroup: None, comm: "waits".into(), waits: counted(5) };
+        let cpu = Cpu { cpu: 0, switches: 1, waits: counted(7) };
+        for (series, others, cpus, want) in [
+            (vec![series.clone()], Waits::default(), Vec::new(), vec![5, 4]),
+            (vec![series.clone()], counted(6), Vec::new(), vec![6, 5, 4]),
+            (vec![series], Waits::default(), vec![cpu], vec![7, 6, 5, 4]),
+            (Vec::new(), Waits::default(), Vec::new(), Vec::new()),
+        ] {
+            let longest = [8, 7, 6, 5, 4].map(|ns| Episode { ns, ..Episode::default() });
+            let episodes = Episodes { longest: longest.into(), ..Episodes::default() };
+            let mut counted = Counted { series, others, cpus, episodes, ..Counted::default() };
+            counted.show_what_it_counts();
+            let shown: Vec<_> = counted.episodes.longest.iter().map(|it| it.ns).collect();
+            assert_eq!(shown, want);
         }
     }
 
