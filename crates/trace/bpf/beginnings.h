@@ -179,6 +179,12 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	struct wakeup *wakeup = next_wakeup(pid, last);
 	if (!wakeup)
 		return;
+	/* Nobody would know when the interrupt ends. */
+	u32 woken = cpu->irq_depth ? cpu->woken_count : 0;
+	if (COLD(woken >= MOST_WOKEN)) {
+		count_no_room();
+		return;
+	}
 	forget(wakeup);
 	wakeup->runs.pid = 0;
 	wakeup->due = due;
@@ -200,9 +206,9 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		wakeup->irq_entry = entry_of_timer(cpu, due);
 	else
 		describe(&wakeup->waker, (void *)bpf_get_current_task());
-	if (cpu->irq_depth && cpu->woken_count < 4) {
-		cpu->woken[cpu->woken_count & 3] = pid;
-		cpu->woken_count++;
+	if (cpu->irq_depth) {
+		cpu->woken[woken & (MOST_WOKEN - 1)] = pid;
+		cpu->woken_count = woken + 1;
 	}
 	begin_stolen(wakeup, waits, now);
 	begin_quota(wakeup, task, READ(task, se.cfs_rq), due);
@@ -400,9 +406,7 @@ APART int target_is_woken(u64 *ctx)
 		wakeup = wakeup_of(pid);
 	}
 	if (!wakeup) {
-		struct counts *all = all_counts();
-		if (all)
-			__sync_fetch_and_add(&all->no_room, 1);
+		count_no_room();
 		return 0;
 	}
 	/*

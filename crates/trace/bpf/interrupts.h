@@ -75,6 +75,24 @@ INLINE void irq_entry(u32 vector, u32 line, struct irqaction *action)
 	}
 }
 
+/* The wakeups that began in the outermost interrupt learn that it has ended, unless they ended meanwhile. */
+ONCE int tell_woken(u32 number, u64 now)
+{
+	struct cpu *cpu = cpu_of(number);
+	if (!cpu)
+		return 0;
+	for (u32 i = 0; i < MOST_WOKEN; i++) {
+		if (i >= cpu->woken_count)
+			break;
+		struct wakeup *wakeup = wakeup_of(cpu->woken[i]);
+		/* The thread's next one may have begun on another CPU. */
+		if (wakeup && wakeup->state == WOKEN && wakeup->stimulus_cpu == number && !wakeup->irq_exit)
+			wakeup->irq_exit = now;
+	}
+	cpu->woken_count = 0;
+	return 0;
+}
+
 INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 {
 	struct cpu *cpu = this_cpu();
@@ -90,17 +108,9 @@ INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 		cpu->interrupts = cpu->irq_interrupts + (now - cpu->irq_entry);
 	if (cpu->irq_depth > 0)
 		cpu->irq_depth--;
-	if (cpu->irq_depth > 0)
+	if (HOT(cpu->irq_depth > 0 || !cpu->woken_count))
 		return;
-	for (u32 i = 0; i < 4; i++) {
-		if (i >= cpu->woken_count)
-			break;
-		u32 pid = cpu->woken[i];
-		struct wakeup *wakeup = wakeup_of(pid);
-		if (wakeup && wakeup->state == WOKEN && !wakeup->irq_exit)
-			wakeup->irq_exit = now;
-	}
-	cpu->woken_count = 0;
+	tell_woken(bpf_get_smp_processor_id(), now);
 }
 
 #define VECTOR(name, number)                                                                       \

@@ -75,13 +75,16 @@ struct running_timer {
 	u32 pad;
 };
 
+/* Wakeups that begin in one interrupt and are followed, at most. A power of two. */
+#define MOST_WOKEN 64
+
 struct cpu {
 	u32 irq_depth;
 	/* 1 + number */
 	u32 softirq;
 	u32 idle;
 	/* Threads whose wakeups began in the interrupt that goes on. */
-	u32 woken[4];
+	u32 woken[MOST_WOKEN];
 	u32 woken_count;
 	/* Whether the program that runs does what takes long. */
 	u32 traces;
@@ -276,6 +279,14 @@ INLINE struct counts *all_counts(void)
 {
 	u32 zero = 0;
 	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+/* There is no room to follow a wakeup. */
+INLINE void count_no_room(void)
+{
+	struct counts *all = all_counts();
+	if (all)
+		__sync_fetch_and_add(&all->no_room, 1);
 }
 
 /* The task that runs has a queue of its group on this CPU, and that knows the CPU's own. */

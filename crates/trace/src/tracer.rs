@@ -632,6 +632,9 @@ mod moved;
 mod near_limits;
 
 #[cfg(test)]
+mod one_expiry;
+
+#[cfg(test)]
 mod one_probe;
 
 #[cfg(test)]
