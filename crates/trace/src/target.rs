@@ -34,6 +34,9 @@ pub(crate) const COMM: u32 = 2;
 pub(crate) const CGROUP: u32 = 3;
 const THREAD: u32 = 4;
 
+/// The bytes in which a task keeps its name.
+const COMM_BYTES: usize = 16;
+
 /// A target as programs are told of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
@@ -49,9 +52,13 @@ impl Filter {
         Self { cgroup: cgroup.unwrap_or(self.cgroup), ..self }
     }
 
-    /// Threads with this name, as their tasks keep it.
-    pub(crate) fn of_name(comm: [u64; 2]) -> Self {
-        Self { targets: COMM, comm, ..Self::default() }
+    /// Threads with this name, as their tasks keep it. Up to 5.16, the end of a longer name that they had before may
+    /// follow the zero that ends it; programs compare the text.
+    pub(crate) fn of_name(kept: [u64; 2]) -> Self {
+        let bytes = kept.iter().flat_map(|half| half.to_ne_bytes());
+        let mut text = [0; COMM_BYTES];
+        text.iter_mut().zip(bytes.take_while(|&byte| byte != 0)).for_each(|(to, from)| *to = from);
+        Self { targets: COMM, comm: halves(text), ..Self::default() }
     }
 
     /// The bits of the first word of its name that another name with the same bits shares: those of the text,
@@ -114,10 +121,14 @@ fn comm(name: &str) -> Option<[u64; 2]> {
     if bytes.is_empty() || bytes.len() > 15 || bytes.contains(&0) {
         return None;
     }
-    let mut comm = [0; 16];
+    let mut comm = [0; COMM_BYTES];
     comm[..bytes.len()].copy_from_slice(bytes);
+    Some(halves(comm))
+}
+
+fn halves(comm: [u8; COMM_BYTES]) -> [u64; 2] {
     let half = |at: usize| u64::from_ne_bytes(comm[at..at + 8].try_into().expect("8 bytes"));
-    Some([half(0), half(8)])
+    [half(0), half(8)]
 }
 
 /// The id of the cgroup with this folder: on 64-bit kernels that is its inode (5.10).
@@ -152,6 +163,13 @@ mod tests {
         assert_eq!(filter(Target::Process { pid: own }).unwrap().targets, THREAD);
         assert_eq!(filter(Target::Thread { tid: 1 }).unwrap().pid, 1);
         assert_eq!(comm("a").unwrap().comm, [u64::from(b'a').to_le(), 0]);
+        for (kept, text) in [
+            (*b"ls\0h\0\0\0\0\0\0\0\0\0\0\0\0", "ls"),
+            (*b"12345678\0worker\0", "12345678"),
+            (*b"123456789012345\0", "123456789012345"),
+        ] {
+            assert_eq!(Filter::of_name(halves(kept)), comm(text).unwrap());
+        }
         // What an older kernel left behind the text does not matter; that the text ends does.
         assert_eq!(comm("a").unwrap().comm_mask(), 0xffff_u64.to_le());
         for name in ["1234567", "12345678", "123456789"] {

@@ -249,6 +249,7 @@ impl Watcher {
         for row in self.reuse.rested(&self.rows.runs(), now) {
             self.give_back(row, &mut counted.series);
         }
+        counted.series = reuse::merged(counted.series);
         self.make_room(now);
         for (number, metered) in (0..).zip(&mut self.cpus) {
             let at = number as usize * cpu::WORDS;

@@ -103,21 +103,48 @@ impl Reuse {
     /// The waits of all series: those that have rows, and those that had one. What is beyond the limit is
     /// added to `others`.
     pub(super) fn total(&self, rows: Vec<Series>, others: &mut Waits) -> Vec<Series> {
-        let mut all = self.ended.clone();
-        for series in rows {
-            let key = (series.cgroup_id, series.comm.clone());
-            let sum =
-                all.entry(key).or_insert(Series { waits: Waits::default(), ..series.clone() });
-            sum.waits = sum.waits.merged(&series.waits);
-        }
         *others = others.merged(&self.others);
-        all.into_values().collect()
+        merged(self.ended.values().cloned().chain(rows).collect())
     }
+}
+
+/// Each series once, with what all of its rows counted. It may have several: one that rests and its successor, and up
+/// to 5.16 one for each of the longer names that its tasks had before, the ends of which these tasks keep.
+pub(super) fn merged(mut rows: Vec<Series>) -> Vec<Series> {
+    fn key(series: &Series) -> (u64, &str) {
+        (series.cgroup_id, &series.comm)
+    }
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
+    rows.dedup_by(|next, first| {
+        let is_same = key(next) == key(first);
+        if is_same {
+            first.waits.add(&next.waits);
+        }
+        is_same
+    });
+    rows
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_series_with_several_rows_is_one() {
+        let rows = [(2, "ls", 5), (1, "ls", 7), (1, "cat", 8), (1, "ls", 1_000_000), (1, "ls", 9)];
+        let rows = rows.map(|(cgroup_id, comm, sum_ns)| Series {
+            cgroup_id,
+            cgroup: None,
+            comm: comm.into(),
+            waits: Waits { count: 1, sum_ns, ..Waits::default() },
+        });
+        let all = merged(rows.into());
+        let all =
+            all.iter().map(|it| (it.cgroup_id, &it.comm[..], it.waits.count, it.waits.sum_ns));
+        let want = [(1, "cat", 1, 8), (1, "ls", 3, 1_000_016), (2, "ls", 1, 5)];
+        assert_eq!(all.collect::<Vec<_>>(), want);
+        assert_eq!(merged(Vec::new()), []);
+    }
 
     #[test]
     fn rows_rest_until_no_run_can_count_in_them() {
