@@ -116,7 +116,8 @@ pub struct LeftOut {
     /// Waits whose end lies before their begin by the kernel's clock.
     pub discarded: u64,
     /// Waits of tasks for which there was no place. Each is counted, but not what it lasted in the queue of
-    /// another CPU before.
+    /// another CPU before. From 6.12 on, those of 1 ms and longer are in no figure, and count as [`Self::asleep`] as
+    /// well.
     pub untracked: u64,
     /// First waits of tasks that had run before the watch saw them. Each is counted, but not what it lasted
     /// in the queue of another CPU before.

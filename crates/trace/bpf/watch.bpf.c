@@ -215,9 +215,12 @@ INLINE void wait_ended(struct task_struct *task, struct task_books *books, struc
 	count_wait(books, task, turn, number, cpu, ns);
 }
 
-/* The longest wait that cannot have sleep in it. From now on the books know of all moves. */
+/* The longest wait that cannot have sleep in it. From now on the books, if there are any, know of all moves. */
 INLINE u64 longest_without_sleep(struct task_books *books, struct task_struct *task)
 {
+	/* Without books nobody marks a task that sleeps in a queue. */
+	if (COLD(!books))
+		return FIELD_EXISTS(task->se.sched_delayed) ? LEAST_LONG - 1 : ~0ULL;
 	u64 moves = moves_of(task), known = books->moves;
 	books->moves = moves;
 	if (HOT(known == moves))
@@ -231,8 +234,10 @@ APART int leave_out_sleep(struct task_books *books, u64 ns)
 {
 	COUNT(asleep, 1);
 	COUNT(asleep_ns, ns);
-	books->run_delay_before += ns;
-	books->arrivals_before++;
+	if (books) {
+		books->run_delay_before += ns;
+		books->arrivals_before++;
+	}
 	return 0;
 }
 
@@ -352,9 +357,9 @@ INLINE void switch_in(struct task_struct *task, struct turn *turn, u32 number, s
 		runs_without_stamp(books, task);
 		return;
 	}
-	u64 clock = turn->clock, earlier = 0, last = clock - queued, longest = ~0ULL;
+	u64 clock = turn->clock, earlier = 0, last = clock - queued;
+	u64 longest = longest_without_sleep(books, task);
 	if (HOT(books)) {
-		longest = longest_without_sleep(books, task);
 		earlier = counted - books->run_delay;
 		if (COLD(arrivals != books->arrivals || books->unstamped) &&
 		    has_missed(books, arrivals, earlier))

@@ -1,4 +1,4 @@
-//! A test of moves that the kernel does not report to the program that is there for them.
+//! Tests of moves that the program that is there for them cannot note.
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
@@ -14,18 +14,26 @@ mod moved_sleeper;
 #[test]
 fn long_waits_after_moves_that_nobody_saw_are_left_out() {
     const NAME: &str = "long_waits_after_moves_that_nobody_saw_are_left_out";
-    check_sleep_is_told(NAME, sleep_is_left_out);
+    check_sleep_is_told(NAME, || sleep_is_left_out(Limits::default(), false));
 }
 
-/// Whether a watch that sees no moves left sleep out, or why there cannot be a watch. It counts none as waits.
-fn sleep_is_left_out() -> Result<bool, String> {
-    let started = Watcher::start(Limits::default(), true);
+/// Moves are noted in the books of the task. Where there is only one place, hardly any task has some.
+#[test]
+fn long_waits_of_tasks_without_a_place_are_left_out() {
+    const NAME: &str = "long_waits_of_tasks_without_a_place_are_left_out";
+    check_sleep_is_told(NAME, || sleep_is_left_out(Limits { tasks: 1, ..Limits::default() }, true));
+}
+
+/// Whether a watch left sleep out that sees moves or not, or why there cannot be a watch. It counts none as waits.
+fn sleep_is_left_out(limits: Limits, sees_moves: bool) -> Result<bool, String> {
+    let started = Watcher::start(limits, true);
     let mut watcher = started.map_err(|why| match why {
         TraceError::NotAllowed | TraceError::NoTypes(_) | TraceError::LockedDown => why.to_string(),
         why => panic!("{why}"),
     })?;
     // Kernels on which no task sleeps in a queue have no such program.
-    if let Some(at) = watcher.links.iter().position(|(name, _)| *name == loading::MOVE) {
+    let at = watcher.links.iter().position(|(name, _)| *name == loading::MOVE);
+    if let Some(at) = at.filter(|_| !sees_moves) {
         let (name, link) = watcher.links.remove(at);
         loading::program(&mut watcher.programs, name).unwrap().detach(link).unwrap();
     }
