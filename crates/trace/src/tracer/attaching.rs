@@ -16,7 +16,8 @@ use crate::shared::{
 };
 use crate::target::{CGROUP, COMM, Filter, PROCESS};
 
-/// Threads of others that are followed at once: with what is kept of each, 7 MB.
+/// Threads of others that are followed at once. What is kept of each is allocated beforehand, since programs must not
+/// wait for memory: 19 MB by the kernel's count (6.18).
 const MOST_FOLLOWED: u32 = 8_192;
 
 /// What is not seen of a probe's wakeups without the address of what timers call: every timer is taken for one
@@ -214,6 +215,7 @@ mod tests {
     use super::*;
     use crate::cpus::cpu_numbers;
     use crate::error::innermost;
+    use crate::shared::{FIGURES_WORDS, Section, Sections, Waits, Wakeup};
     use wakescope_attribution::Machine;
     use wakescope_core::plan::Stimulus;
     use wakescope_core::preemption::Model;
@@ -245,6 +247,27 @@ mod tests {
         let mib = |cpus| bytes_of_records(cpus) >> 20;
         let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
         assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
+    }
+
+    /// What docs/explain.md says of it.
+    #[test]
+    fn maps_take_as_much_memory_as_is_said() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explain.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        let place = SECTION_SLOTS * size_of::<Section>();
+        let figures = FIGURES_WORDS * size_of::<u64>();
+        let of_cpu = size_of::<Sections>() + SECTION_KINDS * (figures + place);
+        let kib = of_cpu.div_ceil(1 << 10);
+        // The kernel needs some 56 bytes more for each (6.18: `memlock` in /proc/PID/fdinfo).
+        let of_thread = size_of::<Wakeup>() + size_of::<Waits>() + 2 * 56;
+        let followed = MOST_FOLLOWED as usize * of_thread;
+        let mb = followed.div_ceil(1_000_000);
+        for said in [
+            format!("`--sections` {kib} KiB for each CPU"),
+            format!("up to 8,192 threads takes {mb} MB"),
+        ] {
+            assert!(docs.contains(&said), "{said}");
+        }
     }
 
     #[test]
