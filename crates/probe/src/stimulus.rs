@@ -81,6 +81,13 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// The last point.
+    #[inline]
+    fn last(&self) -> MonoNs {
+        let intervals = self.points.saturating_sub(1);
+        MonoNs(self.start.0.saturating_add(self.interval.0.saturating_mul(intervals)))
+    }
+
     /// How many of its points whoever serves one at a time has left out at `now`, or will: a whole interval
     /// has passed since they came.
     fn passed(&self, now: MonoNs) -> u64 {

@@ -158,13 +158,7 @@ impl<C: Channel> WaitForStimulus for WakerWakeups<'_, C> {
         }
         self.exchange.offer();
         let waited = self.sleep();
-        let missed = if let Waited::Woken(wakeup) = waited { wakeup.missed } else { 0 };
-        let is_point = match waited {
-            Waited::Woken(wakeup) => !self.stop.is_before(wakeup.due),
-            waited => waited == Waited::NotAsleep,
-        };
-        self.accounted += if is_point { 1 + missed } else { 0 };
-        self.awake.tell(self.exchange.found_awake(), missed);
+        self.enter(waited);
         waited
     }
 
@@ -229,6 +223,21 @@ impl<C: Channel> WakerWakeups<'_, C> {
         }
     }
 
+    /// Enters into the books how a wait ended.
+    #[inline]
+    fn enter(&mut self, waited: Waited) {
+        let (points, missed) = match waited {
+            Waited::Woken(Wakeup { due, missed, .. }) if self.stop.is_before(due) => (0, missed),
+            Waited::Woken(Wakeup { due, missed, .. }) => {
+                (1 + self.stop.cut_missed(missed, due, self.grid.interval), missed)
+            }
+            Waited::NotAsleep => (1, 0),
+            Waited::Done | Waited::Stopped | Waited::Lost(_) => (0, 0),
+        };
+        self.accounted += points;
+        self.awake.tell(self.exchange.found_awake(), missed);
+    }
+
     /// Whether the probe has slept since it was last asked, which is asked after each wakeup: however
     /// long the way to its sleep took, the kernel knows whether it came there. In between it does
     /// nothing that sleeps, unless it has to go home to its CPU.
@@ -245,9 +254,12 @@ impl<C: Channel> WakerWakeups<'_, C> {
         if let Some(answers) = &mut self.answers {
             answers.put(due.0, woken.0);
         }
-        let (late_ns, interval_ns) = (woken.since(due).0, self.grid.interval.0);
-        // The waker finds the probe awake at these.
-        let missed = if late_ns < interval_ns { 0 } else { late_ns / interval_ns };
+        let interval_ns = self.grid.interval.0;
+        // The waker finds the probe awake at these. After the last point it calls no more.
+        let missed = match woken.since(due).0 < interval_ns {
+            true => 0,
+            false => woken.min(self.grid.last()).since(due).0 / interval_ns,
+        };
         Wakeup { due, woken, missed }
     }
 }

@@ -114,7 +114,7 @@ fn without_waker<C: Channel>(stop: &Stop) -> WakerWakeups<'_, C> {
     exchange.become_waker();
     let channel = Arc::new(C::open(&exchange).unwrap());
     let (_, grids) = pipe().unwrap();
-    let grid = Grid { interval: SpanNs(1_000), ..NO_GRID };
+    let grid = Grid { interval: SpanNs(1_000), points: u64::MAX, ..NO_GRID };
     let (accounted, sleeps) = (0, sched::sleeps().unwrap());
     let (answers, awake, waker) = (None, Awake::default(), None);
     let waker_id = sched::this_thread();
@@ -239,6 +239,48 @@ fn expiries_that_pass_while_a_wakeup_is_late_are_missed_with_it() {
             assert_eq!((wakeup.due, wakeup.missed), (due, want), "{late_ns}");
         }
     }));
+}
+
+#[test]
+fn the_points_of_a_grid_add_up_after_a_stall_across_its_end() {
+    const POINTS: u64 = 10;
+    // The stall begins with the wakeup at 7.1 µs. The point at 8 µs finds the probe awake, or the waker
+    // is held up as well and wakes it afterwards; then it leaves out the one at 9 µs. It had left out one
+    // before. The run may be stopped meanwhile.
+    for (found, calls, skipped, stopped_at, want) in [
+        (2, 0, 1, None, (1, 1)),
+        (1, 0, 2, None, (2, 0)),
+        (0, 1, 2, None, (1, 0)),
+        (2, 0, 1, Some(8_300), (0, 1)),
+    ] {
+        in_a_thread(|| {
+            let stop = Stop::default();
+            let mut probe = without_waker::<Futex>(&stop);
+            probe.grid.points = POINTS;
+            probe.exchange.skip(skipped);
+            let (mut woken, mut missed) = (0, 0);
+            let dues = (0..=7).filter(|&at| at != 3).map(|at| at * 1_000 + 100);
+            for due in dues.chain((0..calls).map(|_| 60_000)) {
+                probe.exchange.set_woken(MonoNs(due));
+                let is_late = due == 7_100;
+                if is_late {
+                    (0..found).for_each(|_| probe.exchange.find_awake());
+                    stopped_at.into_iter().for_each(|at| stop.at(MonoNs(at)));
+                }
+                let late = SpanNs(if is_late { 50_000 } else { 5 });
+                let wakeup = probe.woken_at(MonoNs(due).after(late));
+                probe.enter(Waited::Woken(wakeup));
+                woken += 1;
+                missed += wakeup.missed;
+            }
+            let beside = probe.beside();
+            let got = (beside.skipped, beside.awake);
+            assert_eq!((missed, got), (1, want), "{found} {calls} {stopped_at:?}");
+            if stopped_at.is_none() {
+                assert_eq!(woken + missed + beside.skipped + beside.awake, POINTS);
+            }
+        });
+    }
 }
 
 #[test]
