@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
 
 /// No request was made.
 const NEVER: u64 = u64::MAX;
@@ -42,6 +43,11 @@ impl Stop {
         self.0.load(Ordering::Relaxed) < time.0
     }
 
+    /// The present, if the end of the run broke off a wait for what was `due` by then: that is as late as this.
+    pub(crate) fn overtaken(&self, due: MonoNs) -> Option<MonoNs> {
+        Some(clock::now()).filter(|&now| now >= due && !self.is_before(due))
+    }
+
     /// `time`, or the end of the run if that is earlier.
     #[inline]
     pub fn cut(&self, time: MonoNs) -> MonoNs {
@@ -61,6 +67,23 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_that_the_end_broke_off_is_as_late_as_the_present() {
+        let before = clock::now();
+        let far = before.after(SpanNs(3_600_000_000_000));
+        for (at, due, is_late) in [
+            (before, before, true),
+            (before, MonoNs(9), true),
+            (MonoNs(8), MonoNs(9), false),
+            (far, far, false),
+        ] {
+            let stop = Stop::default();
+            stop.at(at);
+            let late = stop.overtaken(due);
+            assert_eq!(late.is_some_and(|now| now >= before), is_late, "{at:?} {due:?}: {late:?}");
+        }
+    }
 
     #[test]
     fn what_is_due_by_the_end_is_part_of_the_run() {

@@ -139,7 +139,11 @@ impl<T: Ticks> WaitForStimulus for RtcTicks<'_, T> {
                 }
                 // Another program's alarm.
                 Ok(_) => {}
-                Err(_) if self.stop.is_set() => return Waited::Stopped,
+                // A PREEMPT_RT kernel counts interrupts in a thread, which may be late itself.
+                Err(_) if self.stop.is_set() => match self.stop.overtaken(due) {
+                    Some(now) => break (now.since(due).0 / self.interval.0.max(1) + 1, now),
+                    None => return Waited::Stopped,
+                },
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Waited::Lost(e.into()),
             }
@@ -317,6 +321,40 @@ mod tests {
             panic!()
         };
         assert_eq!(why, Loss::Failed(13));
+    }
+
+    #[test]
+    fn interrupts_that_the_kernel_had_not_counted_when_the_run_was_stopped_are_late() {
+        /// A clock that was started at a time, and whose reader is interrupted by the end of the run.
+        struct HeldUp<'a>(MonoNs, &'a Stop, MonoNs);
+        impl Ticks for HeldUp<'_> {
+            fn start(&mut self) -> io::Result<(MonoNs, MonoNs)> {
+                Ok((self.0, self.0))
+            }
+            fn wait(&mut self) -> io::Result<(Interrupts, MonoNs)> {
+                self.1.at(self.2);
+                Err(io::ErrorKind::Interrupted.into())
+            }
+            fn pause_until(&mut self, _: MonoNs) {}
+        }
+        let started = MonoNs(clock::now().0 - 700_000_000);
+        let after = |periods: u64| started.after(SpanNs(periods * PERIOD));
+        for (stopped_at, points, want_woken, want_missed) in [
+            (after(501), 10_000, 1, 500),
+            (after(501), 100, 1, 99),
+            (after(1), 100, 1, 0),
+            // The first one comes a period after the start.
+            (MonoNs(after(1).0 - 1), 100, 0, 0),
+        ] {
+            let (stop, recorder) = (Stop::default(), Recorder::new(0));
+            let mut rtc = RtcTicks::new(HeldUp(started, &stop, stopped_at), &stop, Watch::none());
+            rtc.begin(Grid { start: after(1), interval: SpanNs(PERIOD), points });
+            sample(&mut rtc, &mut Home, u64::MAX, after(1), &recorder, None, &stop);
+            let seen = recorder.snapshot();
+            let got = (seen.woken.count, seen.missed, seen.early);
+            assert_eq!(got, (want_woken, want_missed, 0), "{stopped_at:?}, {points} points");
+            assert!(want_woken == 0 || seen.woken.max_ns > Some(699_000_000), "{seen:?}");
+        }
     }
 
     #[test]

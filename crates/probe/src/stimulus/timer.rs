@@ -4,7 +4,6 @@ use std::io;
 
 use wakescope_core::plan::Rate;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::clock;
 use wakescope_sys::shared::Answers;
 
 use super::sleep::Sleep;
@@ -136,13 +135,9 @@ impl<S: Sleep> Alarm for KernelTimer<'_, S> {
         let now = loop {
             match self.sleep.until(expiry) {
                 Ok(now) => break now,
+                // A timer that had not expired in time.
                 Err(_) if self.stop.is_set() => {
-                    let now = clock::now();
-                    if now < expiry || self.stop.is_before(expiry) {
-                        return Err(Waited::Stopped);
-                    }
-                    // The end of the run found a timer that had not expired in time: it is as late as that.
-                    break now;
+                    break self.stop.overtaken(expiry).ok_or(Waited::Stopped)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(lost(e)),
@@ -164,6 +159,7 @@ mod tests {
     use crate::stimulus::Loss;
     use crate::stimulus::sleep::Nanosleep;
     use std::os::fd::AsFd;
+    use wakescope_sys::clock;
     use wakescope_sys::file::file_in_memory;
     use wakescope_sys::shared::Words;
 
