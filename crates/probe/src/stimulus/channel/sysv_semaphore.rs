@@ -36,8 +36,7 @@ impl Channel for SysvSemaphore {
 
     fn open(_: &Exchange) -> io::Result<Self> {
         let this = Self(set::create(u16::try_from(COUNT).unwrap_or(0))?);
-        let owner = Owner::this_process()?;
-        for (semaphore, value) in (1..).zip(MARK.into_iter().chain(owner.parts())) {
+        for (semaphore, value) in marks(Owner::this_process()?) {
             set::set_value(this.0, semaphore, value)?;
         }
         Ok(this)
@@ -52,6 +51,14 @@ impl Channel for SysvSemaphore {
     fn wake(&self, _: &Exchange) -> io::Result<()> {
         set::add(self.0, SLEPT_ON, 1)
     }
+}
+
+/// The semaphores that say that a set is `owner`'s, and their values, in the order in which they are set. The
+/// mark comes last: no other start takes a part of the owner for one that is gone.
+fn marks(owner: Owner) -> Vec<(u16, u16)> {
+    let mut all: Vec<_> = (1..).zip(MARK.into_iter().chain(owner.parts())).collect();
+    all.reverse();
+    all
 }
 
 impl Drop for SysvSemaphore {
@@ -178,6 +185,23 @@ mod tests {
     /// Whether a set exists.
     fn exists(id: SetId) -> bool {
         set::value(id, 0).is_ok()
+    }
+
+    #[test]
+    fn a_set_says_whose_it_is_only_when_it_is_marked_whole() {
+        let Ok(id) = set::create(u16::try_from(COUNT).unwrap()) else {
+            return wakescope_testing::skip(
+                "a_set_says_whose_it_is_only_when_it_is_marked_whole",
+                "this system has no such semaphores",
+            );
+        };
+        let ours = Owner::this_process().unwrap();
+        for (semaphore, value) in marks(ours) {
+            assert_eq!(owner(id), None, "before {semaphore}");
+            set::set_value(id, semaphore, value).unwrap();
+        }
+        assert_eq!(owner(id), Some(ours));
+        set::remove(id).unwrap();
     }
 
     #[test]
