@@ -22,7 +22,7 @@ const PERMISSION: &str = "/proc/sys/kernel/printk_devkmsg";
 const INTERVAL: SpanNs = SpanNs(10_000_000);
 
 /// The most lines of one load, so that a load that somebody forgets does not fill a disk with what a
-/// daemon copies there: 7 MB, after 16 minutes.
+/// daemon copies there: 7 MB, after 16 min 40 s.
 const MOST_LINES: u64 = 100_000;
 
 /// Writes lines until the desk says stop.
