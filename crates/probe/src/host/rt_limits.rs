@@ -63,12 +63,30 @@ fn group_scheduling(sources: &Sources) -> Option<bool> {
     let has = |line: &str| config.lines().any(|l| l.trim_end() == line);
     // A kernel from 6.15 on can be built with it switched off, or told so at boot.
     let cmdline = sources.cmdline.text.as_deref().unwrap_or_default();
-    let asked = cmdline.split_whitespace().rev().find_map(|w| w.strip_prefix("rt_group_sched="));
+    let values = cmdline.split_whitespace().rev().filter_map(|w| w.strip_prefix("rt_group_sched="));
+    // It ignores every value but these two.
+    let asked = values.filter_map(kernel_number).find(|number| (0..=1).contains(number));
     let on = match asked {
-        Some(value) => !matches!(value, "0" | "n" | "N" | "off"),
+        Some(number) => number == 1,
         None => !has("CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y"),
     };
     Some(has("CONFIG_RT_GROUP_SCHED=y") && on)
+}
+
+/// The number that the kernel reads `text` as (`kstrtol` without a base).
+fn kernel_number(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+    let (base, digits) = match hexadecimal {
+        Some(digits) => (16, digits),
+        None => (if digits.starts_with('0') { 8 } else { 10 }, digits),
+    };
+    // Rust would take another sign.
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    i64::from_str_radix(digits, base).ok().filter(|_| is_plain).map(|number| sign * number)
 }
 
 /// Whether this process may raise priorities beyond its limit.

@@ -285,6 +285,37 @@ fn a_seccomp_filter_may_refuse_what_capabilities_allow() {
 }
 
 #[test]
+fn group_scheduling_is_on_as_the_kernel_reads_its_command_line() {
+    // With the default on, and with the default off.
+    for (cmdline, want) in [
+        ("quiet", [true, false]),
+        ("rt_group_sched=0", [false, false]),
+        ("rt_group_sched=1", [true, true]),
+        ("rt_group_sched=0 rt_group_sched=1", [true, true]),
+        ("rt_group_sched=0x0", [false, false]),
+        ("rt_group_sched=+01", [true, true]),
+        // The kernel ignores what is neither 0 nor 1.
+        ("rt_group_sched=off", [true, false]),
+        ("rt_group_sched=n", [true, false]),
+        ("rt_group_sched=2", [true, false]),
+        ("rt_group_sched=-1", [true, false]),
+        ("rt_group_sched=-+1", [true, false]),
+        ("rt_group_sched=", [true, false]),
+        ("rt_group_sched=0 rt_group_sched=on", [false, false]),
+    ] {
+        let defaults = ["", "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y\n"];
+        let got = defaults.map(|default| {
+            let machine = workstation();
+            machine.write("/proc/cmdline", cmdline.as_bytes());
+            let config = format!("CONFIG_RT_GROUP_SCHED=y\n{default}");
+            machine.write("/boot/config-6.1.0-49-amd64", config.as_bytes());
+            machine.read().rt.group_scheduling
+        });
+        assert_eq!(got, want.map(Some), "{cmdline}");
+    }
+}
+
+#[test]
 fn the_fair_server_is_known_from_debugfs_or_the_release() {
     let machine = Machine::of(&[("/proc/sys/kernel/osrelease", "6.12.1\n")]);
     assert_eq!(machine.read().rt.fair_server, Some(true));
