@@ -56,7 +56,9 @@ fn kernel_names(files: &Files) -> Instrument {
         Err(e) => (false, format!("{PATH}: {}", files.why(PATH, &e))),
         Ok(0) => (false, format!("{PATH} lists none")),
         Ok(_) => {
-            let addresses = list.split(|&byte| byte == b'\n').filter_map(|line| line.get(..16));
+            // As many digits as the kernel's pointers have.
+            let lines = list.split(|&byte| byte == b'\n');
+            let addresses = lines.filter_map(|line| line.split(|&byte| byte == b' ').next());
             match addresses.flatten().any(|&digit| digit != b'0') {
                 true => (true, PATH.to_owned()),
                 false => (false, format!("{PATH} hides addresses (kptr_restrict, CAP_SYSLOG)")),

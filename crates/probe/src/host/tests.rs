@@ -378,9 +378,14 @@ fn instruments_are_found_in_tracefs() {
 fn names_of_the_kernel_are_there_where_any_address_is() {
     let hidden = "0000000000000000 T _text\n0000000000000000 t f\n";
     let text = format!("{hidden}ffffffff81000000 T g\n");
+    // Of a 32-bit kernel.
+    let short_hidden = "00000000 T _text\n00000000 t f\n";
+    let short = format!("{short_hidden}c0008000 T g\n");
     for (list, want, detail) in [
         (Some(text.as_str()), true, "/proc/kallsyms"),
         (Some(hidden), false, "hides addresses"),
+        (Some(&short), true, "/proc/kallsyms"),
+        (Some(short_hidden), false, "hides addresses"),
         (Some("\n"), false, "hides addresses"),
         (Some(""), false, "lists none"),
         (None, false, "absent"),
