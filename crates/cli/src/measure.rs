@@ -24,6 +24,7 @@ use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::effective_user;
+use wakescope_sys::process::use_all_open_files;
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
 use wakescope_sys::{memory, sched};
 
@@ -176,6 +177,8 @@ fn tell_last_words(run: &Run) {
 /// What must be done while this process has one thread only.
 pub(crate) fn prepare_process() -> Result<EndSignals, Failure> {
     memory::use_one_arena();
+    // Each probe has up to five. Where this fails, whoever lacks one says so.
+    let _ = use_all_open_files();
     let signals = EndSignals::block().and_then(|signals| allow_interrupts().map(|()| signals));
     signals.map_err(|e| Failure::new(format!("cannot set up signals: {e}")))
 }

@@ -103,6 +103,23 @@ fn commands_work_or_name_the_limit_of_open_files() {
 }
 
 #[test]
+fn a_measurement_uses_the_files_that_its_limit_can_be_raised_to() {
+    let test = Test::new("open-files-soft");
+    let measure = "measure --samples 10 --cpus 0 --stimulus tcp --out";
+    let load = "--load 'exec:ulimit -Sn >limit; while :; do sleep 1; done'";
+    // The first is too few for the channel. What a measurement starts has the limit that it was started with.
+    for (limit, args) in [(8, format!("{measure} a")), (24, format!("{measure} b {load}"))] {
+        let mut command = test.program(Path::new("/bin/sh"));
+        let script = format!("ulimit -Sn {limit} && exec \"$0\" {args}");
+        command.args(["-c", &script]).arg(&test.program);
+        let ended = Running::start(&mut command).output();
+        assert_eq!(ended.code, Some(0), "{limit}: {ended:?}");
+    }
+    assert_eq!(fs::read_to_string(test.dir.join("limit")).unwrap().trim(), "24");
+    test.assert_nothing_is_left();
+}
+
+#[test]
 fn a_lab_comes_as_far_as_with_many_open_files_or_names_the_limit() {
     let test = Test::new("open-files-lab");
     fs::write(test.dir.join("no-kernel"), [0; 4096]).unwrap();

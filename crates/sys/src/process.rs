@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::{fmt, io, mem, ptr};
 
 use crate::checked;
@@ -119,6 +120,7 @@ impl Start<'_> {
             dies_with_thread: self.dies_with_thread,
             empty_environment: self.environment == Environment::Empty,
             resets_file_size: resets_file_size(),
+            open_files: inherited_open_files(),
         };
         // SAFETY: without CLONE_VM this is a fork: parent and child each go on with memory of
         // their own. Other threads may hold locks at this moment, so the child keeps to calls
@@ -185,6 +187,7 @@ struct Plan {
     dies_with_thread: bool,
     empty_environment: bool,
     resets_file_size: bool,
+    open_files: Option<libc::rlimit>,
 }
 
 /// Gives the program that follows the signals that programs begin with: none blocked, and those that this one
@@ -239,6 +242,12 @@ impl Plan {
             }
             for (target, copy) in (0..).zip(copies) {
                 if libc::dup2(copy, target) == -1 {
+                    return failed();
+                }
+            }
+            // Descriptors beyond it stay open until the program runs.
+            if let Some(limit) = &self.open_files {
+                if libc::setrlimit(libc::RLIMIT_NOFILE, limit) == -1 {
                     return failed();
                 }
             }
@@ -457,7 +466,33 @@ pub fn stack_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Lets this process have as many files open as the kernel allows it, and returns how many that are.
+/// The limit that this process was started with, once it raises it.
+static OPEN_FILES: OnceLock<libc::rlimit> = OnceLock::new();
+
+/// The limit for programs that are started, if it is not that of this process. A higher one would break those
+/// that use select(2), which knows 1,024 files.
+fn inherited_open_files() -> Option<libc::rlimit> {
+    OPEN_FILES.get().copied()
+}
+
+/// Sets the limit of this process, and keeps the one that it was started with for those that it starts.
+fn set_open_files(limit: libc::rlimit) -> io::Result<u64> {
+    let before = open_files_limits()?;
+    OPEN_FILES.get_or_init(|| before);
+    // SAFETY: `limit` is live and only read.
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+/// Lets this process have as many files open as its hard limit allows (`ulimit -Hn`), and returns how many
+/// that are. Programs that it starts get back the limit of before.
+pub fn use_all_open_files() -> io::Result<u64> {
+    let limit = open_files_limits()?;
+    set_open_files(libc::rlimit { rlim_cur: limit.rlim_max, ..limit })
+}
+
+/// Lets this process have as many files open as the kernel allows it, and returns how many that are. The
+/// privileged may exceed their hard limit. Programs that it starts get back the limit of before.
 pub fn raise_open_files() -> io::Result<u64> {
     // Of what every kernel allows the privileged, if not told otherwise (fs.nr_open).
     const MOST: libc::rlim_t = 1 << 20;
@@ -465,8 +500,7 @@ pub fn raise_open_files() -> io::Result<u64> {
     let own = limit.rlim_max.min(MOST);
     for most in [MOST, own] {
         limit = libc::rlimit { rlim_cur: most, rlim_max: most.max(limit.rlim_max) };
-        // SAFETY: `limit` is live and only read.
-        if checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).is_ok() {
+        if set_open_files(limit).is_ok() {
             return Ok(most);
         }
         limit.rlim_max = own;

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use super::{Child, Program, clone_process, reset_signals};
+use super::{Child, Program, clone_process, inherited_open_files, reset_signals};
 use crate::checked;
 use crate::landlock::Rules;
 use crate::pipe::pipe;
@@ -116,6 +116,7 @@ impl Confined<'_> {
             count: 3 + self.inherited.len(),
             rules: rules.as_ref().map(AsRawFd::as_raw_fd),
             resets_file_size: resets_file_size(),
+            open_files: inherited_open_files(),
             // SAFETY: takes nothing and cannot fail.
             parent: unsafe { libc::getpid() },
         };
@@ -181,6 +182,7 @@ struct Plan<'a> {
     count: usize,
     rules: Option<RawFd>,
     resets_file_size: bool,
+    open_files: Option<libc::rlimit>,
     parent: libc::pid_t,
 }
 
@@ -249,6 +251,9 @@ impl Plan<'_> {
                 let most = limit.rlim_max.min(most);
                 limit = libc::rlimit { rlim_cur: limit.rlim_cur.min(most), rlim_max: most };
                 done(libc::setrlimit(resource, &raw const limit).into())?;
+            }
+            if let Some(limit) = &self.open_files {
+                done(libc::setrlimit(libc::RLIMIT_NOFILE, limit).into())?;
             }
         }
         Ok(())

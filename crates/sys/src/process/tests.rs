@@ -54,6 +54,17 @@ fn programs_get_their_streams_and_their_exit_is_told() {
 }
 
 #[test]
+fn programs_have_the_limit_of_open_files_that_this_one_was_started_with() {
+    let most = raise_open_files().unwrap();
+    // Another test may raise it, too.
+    assert!(open_files_limit().unwrap() >= most);
+    let before = OPEN_FILES.get().unwrap();
+    let (child, reader) = start("ulimit -Sn; ulimit -Hn", Apart::No).unwrap();
+    assert_eq!(output(reader), format!("{}\n{}\n", before.rlim_cur, before.rlim_max));
+    assert_eq!(child.wait(), Exit::Status(0));
+}
+
+#[test]
 fn a_program_that_cannot_run_is_an_error() {
     let program = Program::new(Path::new("/does/not/exist"), ["x"]).unwrap();
     let (nothing, _) = pipe().unwrap();
