@@ -151,6 +151,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("idle-limited", "idle states were limited for the run, as requested"),
     ("governor", "the CPU changes its frequency"),
     ("busy-probe", "another wakescope measures on the same CPU"),
+    ("unannounced", "another wakescope on the same CPU would not be noticed"),
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-left-out", "a part of the requested load could not run on this machine"),
     ("load-slowed", "a load did far less work during the run than just before it"),

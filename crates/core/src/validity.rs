@@ -166,16 +166,28 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "raise the quota (cpu.max), or measure outside the container",
         ));
     }
+    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     if !seen.also_measured.is_empty() {
-        let cpus: Vec<String> = seen.also_measured.iter().map(u32::to_string).collect();
         out.push(Finding::new(
             "busy-probe",
             Warning,
             format!(
                 "another wakescope also measures CPU {}: they disturb each other",
-                cpus.join(", ")
+                list(&seen.also_measured)
             ),
             "measure one after the other, or on different CPUs: --cpus",
+        ));
+    }
+    if let Some((cpus, cause)) = &seen.unannounced {
+        out.push(Finding::new(
+            "unannounced",
+            Note,
+            format!(
+                "CPU {} could not be announced as measured ({cause}): another wakescope that measures \
+                 it is not noticed",
+                list(cpus)
+            ),
+            "measure nothing else on these CPUs; too few open files: raise their limit (ulimit -n)",
         ));
     }
     if plan.idle_states == IdleStates::Shallow {

@@ -14,25 +14,38 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub struct MeasuredCpus {
     held: Vec<(u32, UnixDatagram)>,
     taken: Vec<u32>,
+    /// CPUs for which there is no note, and why there is none for the last of them.
+    unannounced: Vec<u32>,
+    refused: Option<io::Error>,
 }
 
 /// Announces that `cpus` are measured. Nothing keeps two wakescopes from measuring one CPU, but each should know.
 pub fn announce(cpus: &[u32]) -> MeasuredCpus {
+    announce_by(cpus, UnixDatagram::bind_addr)
+}
+
+fn announce_by(
+    cpus: &[u32],
+    bind: impl Fn(&SocketAddr) -> io::Result<UnixDatagram>,
+) -> MeasuredCpus {
     let mut announced = MeasuredCpus::default();
     for &cpu in cpus {
         let Ok(name) = SocketAddr::from_abstract_name(format!("wakescope-measures-cpu-{cpu}"))
         else {
             continue;
         };
-        match UnixDatagram::bind_addr(&name) {
+        match bind(&name) {
             Ok(socket) => announced.held.push((cpu, socket)),
             Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
                 // Where this fails, others have knocked before.
                 let _ = knock(&name);
                 announced.taken.push(cpu);
             }
-            // Without sockets nobody can be told, and the measurement does not depend on it.
-            Err(_) => {}
+            // The measurement does not depend on it.
+            Err(e) => {
+                announced.unannounced.push(cpu);
+                announced.refused = Some(e);
+            }
         }
     }
     announced
@@ -46,6 +59,13 @@ fn knock(name: &SocketAddr) -> io::Result<()> {
 }
 
 impl MeasuredCpus {
+    /// Those of the CPUs for which no note could be left, so that nobody knows of others that measure them, and
+    /// why. `None` if there is a note for each.
+    pub fn unannounced(&self) -> Option<(Vec<u32>, String)> {
+        let cause = self.refused.as_ref()?;
+        Some((self.unannounced.clone(), cause.to_string()))
+    }
+
     /// Those of the CPUs that another wakescope measured at any time since.
     pub fn shared(&self) -> Vec<u32> {
         let knocked = |socket: &UnixDatagram| {
@@ -72,6 +92,28 @@ mod tests {
         assert_eq!(first.shared(), [cpu], "the first is text too");
         drop(first);
         assert!(announce(&[cpu]).shared().is_empty());
+    }
+
+    #[test]
+    fn cpus_that_could_not_be_announced_are_named() {
+        let cpu = 3_000_000 + std::process::id();
+        let refuses = |name: &SocketAddr| {
+            let is_second = name.as_abstract_name().unwrap().ends_with(b"1");
+            if is_second {
+                Err(io::Error::from_raw_os_error(24))
+            } else {
+                UnixDatagram::bind_addr(name)
+            }
+        };
+        let all = [cpu * 10, cpu * 10 + 1];
+        let announced = announce_by(&all, refuses);
+        let (unannounced, cause) = announced.unannounced().unwrap();
+        assert_eq!(unannounced, [cpu * 10 + 1]);
+        assert!(cause.contains("Too many open files"), "{cause}");
+        // Nobody knows of another one there.
+        let other = announce(&all);
+        assert_eq!((other.shared(), announced.shared()), (vec![cpu * 10], vec![cpu * 10]));
+        assert_eq!(other.unannounced(), None);
     }
 
     /// A stream socket took 4,096 of them (net.core.somaxconn), and the next one waited for ever. Another user

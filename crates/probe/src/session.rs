@@ -316,6 +316,7 @@ impl Measurement for Session {
             quota_stops: change.quota_stops,
             quota_stopped_ns: change.quota_stopped.0,
             also_measured: self.measured_cpus.shared(),
+            unannounced: self.measured_cpus.unannounced(),
             loads,
             left_out: std::mem::take(&mut self.left_out),
             ended_by: ended_by.or_else(|| line_fault.clone()),

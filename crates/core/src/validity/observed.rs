@@ -30,6 +30,8 @@ pub struct Observed {
     pub quota_stopped_ns: u64,
     /// Measured CPUs that another wakescope measures too.
     pub also_measured: Vec<u32>,
+    /// Measured CPUs of which that is not known, and why.
+    pub unannounced: Option<(Vec<u32>, String)>,
     /// What the loads did.
     pub loads: Vec<LoadResult>,
     /// What was left out of the requested loads.

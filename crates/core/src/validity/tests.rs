@@ -186,6 +186,8 @@ fn each_broken_assumption_is_found() {
     check(|_, s| s.steal_ns = 1, &[("steal", Warning)]);
     check(|_, s| s.quota_stops = 1, &[("cpu-quota", Warning)]);
     check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
+    let unannounced = Some((vec![0, 1], "Too many open files (os error 24)".into()));
+    check(|_, s| s.unannounced = unannounced, &[("unannounced", Note)]);
     check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
     let left_out = LeftOut { part: "fs".into(), of: "all".into(), reason: "full".into() };
     check(|_, s| s.left_out = vec![left_out], &[("load-left-out", Warning)]);
