@@ -10,6 +10,7 @@ use wakescope_sys::clock;
 use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::rtc::Rtc;
 use wakescope_sys::time_namespace::{Shifted, check_clock};
+use wakescope_sys::wake_signal;
 use wakescope_sys::wakeup_device::{PERIOD_MIN, VERSION, WakeupDevice};
 
 use super::channel;
@@ -23,6 +24,9 @@ pub enum Unavailable {
     /// The channel between waker and probe cannot be opened.
     #[error("{1}")]
     Channel(Stimulus, #[source] io::Error),
+    /// Neither the waker nor the end of the run can interrupt the probe.
+    #[error("the system call tgkill is refused: {0}")]
+    Interrupts(#[source] io::Error),
     /// There is no real-time clock.
     #[error("this machine has no /dev/rtc0")]
     NoRtc,
@@ -75,6 +79,10 @@ impl Unavailable {
                      milliseconds, which would be most of the latency",
                 ),
                 "use --stimulus timer or futex-timeout",
+            ),
+            Self::Interrupts(_) => (
+                Some("a probe that another thread wakes is interrupted by it when the run ends"),
+                "allow it in the seccomp filter, or use --stimulus timer",
             ),
             Self::Channel(stimulus, e) => {
                 let (cause, remedy) = of_channel(*stimulus, e);
@@ -142,6 +150,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Unavailable> {
         Stimulus::Device => open_device().map(drop),
         Stimulus::RtcGrid => Rate::of(interval).map(drop).ok_or(Unavailable::Interval(interval)),
         stimulus => {
+            if stimulus.needs_waker() {
+                wake_signal::check().map_err(Unavailable::Interrupts)?;
+            }
             let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
             channel::check(stimulus, between, plan.cpus.len())
                 .map_err(|e| Unavailable::Channel(stimulus, e))
@@ -275,6 +286,9 @@ mod tests {
             assert!(remedy.contains("--stimulus semaphore"), "{e}");
         }
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let refused = Unavailable::Interrupts(denied());
+        assert!(refused.to_string().contains("tgkill is refused"), "{refused}");
+        assert!(refused.cause_and_remedy().1.contains("--stimulus timer"), "{refused:?}");
         let path = || PathBuf::from("/dev/rtc0");
         for (error, want) in [
             (Unavailable::RtcBusy(path()), "fuser -v /dev/rtc0"),
