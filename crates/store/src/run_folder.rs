@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::try_lock;
-use wakescope_sys::folder::{Folder, Kind, Rename};
+use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::trust::{Refused, check_folder, is_trusted_owner};
 use wakescope_sys::way::{Asked, Stop, Way, of_path, to_list};
 
@@ -244,7 +244,7 @@ impl RunFiles {
                 return Err(RunFolderError::File(self.place.path.join(RECORD), first));
             }
         }
-        Ok(self.place.path)
+        Ok(self.place.present_path())
     }
 }
 
@@ -279,6 +279,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The path that leads to the folder: another one if somebody has renamed it meanwhile.
+    fn present_path(self) -> PathBuf {
+        let own = self.folder.about().map(|about| about.identity).ok();
+        let leads_here = |path: &Path| {
+            let found = fs::metadata(path).map(|found| About::of(&found).identity);
+            own.is_some() && found.ok() == own
+        };
+        let present = self.folder.present_path().ok().filter(|path| leads_here(path));
+        match present {
+            Some(present) if !leads_here(&self.path) => present,
+            _ => self.path,
+        }
+    }
+
     /// The folder that the user named.
     fn at(path: &Path) -> Result<Self, RunFolderError> {
         let place = Self::make(path)?;

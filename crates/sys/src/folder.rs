@@ -191,6 +191,14 @@ impl Folder {
         })
     }
 
+    /// Its path at present, as the kernel knows it.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    pub fn present_path(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.fd()))
+    }
+
     /// Where a link leads.
     pub fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let name = c_name(name)?;

@@ -55,6 +55,24 @@ fn a_disk_that_others_fill_has_room_for_a_version_of_twice_the_length() {
 }
 
 #[test]
+fn a_folder_that_is_renamed_meanwhile_is_named_as_it_is() {
+    let scratch = Folder::new("renamed");
+    let (named, renamed) = (scratch.join("run"), scratch.join("other"));
+    let files = create(&named).unwrap();
+    fs::rename(&named, &renamed).unwrap();
+    // What has the old name by now is something else.
+    fs::create_dir(&named).unwrap();
+    let path = files.finish(&record_of("x")).unwrap();
+    assert_eq!(path, fs::canonicalize(&renamed).unwrap());
+    assert_eq!(read(&renamed).into_bytes(), record_of("x"));
+    // One that stays is named as the user did.
+    let link = scratch.join("link");
+    symlink(&named, &link).unwrap();
+    let files = create(&link).unwrap();
+    assert_eq!(files.finish(&record_of("y")).unwrap(), link);
+}
+
+#[test]
 fn each_version_replaces_the_last_whole() {
     for exchanges in [true, false] {
         let scratch = Folder::new("versions");
