@@ -275,6 +275,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if let Some(why) = watcher.cgroups_unnamed() {
         output::tell(&format!("cgroups have IDs only: {}", reason(why)));
     }
+    if args.by == ByArg::Cgroup && host::shares_cpus_by_older_cgroups() {
+        output::tell(
+            "CPUs are shared out here by cgroups of version 1, which are not shown: the rows are \
+             cgroups of the unified hierarchy, and all tasks may be in its root",
+        );
+    }
     let outlives_terminal = storage.is_some() || args.export.is_asked_for();
     let shown = match args.json {
         true => Shown::json(streams),

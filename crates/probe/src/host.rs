@@ -33,6 +33,11 @@ pub fn boot(host: &Host) -> Boot {
     Boot::of(host, mark::of_machine(), mark::of_boot())
 }
 
+/// Whether the cgroups that share out this machine's CPUs are of version 1, and not of the unified hierarchy.
+pub fn shares_cpus_by_older_cgroups() -> bool {
+    cgroups::is_older(&Files::of_this_machine(), "cpu")
+}
+
 /// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of
 /// the process are this machine's: they are in no file.
 pub(crate) fn read_from(files: &Files, cpus: &[u32]) -> Host {

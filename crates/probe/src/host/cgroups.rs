@@ -16,18 +16,29 @@ pub(crate) fn folders(files: &Files, controller: &str) -> Vec<PathBuf> {
     own_and_above(files, controller).unwrap_or_default()
 }
 
+/// Whether `controller` is in a hierarchy of version 1, where this process sees its cgroup; so the cgroups that it
+/// acts on are not those of the unified one.
+pub(super) fn is_older(files: &Files, controller: &str) -> bool {
+    let groups = files.text("/proc/self/cgroup").unwrap_or_default();
+    groups.lines().filter_map(fields_of_group).any(|(list, _)| lists(list, controller))
+}
+
+/// Whether `controller` is in a list of some.
+fn lists(list: &str, controller: &str) -> bool {
+    list.split(',').any(|name| name == controller)
+}
+
 fn own_and_above(files: &Files, controller: &str) -> Option<Vec<PathBuf>> {
-    let lists = |list: &str| list.split(',').any(|name| name == controller);
     let groups = files.text("/proc/self/cgroup").ok()?;
     let groups = || groups.lines().filter_map(fields_of_group);
-    let older = groups().find(|(list, _)| lists(list));
+    let older = groups().find(|(list, _)| lists(list, controller));
     let (_, group) = older.or_else(|| groups().find(|(list, _)| list.is_empty()))?;
     let mounts = files.bytes("/proc/self/mountinfo", MOUNTS_LIMIT).ok()?;
     let mounts = String::from_utf8_lossy(&mounts);
     // In a container the mount may show a part of the tree only, and the group is named from its top.
     let seen = mounts.lines().filter_map(fields_of_mount).filter_map(|mount| {
         let has_controller = match older {
-            Some(_) => mount.kind == "cgroup" && lists(mount.options),
+            Some(_) => mount.kind == "cgroup" && lists(mount.options, controller),
             None => mount.kind == "cgroup2",
         };
         let below = Path::new(group).strip_prefix(mount.root).ok()?;
@@ -105,6 +116,20 @@ pub(crate) mod tests {
         let got = folders(&files, controller);
         let got: Vec<_> = got.iter().map(|at| at.strip_prefix(root.path()).unwrap()).collect();
         assert_eq!(got, want.iter().map(Path::new).collect::<Vec<_>>(), "{controller} {groups}");
+    }
+
+    #[test]
+    fn a_controller_of_version_1_is_known_from_its_line() {
+        for (groups, want) in [
+            ("3:cpu,cpuacct:/c\n0::/\n", true),
+            ("1:cpu:/\n", true),
+            ("3:cpuacct:/c\n2:cpuset:/cpu\n0::/cpu\n", false),
+            ("0::/u\n", false),
+            ("", false),
+        ] {
+            let (_root, files) = machine(groups, UNIFIED);
+            assert_eq!(is_older(&files, "cpu"), want, "{groups}");
+        }
     }
 
     #[test]
