@@ -229,45 +229,6 @@ impl AnyLine {
     }
 }
 
-impl Wire for AnyLine {
-    #[inline]
-    fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>> {
-        match self {
-            Self::Bytes(port) => port.send(byte),
-            Self::Edges(edges) => edges.send(byte),
-        }
-    }
-
-    #[inline]
-    fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
-        match self {
-            Self::Bytes(port) => port.receive(until, into),
-            Self::Edges(edges) => edges.receive(until, into),
-        }
-    }
-
-    fn bounds(&self) -> Bounds {
-        match self {
-            Self::Bytes(port) => port.bounds(),
-            Self::Edges(edges) => edges.bounds(),
-        }
-    }
-
-    fn own_wakeup(&self) -> Option<EdgeWaits> {
-        match self {
-            Self::Bytes(port) => port.own_wakeup(),
-            Self::Edges(edges) => edges.own_wakeup(),
-        }
-    }
-
-    fn forget_own_wakeup(&mut self) {
-        match self {
-            Self::Bytes(port) => port.forget_own_wakeup(),
-            Self::Edges(edges) => edges.forget_own_wakeup(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;

@@ -304,15 +304,19 @@ fn live(
             })
         };
     }
+    macro_rules! on_wire {
+        ($wire:expr) => {{
+            let wire = $wire;
+            let answered_by = wire.line.answered_by;
+            probe(&plan, shared, say_ready, times, || Ok(RoundTrips::new(wire, answered_by, stop)))
+        }};
+    }
     match plan.stimulus {
-        S::Line => {
-            let port = plan.line.take();
-            probe(&plan, shared, say_ready, times, || {
-                let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
-                let answered_by = port.line().answered_by;
-                Ok(RoundTrips::new(port, answered_by, stop))
-            })
-        }
+        // Without a line no probe is started.
+        S::Line => match plan.line.take()? {
+            AnyLine::Bytes(port) => on_wire!(port),
+            AnyLine::Edges(edges) => on_wire!(edges),
+        },
         S::Spin => probe(&plan, shared, say_ready, times, || {
             Ok(Spin::new(MachineClock, stop, plan.gap_from))
         }),
