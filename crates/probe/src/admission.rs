@@ -8,6 +8,8 @@ use wakescope_core::plan::Plan;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::{self, Schedule};
 
+use crate::trial::in_own_thread;
+
 /// Why the kernel does not admit the probes of a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -170,9 +172,7 @@ fn admit(schedule: Schedule, count: usize) -> io::Result<()> {
 
 /// Puts a thread under `schedule` that is bound to `cpu`, and ends it.
 fn admit_on(cpu: u32, schedule: Schedule) -> io::Result<()> {
-    let thread = thread::Builder::new()
-        .spawn(move || sched::set_affinity(&[cpu]).and_then(|()| sched::set_schedule(schedule)))?;
-    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+    in_own_thread(move || sched::set_affinity(&[cpu]).and_then(|()| sched::set_schedule(schedule)))
 }
 
 #[cfg(test)]

@@ -23,10 +23,26 @@ pub(super) struct Budget {
 impl Budget {
     /// A quarter of what is free at `dir`; where files are held in memory, also no more than an
     /// eighth of the memory that can be had.
-    pub(super) fn at(dir: &Path) -> io::Result<Self> {
+    fn at(dir: &Path) -> io::Result<Self> {
         let room = file::room(dir)?;
         let memory = if room.in_memory { available_memory() } else { u64::MAX };
         Ok(Self::of(room, memory))
+    }
+
+    /// The same of the current directory, which is called `dir`.
+    pub(super) fn here(dir: &str) -> Result<Self, String> {
+        let failed = |e| format!("cannot check the free space in {dir}: {e}");
+        Self::at(Path::new(".")).map_err(failed)
+    }
+
+    /// The fault of a `load` that needs so many bytes.
+    pub(super) fn too_small(self, dir: &str, load: &str, needed: u64) -> String {
+        format!(
+            "{dir} has space for only {} kB of files; {load} needs {} kB (it uses a quarter of the \
+             free space, and an eighth of memory where files are in memory)",
+            self.bytes / 1000,
+            needed.div_ceil(1000)
+        )
     }
 
     fn of(room: file::Room, memory: u64) -> Self {

@@ -2,9 +2,7 @@
 
 use std::hint::black_box;
 
-use wakescope_sys::sched::affinity;
-
-use super::crew::work_together;
+use super::crew::{allowed_cpus, work_together};
 use super::kinds::Job;
 use super::random::Random;
 
@@ -15,7 +13,7 @@ const STEPS: u64 = 1 << 16;
 /// Keeps one thread per allowed CPU busy until the desk says stop. They are not bound: the scheduler balances
 /// them, as it does with anybody's work.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     work_together("load-cpu", cpus, job.desk, |_, crew| {
         let mut random = Random::new(0);
         crew.ready();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use wakescope_core::units::counted;
+use wakescope_sys::sched::affinity;
 
 use super::desk::Desk;
 
@@ -35,6 +36,11 @@ impl Crew<'_> {
     pub(super) fn stopping(&self) -> bool {
         self.desk.stopping() || self.failed.load(Ordering::Relaxed)
     }
+}
+
+/// The CPUs that a load may use.
+pub(super) fn allowed_cpus() -> Result<Vec<u32>, String> {
+    affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))
 }
 
 /// Has each of `members` worked on in a thread of its own, called `name` (15 bytes at most), until

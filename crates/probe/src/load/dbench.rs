@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use wakescope_sys::sched::affinity;
-
+use super::crew::allowed_cpus;
 use super::foreign::Foreign;
 use super::installed;
 use super::kinds::Job;
@@ -18,7 +17,7 @@ const FOR_EVER: &str = "1000000000";
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let desk = job.desk;
     let path = installed::find("dbench", "dbench", desk)?;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     let clients = cpus.len().min(MOST_CLIENTS).to_string();
     let arguments = &["-D", ".", "-t", FOR_EVER, &clients];
     let dbench =

@@ -22,10 +22,10 @@ use std::path::PathBuf;
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::sched::{affinity, set_affinity};
+use wakescope_sys::sched::set_affinity;
 use wakescope_sys::time_namespace::{Shifted, check_clock};
 
-use super::crew::{Crew, work_together};
+use super::crew::{Crew, allowed_cpus, work_together};
 use super::desk::{Desk, fault};
 use super::kinds::{Job, WriteFile};
 use super::random::Random;
@@ -82,7 +82,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     }
     // What cannot be written at the end is known before anything is disturbed.
     let log = path_of_log().map(|path| Log::create(path, write_file, desk)).transpose()?;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     let logs = work_together(&what.thread_name(), cpus.clone(), desk, |cpu, crew| {
         disturb_cpu(what, (cpu, cpus.len()), seed, desk, crew)
     })?;

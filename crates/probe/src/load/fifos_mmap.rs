@@ -42,15 +42,9 @@ const LOOK: SpanNs = SpanNs(5_000_000);
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let placed = |fault| format!("{fault}, in {dir}");
-    let budget = Budget::at(Path::new("."))
-        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
+    let budget = Budget::here(dir)?;
     if budget.bytes < BYTES as u64 || budget.files < 3 {
-        return Err(format!(
-            "{dir} has space for only {} kB of files; fifos-mmap needs {} kB (it uses a quarter of the \
-             free space, and an eighth of memory where files are in memory)",
-            budget.bytes / 1000,
-            BYTES / 1000 + 1
-        ));
+        return Err(budget.too_small(dir, "fifos-mmap", BYTES as u64));
     }
     let mut pair = Pair::start(seed, desk).map_err(placed)?;
     // The first turn shows that the other process is there.

@@ -25,16 +25,9 @@ const SMALLEST_PART: u64 = BUFFER as u64;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let here = Path::new(".");
-    let budget =
-        Budget::at(here).map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
-    let part = part_for(budget.bytes).ok_or_else(|| {
-        format!(
-            "{dir} has space for only {} kB of files; file-move needs {} kB (it uses a quarter of \
-             the free space, and an eighth of memory where files are in memory)",
-            budget.bytes / 1000,
-            SMALLEST_PART * PARTS_IN_ALL / 1000
-        )
-    })?;
+    let budget = Budget::here(dir)?;
+    let part = part_for(budget.bytes)
+        .ok_or_else(|| budget.too_small(dir, "file-move", SMALLEST_PART * PARTS_IN_ALL))?;
     let placed = |fault| format!("{fault}, in {dir}");
     let mut buffer = vec![0; BUFFER];
     let mut random = Random::new(seed);

@@ -25,8 +25,7 @@ const FAN_OUT: usize = 4;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let here = Path::new(".");
-    let budget =
-        Budget::at(here).map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
+    let budget = Budget::here(dir)?;
     let entries = budget.files.min(ENTRIES);
     if entries < FEWEST_ENTRIES {
         return Err(format!(

@@ -29,8 +29,7 @@ const FEWEST_BLOCKS: u64 = 4;
 /// Works on files in the current directory, which is called `dir`, until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
-    let budget = Budget::at(Path::new("."))
-        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
+    let budget = Budget::here(dir)?;
     let files = FILES.min(budget.files);
     let blocks = budget.bytes.min(MOST) / BLOCK as u64 / files.max(1);
     if files < FILES || blocks < FEWEST_BLOCKS {

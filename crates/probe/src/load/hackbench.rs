@@ -6,9 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wakescope_sys::sched::affinity;
-
-use super::crew::{Crew, work_together};
+use super::crew::{Crew, allowed_cpus, work_together};
 use super::kinds::Job;
 use super::loopback::is_wait;
 
@@ -38,7 +36,7 @@ enum Part {
 /// counted.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let desk = job.desk;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     let groups = cpus.len().min(MOST_GROUPS);
     let members = (0..groups).map(|_| group()).collect::<io::Result<Vec<_>>>();
     let members = members.map_err(|e| format!("cannot make a pair of sockets: {e}"))?;

@@ -10,10 +10,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::sched::{affinity, set_affinity, set_timer_slack};
+use wakescope_sys::sched::{set_affinity, set_timer_slack};
 use wakescope_sys::{barrier, clock, futex};
 
-use super::crew::{Crew, work_together};
+use super::crew::{Crew, allowed_cpus, work_together};
 use super::kinds::Job;
 
 /// How long a timer takes to expire.
@@ -34,7 +34,7 @@ enum Part {
 /// wakeups of another CPU, and barriers. Each is one interrupt at least if the CPU concerned is busy.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let desk = job.desk;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     barrier::register().map_err(|e| format!("this kernel has no membarrier(2): {e}"))?;
     let mut members: Vec<Part> = cpus.iter().map(|&cpu| Part::Timer(cpu)).collect();
     if cpus.len() > 1 {

@@ -4,10 +4,9 @@
 mod own_cgroup;
 
 use wakescope_sys::memory::Mapping;
-use wakescope_sys::sched::affinity;
 
 use super::budget::available_memory;
-use super::crew::work_together;
+use super::crew::{allowed_cpus, work_together};
 use super::desk::Desk;
 use super::kinds::Job;
 use super::random::Random;
@@ -37,7 +36,7 @@ const SMALL_ONES: usize = 64;
 /// eighth of the memory that can be had. What can be reclaimed is left out where that is not possible.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { seed, desk, .. } = job;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     let part = usize::try_from(available_memory() / 8).unwrap_or(usize::MAX) / cpus.len().max(1);
     let large = part.min(LARGE) / SMALLEST_LARGE * SMALLEST_LARGE;
     if large < SMALLEST_LARGE.max(SMALL * SMALL_ONES) {

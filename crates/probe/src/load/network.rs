@@ -5,9 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
 use wakescope_sys::process::raise_open_files;
-use wakescope_sys::sched::affinity;
 
-use super::crew::{Crew, work_together};
+use super::crew::{Crew, allowed_cpus, work_together};
 use super::kinds::Job;
 use super::loopback::{is_wait, no_connection, tcp_pair, udp_pair};
 
@@ -26,7 +25,7 @@ const MOST_THREADS: usize = 64;
 /// What was received is counted.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let desk = job.desk;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     // Where that is not permitted, the limit may do.
     let _ = raise_open_files();
     let sockets = (0..cpus.len().min(MOST_THREADS)).map(|_| Sockets::new());

@@ -4,9 +4,7 @@
 
 use std::hint::black_box;
 
-use wakescope_sys::sched::affinity;
-
-use super::crew::work_together;
+use super::crew::{allowed_cpus, work_together};
 use super::kinds::Job;
 use super::random::Random;
 
@@ -19,7 +17,7 @@ type Matrix = [[f32; SIZE]; SIZE];
 /// Multiplies on every allowed CPU until the desk says stop.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { seed, desk, .. } = job;
-    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
+    let cpus = allowed_cpus()?;
     let members = (0..cpus.len() as u64).collect();
     work_together("load-p3-fpu", members, desk, |rank, crew| {
         let mut random = Random::new(seed.wrapping_add(rank));

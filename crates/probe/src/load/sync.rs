@@ -20,15 +20,9 @@ const BLOCKS: u64 = 256;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let path = Path::new("./file");
-    let budget = Budget::at(Path::new("."))
-        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
+    let budget = Budget::here(dir)?;
     if budget.bytes < BLOCKS * BLOCK as u64 || budget.files < 1 {
-        return Err(format!(
-            "{dir} has space for only {} kB of files; sync needs {} kB (it uses a quarter of the free \
-             space, and an eighth of memory where files are in memory)",
-            budget.bytes / 1000,
-            BLOCKS * BLOCK as u64 / 1000 + 1
-        ));
+        return Err(budget.too_small(dir, "sync", BLOCKS * BLOCK as u64));
     }
     let placed = |e| format!("{}, in {dir}", fault("write", path, &e));
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(placed)?;

@@ -19,16 +19,10 @@ const LARGEST: u64 = 4 << 20;
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { dir, seed, desk, .. } = job;
     let path = Path::new("./file");
-    let budget = Budget::at(Path::new("."))
-        .map_err(|e| format!("cannot check the free space in {dir}: {e}"))?;
+    let budget = Budget::here(dir)?;
     let blocks = budget.bytes.min(LARGEST) / BLOCK as u64;
     if blocks < 2 || budget.files < 1 {
-        return Err(format!(
-            "{dir} has space for only {} kB of files; truncate needs {} kB (it uses a quarter of the \
-             free space, and an eighth of memory where files are in memory)",
-            budget.bytes / 1000,
-            2 * BLOCK / 1000 + 1
-        ));
+        return Err(budget.too_small(dir, "truncate", 2 * BLOCK as u64));
     }
     let mut content = vec![0; BLOCK];
     Random::new(seed).fill(&mut content);
