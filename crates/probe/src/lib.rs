@@ -10,6 +10,7 @@ pub mod edges;
 pub mod host;
 pub mod line;
 pub mod load;
+mod loopback;
 mod mark;
 pub mod measured_cpus;
 pub mod measurement;

@@ -1,10 +1,11 @@
 //! Connections over the loopback interface, for loads that talk to themselves.
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 use super::desk::Desk;
+use crate::loopback;
 
 /// How long a read or write may wait before the thread looks whether it should stop. Where packets
 /// flow, nothing waits for so long.
@@ -13,33 +14,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a connection may take: forever where a filter drops its packets.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A port of the kernel's choice, which only this machine reaches.
-const ANY_PORT: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
-
 /// Two connected TCP sockets. Reads and writes fail after [`LOOK`] as [`is_wait`] tells.
 pub(super) fn tcp_pair() -> io::Result<[TcpStream; 2]> {
-    let listener = TcpListener::bind(ANY_PORT)?;
-    let near = TcpStream::connect_timeout(&listener.local_addr()?, PATIENCE)?;
-    // Others on this machine may connect, too. They are turned away.
-    let far = loop {
-        let (far, peer) = listener.accept()?;
-        if peer == near.local_addr()? {
-            break far;
-        }
-    };
-    for socket in [&near, &far] {
+    let pair = loopback::tcp_pair(PATIENCE)?;
+    for socket in &pair {
         socket.set_read_timeout(Some(LOOK))?;
         socket.set_write_timeout(Some(LOOK))?;
     }
-    Ok([near, far])
+    Ok(pair)
 }
 
 /// Two UDP sockets that hear only each other. Reads fail after [`LOOK`] as [`is_wait`] tells.
 pub(super) fn udp_pair() -> io::Result<[UdpSocket; 2]> {
-    let pair = [UdpSocket::bind(ANY_PORT)?, UdpSocket::bind(ANY_PORT)?];
-    let addresses: [SocketAddr; 2] = [pair[0].local_addr()?, pair[1].local_addr()?];
-    for (socket, other) in pair.iter().zip(addresses.iter().rev()) {
-        socket.connect(other)?;
+    let pair = loopback::udp_pair()?;
+    for socket in &pair {
         socket.set_read_timeout(Some(LOOK))?;
         socket.set_write_timeout(Some(LOOK))?;
     }
@@ -77,7 +65,7 @@ mod tests {
         let [near, far] = udp_pair().unwrap();
         far.send(b"xyz").unwrap();
         assert_eq!(near.recv(&mut got).unwrap(), 3);
-        let stranger = UdpSocket::bind(ANY_PORT).unwrap();
+        let stranger = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         stranger.send_to(b"no", near.local_addr().unwrap()).unwrap();
         assert!(is_wait(&near.recv(&mut got).unwrap_err()));
     }

@@ -1,10 +1,11 @@
 //! UDP over the loopback device: the sleeper receives a datagram of one byte.
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use super::{Channel, Slept, all_of_it};
+use crate::loopback::udp_pair;
 use crate::stimulus::waker::exchange::Exchange;
 
 /// How long a first datagram may take: one that a firewall drops never arrives.
@@ -19,11 +20,7 @@ impl Channel for Udp {
     const KEEPS_WAKEUPS: bool = true;
 
     fn open(_: &Exchange) -> io::Result<Self> {
-        let sleeper = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        // So neither takes what others send.
-        sleeper.connect(waker.local_addr()?)?;
-        waker.connect(sleeper.local_addr()?)?;
+        let [sleeper, waker] = udp_pair()?;
         waker.send(&[0])?;
         sleeper.set_read_timeout(Some(PATIENCE))?;
         sleeper.recv(&mut [0])?;
