@@ -3,11 +3,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
+use std::os::fd::{AsFd, AsRawFd};
 
 use wakescope_core::units::{MonoNs, SpanNs};
 
+use crate::region::Region;
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
@@ -165,21 +165,14 @@ const INJECT: libc::c_ulong = ioctl(1, 0xbc, 16, size_of::<Injection>());
 #[derive(Debug)]
 pub struct Injector {
     file: File,
-    ring: NonNull<Ring>,
+    ring: Region,
 }
 
 impl Injector {
     /// Takes over an open injector. Fails on any other file.
     pub fn new(file: File) -> io::Result<Self> {
         let (access, kind) = (libc::PROT_READ, libc::MAP_SHARED);
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe {
-            libc::mmap(ptr::null_mut(), size_of::<Ring>(), access, kind, file.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let ring = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        let ring = Region::of_file(file.as_fd(), size_of::<Ring>(), access, kind)?;
         Ok(Self { file, ring })
     }
 
@@ -217,17 +210,21 @@ impl Injector {
         Some([self.made(last.checked_sub(1)?)?, self.made(last)?])
     }
 
+    fn ring(&self) -> *const Ring {
+        self.ring.start().as_ptr()
+    }
+
     fn written(&self) -> u64 {
         // SAFETY: the mapping is as long as a ring, begins at a page and lives as long as `self`. Only
         // the kernel writes to it, so it is read as what may change, and any bytes are a value of it.
-        unsafe { (&raw const (*self.ring.as_ptr()).written).read_volatile() }
+        unsafe { (&raw const (*self.ring()).written).read_volatile() }
     }
 
     /// The section of this number, if it was made and is still in the ring.
     fn made(&self, number: u64) -> Option<Made> {
         let place = usize::try_from(number.checked_sub(1)?).ok()? % ENTRIES;
         // SAFETY: as above; `place` is one of its entries.
-        let entry = unsafe { (&raw const (*self.ring.as_ptr()).sections[place]).read_volatile() };
+        let entry = unsafe { (&raw const (*self.ring()).sections[place]).read_volatile() };
         (entry.sequence == number).then_some(Made {
             number: entry.sequence,
             begin: MonoNs(entry.begin_ns),
@@ -237,13 +234,6 @@ impl Injector {
             work: entry.work,
             cut: entry.flags & CUT != 0,
         })
-    }
-}
-
-impl Drop for Injector {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has a part of it any more.
-        unsafe { libc::munmap(self.ring.as_ptr().cast(), size_of::<Ring>()) };
     }
 }
 

@@ -42,6 +42,7 @@ pub mod posix_timer;
 pub mod proc_files;
 pub mod process;
 pub mod record_lock;
+mod region;
 pub mod repeat;
 pub mod rtc;
 pub mod sched;

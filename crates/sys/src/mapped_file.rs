@@ -3,18 +3,19 @@
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
+use std::os::fd::AsFd;
+use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::region::Region;
 
 /// The bytes of a file, of which only those take memory that are looked at.
 ///
 /// For files that nobody writes to any more: who does changes what is read. Where somebody cuts the
 /// file short, or the disk cannot read it, there are zeros from there on, and [`Self::is_cut`].
 pub struct MappedFile {
-    start: NonNull<u8>,
-    length: usize,
+    region: Region,
     /// Where the signal handler finds it.
     slot: &'static Slot,
 }
@@ -81,26 +82,10 @@ impl MappedFile {
         }
         catch_cuts();
         let slot = Slot::take().ok_or_else(|| io::Error::other("too many files are mapped"))?;
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            let cause = io::Error::last_os_error();
-            slot.free();
-            return Err(cause);
-        }
-        slot.fill(start as usize, length);
-        // The call has not failed, so it gave an address.
-        let start = NonNull::new(start.cast()).unwrap_or(NonNull::dangling());
-        Ok(Self { start, length, slot })
+        let region = Region::of_file(file.as_fd(), length, libc::PROT_READ, libc::MAP_PRIVATE)
+            .inspect_err(|_| slot.free())?;
+        slot.fill(region.start::<u8>().as_ptr() as usize, length);
+        Ok(Self { region, slot })
     }
 
     /// Whether some of it could not be read: what was read may be zeros.
@@ -114,14 +99,13 @@ impl Deref for MappedFile {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: so many bytes are mapped there, readable, for as long as this value lives.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.region.start().as_ptr(), self.region.length()) }
     }
 }
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has a byte of it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        // Before the memory is: a mapping that comes to its place is not this one.
         self.slot.free();
     }
 }

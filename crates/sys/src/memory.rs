@@ -2,9 +2,9 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
 
 use crate::checked;
+use crate::region::Region;
 
 /// Locks all memory that the process has now, so that none of it is paged out; what was not
 /// resident becomes so.
@@ -95,22 +95,13 @@ impl PageFaults {
 /// is there until it is touched.
 #[derive(Debug)]
 pub struct Mapping {
-    start: NonNull<u8>,
-    length: usize,
+    region: Region,
 }
 
 impl Mapping {
     /// So many bytes, more than 0.
     pub fn new(length: usize) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // The call has not failed, so it gave an address.
-        Ok(Self { start: NonNull::new(start.cast()).unwrap_or(NonNull::dangling()), length })
+        Region::of_zeros(length, false).map(|region| Self { region })
     }
 
     /// Has the kernel make no huge pages of it: each page then faults by itself.
@@ -124,8 +115,9 @@ impl Mapping {
     }
 
     fn advise(&mut self, advice: libc::c_int) -> io::Result<()> {
+        let (start, length) = (self.region.start().as_ptr(), self.region.length());
         // SAFETY: the range is that of the mapping, which is borrowed for writing: its bytes may change.
-        checked(unsafe { libc::madvise(self.start.as_ptr().cast(), self.length, advice) }).map(drop)
+        checked(unsafe { libc::madvise(start, length, advice) }).map(drop)
     }
 }
 
@@ -134,21 +126,16 @@ impl Deref for Mapping {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: so many bytes are mapped there, readable, for as long as this value lives.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.region.start().as_ptr(), self.region.length()) }
     }
 }
 
 impl DerefMut for Mapping {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and writable; nobody else has them.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has a byte of it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        unsafe {
+            std::slice::from_raw_parts_mut(self.region.start().as_ptr(), self.region.length())
+        }
     }
 }
 

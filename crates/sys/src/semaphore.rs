@@ -1,14 +1,13 @@
 //! POSIX semaphores without a name, those of the C library: a count and a futex.
 
-use std::cell::UnsafeCell;
 use std::io;
-use std::ptr::NonNull;
 
 use crate::checked;
+use crate::region::Region;
 
 /// A semaphore in memory that a process shares with those that it forks.
 #[derive(Debug)]
-pub struct Semaphore(NonNull<UnsafeCell<libc::sem_t>>);
+pub struct Semaphore(Region);
 
 // SAFETY: the memory stays mapped for as long as the value lives, and is only ever reached through
 // functions that any number of threads may call at once.
@@ -19,22 +18,15 @@ unsafe impl Sync for Semaphore {}
 impl Semaphore {
     /// A semaphore with the count 0. Only if it is `shared` may processes that are forked use it.
     pub fn new(shared: bool) -> io::Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let length = size_of::<libc::sem_t>();
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let this = Self(NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?);
+        // A semaphore of Linux is nothing but its memory.
+        let this = Self(Region::of_zeros(size_of::<libc::sem_t>(), true)?);
         // SAFETY: a mapping is aligned and long enough, and nobody else knows of it yet.
         checked(unsafe { libc::sem_init(this.at(), libc::c_int::from(shared), 0) })?;
         Ok(this)
     }
 
     fn at(&self) -> *mut libc::sem_t {
-        self.0.as_ptr().cast()
+        self.0.start().as_ptr()
     }
 
     /// Adds one to the count, and wakes a thread that waits for that.
@@ -56,14 +48,6 @@ impl Semaphore {
     pub fn try_wait(&self) -> io::Result<()> {
         // SAFETY: as in `post`.
         checked(unsafe { libc::sem_trywait(self.at()) }).map(drop)
-    }
-}
-
-impl Drop for Semaphore {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has it any more. A semaphore of Linux
-        // is nothing but its memory.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<libc::sem_t>()) };
     }
 }
 

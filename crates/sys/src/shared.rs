@@ -1,14 +1,15 @@
 //! Words of memory that are shared with the kernel.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::region::Region;
+
 /// A mapping of 64-bit words.
 struct Mapping {
-    words: NonNull<AtomicU64>,
+    region: Region,
     count: usize,
 }
 
@@ -23,14 +24,7 @@ impl Mapping {
         debug_assert!(index < self.count);
         // SAFETY: whoever asks has seen that the index is below the count of words that are mapped;
         // a mapping begins at a page and so is aligned, and it lives as long as this value.
-        unsafe { self.words.add(index).as_ref() }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has a word of it any more.
-        unsafe { libc::munmap(self.words.as_ptr().cast(), self.count * size_of::<u64>()) };
+        unsafe { self.region.start::<AtomicU64>().add(index).as_ref() }
     }
 }
 
@@ -43,15 +37,8 @@ impl Words {
     pub fn map(file: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let length = count * size_of::<u64>();
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let words = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self(Arc::new(Mapping { words, count })))
+        let region = Region::of_file(file, length, access, libc::MAP_SHARED)?;
+        Ok(Self(Arc::new(Mapping { region, count })))
     }
 
     /// Room for the answers of the thread at `rank`, each of which has [`Answers::WORDS`]; `None`

@@ -1,9 +1,10 @@
 //! Memory that this process shares with those that it forks.
 
 use std::io;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::region::Region;
 
 /// What is in the page. Zero is a value of all of it.
 #[repr(C)]
@@ -12,20 +13,13 @@ struct Layout {
     numbers: [AtomicU64; SharedPage::NUMBERS],
 }
 
-struct Mapping(NonNull<Layout>);
+struct Mapping(Region);
 
 // SAFETY: the memory stays mapped for as long as the value lives, and is only ever reached through
 // atomic operations.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that was made, and nobody has a word of it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Layout>()) };
-    }
-}
 
 /// Words and numbers, all 0 at first. A process that is forked has the same ones; so has a clone.
 #[derive(Clone)]
@@ -39,22 +33,13 @@ impl SharedPage {
 
     /// A new one.
     pub fn new() -> io::Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Layout>(), access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let layout = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self(Arc::new(Mapping(layout))))
+        Region::of_zeros(size_of::<Layout>(), true).map(|region| Self(Arc::new(Mapping(region))))
     }
 
     fn layout(&self) -> &Layout {
         // SAFETY: a mapping begins at a page and so is aligned, is as long as the layout, was filled
         // with zeros, which is a value of it, and lives as long as what is borrowed here.
-        unsafe { self.0.0.as_ref() }
+        unsafe { self.0.0.start().as_ref() }
     }
 
     /// The words, which threads can sleep on.
