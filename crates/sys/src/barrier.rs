@@ -24,7 +24,7 @@ pub fn interrupt_others() -> io::Result<()> {
 fn membarrier(command: libc::c_int) -> io::Result<()> {
     // SAFETY: takes numbers only.
     let rc = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+    checked(rc).map(drop)
 }
 
 #[cfg(test)]

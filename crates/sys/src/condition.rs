@@ -65,7 +65,7 @@ pub fn signal(
             expected,
         )
     };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+    checked(rc).map(drop)
 }
 
 /// Takes a mutex that somebody else has, lending them this thread's priority until then.
@@ -80,7 +80,7 @@ pub fn lock(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
             std::ptr::null::<libc::timespec>(),
         )
     };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+    checked(rc).map(drop)
 }
 
 /// Gives a mutex that this thread holds to the first who waits for it.
@@ -89,7 +89,7 @@ pub fn unlock(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
     let rc = unsafe {
         libc::syscall(libc::SYS_futex, mutex.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag())
     };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+    checked(rc).map(drop)
 }
 
 #[cfg(test)]

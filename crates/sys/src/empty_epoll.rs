@@ -43,7 +43,7 @@ impl EmptyEpoll {
                 0,
             )
         };
-        if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(rc).map(drop)
     }
 }
 

@@ -76,7 +76,7 @@ pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
             libc::RENAME_EXCHANGE,
         )
     };
-    if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(rc).map(drop)
 }
 
 /// Room on the file system that holds `path`.

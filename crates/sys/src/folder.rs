@@ -225,7 +225,7 @@ impl Folder {
         let rc = unsafe {
             libc::syscall(libc::SYS_renameat2, fd, from.as_ptr(), fd, to.as_ptr(), flags)
         };
-        if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(rc).map(drop)
     }
 
     /// Removes the name of what is no folder.

@@ -125,7 +125,7 @@ pub fn wake_one(word: &AtomicU32, scope: Scope) -> io::Result<bool> {
     let rc = unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | scope.flag(), 1)
     };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(|woken| woken > 0)
+    checked(rc).map(|woken| woken > 0)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub fn load_module(file: &File, parameters: &str) -> io::Result<()> {
     let rc = unsafe {
         libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0_usize)
     };
-    if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(rc).map(drop)
 }
 
 /// Restarts the machine at once. Returns only if that is refused.

@@ -5,6 +5,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::checked;
+
 /// A right to files. Numbers of include/uapi/linux/landlock.h.
 pub const EXECUTE: u64 = 1 << 0;
 /// To write into files.
@@ -82,7 +84,7 @@ impl Rules {
         // SAFETY: both descriptors are open, and the structure is live.
         let rc =
             unsafe { libc::syscall(libc::SYS_landlock_add_rule, fd, PATH_BENEATH, rule, 0_u32) };
-        if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(rc).map(drop)
     }
 }
 

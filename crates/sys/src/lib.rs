@@ -61,8 +61,9 @@ pub mod wakeup_device;
 pub mod way;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
-fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {
-    if rc == -1 { Err(std::io::Error::last_os_error()) } else { Ok(rc) }
+#[inline]
+fn checked<T: PartialEq + From<i8>>(rc: T) -> std::io::Result<T> {
+    if rc == T::from(-1) { Err(std::io::Error::last_os_error()) } else { Ok(rc) }
 }
 
 /// The number of a request of a device, as most architectures have it, x86 and ARM among them: what is

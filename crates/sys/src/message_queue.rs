@@ -44,7 +44,7 @@ impl MessageQueue {
     pub fn unlink(name: &CStr) -> io::Result<()> {
         // SAFETY: the name ends in NUL.
         let rc = unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) };
-        checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+        checked(rc).map(drop)
     }
 
     /// Sends a message. Fails with `WouldBlock` if there is no room and this end does not wait for it.
@@ -62,7 +62,7 @@ impl MessageQueue {
                 std::ptr::null::<libc::timespec>(),
             )
         };
-        checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+        checked(rc).map(drop)
     }
 
     /// Takes a message, which it waits for.
@@ -81,7 +81,7 @@ impl MessageQueue {
                 std::ptr::null::<libc::timespec>(),
             )
         };
-        checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+        checked(rc).map(drop)
     }
 }
 

@@ -4,6 +4,8 @@ use std::arch::asm;
 use std::io;
 use std::ops::Range;
 
+use crate::checked;
+
 /// Ports that this thread may use until this is dropped.
 #[derive(Debug)]
 pub struct Ports {
@@ -75,7 +77,7 @@ fn permit(range: &Range<u16>, permitted: bool) -> io::Result<()> {
     let (first, count) = (libc::c_ulong::from(range.start), range.len() as libc::c_ulong);
     // SAFETY: integers only.
     let rc = unsafe { libc::syscall(libc::SYS_ioperm, first, count, libc::c_int::from(permitted)) };
-    if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(rc).map(drop)
 }
 
 #[cfg(test)]

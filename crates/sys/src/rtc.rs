@@ -76,7 +76,7 @@ impl Rtc {
         let rc = unsafe {
             libc::read(self.file.as_raw_fd(), (&raw mut data).cast(), size_of::<libc::c_ulong>())
         };
-        if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(Interrupts::of(data)) }
+        checked(rc).map(|_| Interrupts::of(data))
     }
 
     /// Forgets interrupts that nobody has waited for.

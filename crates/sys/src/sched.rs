@@ -109,7 +109,7 @@ pub fn set_schedule(schedule: Schedule) -> io::Result<()> {
     }
     // SAFETY: `attr` is live, of the size it states, and the kernel only reads it.
     let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(rc).map(drop)
 }
 
 /// What `thread` is scheduled under now.
@@ -118,9 +118,7 @@ pub fn schedule_of(thread: ThreadId) -> io::Result<Schedule> {
     // SAFETY: `attr` is live and writable, and its size is what we pass.
     let rc =
         unsafe { libc::syscall(libc::SYS_sched_getattr, thread.0, &raw mut attr, ATTR_SIZE, 0) };
-    if rc == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(rc)?;
     let priority = u8::try_from(attr.priority).unwrap_or(u8::MAX);
     Ok(match attr.policy {
         SCHED_FIFO => Schedule::Fifo { priority },

@@ -43,7 +43,7 @@ impl TimerFile {
         // SAFETY: `expiries` is live and writable for as many bytes.
         let rc =
             unsafe { libc::read(self.0.as_raw_fd(), expiries.as_mut_ptr().cast(), expiries.len()) };
-        if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(rc).map(drop)
     }
 
     /// When it will expire; `None` if it is not armed, or has expired.

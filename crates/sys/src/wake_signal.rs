@@ -55,7 +55,7 @@ pub fn check() -> io::Result<()> {
 fn deliver(process: u32, thread: ThreadId, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: sends a signal to one thread, if it is one of that process.
     let rc = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.number(), signal) };
-    checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(drop)
+    checked(rc).map(drop)
 }
 
 #[cfg(test)]

@@ -88,9 +88,7 @@ impl WakeupDevice {
         // SAFETY: `raw` is live, writable for as many bytes, and any bytes are a value of it.
         let rc =
             unsafe { libc::read(self.file.as_raw_fd(), (&raw mut raw).cast(), size_of::<Raw>()) };
-        if rc < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(rc)?;
         Ok(Stamps {
             due: MonoNs(raw.due_ns),
             function: MonoNs(raw.function_ns),
