@@ -1,6 +1,5 @@
 //! A cell: one guest that boots a kernel, does one task, and ends.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use wakescope_core::lab::Asked;
@@ -10,6 +9,7 @@ use crate::farm::Job;
 use crate::guest::{CHECK, RUN, VERB};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
+use crate::machine::boot::Image;
 use crate::machine::parameters::Parameters;
 use crate::qemu::Qemu;
 use crate::store::{Ingredients, Key, Label, ORDER, ROOT, Recipe};
@@ -36,13 +36,11 @@ pub enum GuestTask {
 #[derive(Clone, Debug)]
 pub struct Guest {
     /// The initramfs.
-    pub image: PathBuf,
-    /// Its SHA-256, in hexadecimal.
-    pub sha256: String,
+    pub image: Image,
     /// The modules in it, in the order in which they are loaded.
     pub modules: Vec<String>,
-    /// What is placed behind it, with its SHA-256 in hexadecimal.
-    pub root: Option<(PathBuf, String)>,
+    /// What is placed behind it.
+    pub root: Option<Image>,
 }
 
 /// What a cell is called, in place of its load, in which a guest tells what its kernel runs.
@@ -54,9 +52,9 @@ pub struct Work {
     qemu: Arc<Qemu>,
     /// The emulator's arguments that make the machine.
     machine: Vec<String>,
-    kernel: PathBuf,
-    guest: PathBuf,
-    root: Option<PathBuf>,
+    kernel: Image,
+    guest: Image,
+    root: Option<Image>,
     cmdline: String,
     /// The guest's order, where the command line does not contain it.
     order: Option<String>,
@@ -120,13 +118,13 @@ impl Workshop {
         let cmdline = machine.cmdline(parameter(asked), self.parameters.text(), &arguments);
         let mut recipe = Recipe::new(&Ingredients {
             kernel_sha256: &kernel.sha256,
-            guest_sha256: &guest.sha256,
+            guest_sha256: &guest.image.sha256,
             emulator: &format!("{} {}", self.qemu.banner, self.qemu.sha256),
             arguments: &machine.arguments(),
             command_line: &cmdline,
         });
-        if let Some((_, sha256)) = &guest.root {
-            recipe = recipe.with(ROOT, sha256);
+        if let Some(root) = &guest.root {
+            recipe = recipe.with(ROOT, &root.sha256);
         }
         // Of several CPUs none is recorded, so there is no moment at which all that they are could be saved.
         let boot = (order.is_some() && machine.cpus == 1).then(|| recipe.key());
@@ -149,9 +147,9 @@ impl Workshop {
             work: Work {
                 qemu: Arc::clone(&self.qemu),
                 machine: machine.arguments(),
-                kernel: kernel.image.clone(),
+                kernel: Image { path: kernel.image.clone(), sha256: kernel.sha256.clone() },
                 guest: guest.image.clone(),
-                root: guest.root.as_ref().map(|(path, _)| path.clone()),
+                root: guest.root.clone(),
                 cmdline,
                 order,
                 boot,

@@ -21,7 +21,6 @@ use crate::guest::root::RootImage;
 use crate::guest::{CHECK, GuestError, RUN};
 use crate::kernel::{Arch, Kernel};
 use crate::plan::{CellSpec, Plan, PlanError};
-use crate::states::States;
 use crate::store::{CellStore, StoreError, StoredCell};
 use crate::sum::{self, Memo};
 
@@ -231,7 +230,7 @@ fn harvest(
 ) -> Result<(Vec<Outcome>, bool), LabError> {
     let mut watch = |event: Event<'_>, standing: &Standing| watch(phase, event, standing);
     let parallel = equipment.parallel;
-    let runner = Emulation::with_states(States::of(&equipment.cache));
+    let runner = Emulation::with_states(&equipment.cache);
     let harvest = farm::run(jobs, parallel, &equipment.store, &runner, &mut watch);
     match harvest.end {
         End::Complete => Ok((harvest.outcomes, false)),

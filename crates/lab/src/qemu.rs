@@ -10,6 +10,7 @@ use wakescope_sys::file::effective_user;
 use crate::archive::tool;
 use crate::cache::Cache;
 use crate::kernel::Arch;
+use crate::machine::boot::changed;
 use crate::sum::{self, Memo};
 
 mod set_up;
@@ -159,6 +160,13 @@ impl Qemu {
             data,
             has_sandbox: answer.has_sandbox,
         })
+    }
+
+    /// Fails if the program or its firmware is no longer what it was when it was found.
+    pub(crate) fn expect_unchanged(&self, memo: &mut Memo) -> io::Result<()> {
+        let program = memo.sum(&self.program)?;
+        let same = with_firmware(&program, &self.data, memo)? == self.sha256;
+        if same { Ok(()) } else { Err(changed(&self.program)) }
     }
 }
 

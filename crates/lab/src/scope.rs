@@ -193,7 +193,7 @@ pub fn scope(
     let (plan_file, seen) = (scratch.path().join("plan"), scratch.path().join("seen"));
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
-    let runner = Observed::with(observer);
+    let runner = Observed::with(observer, cache);
     let prepare = |cell: &StoredCell| again.job(cell).map_err(|missing| missing.to_string());
     let done = verify(std::slice::from_ref(&key), 1, store, &prepare, &runner, running)?;
     match done.end {
@@ -253,8 +253,8 @@ struct Observed {
 }
 
 impl Observed {
-    fn with(observer: Observer) -> Self {
-        Self { emulation: Emulation::default(), observer, failed: Mutex::default() }
+    fn with(observer: Observer, cache: &Cache) -> Self {
+        Self { emulation: Emulation::new(cache), observer, failed: Mutex::default() }
     }
 
     /// The failure of a cell that could not be run, for this reason.
@@ -304,7 +304,7 @@ fn kernel(
     let seen = scratch.path().join("memory");
     let observer = Observer { plugin: plugin.into(), plan: None, seen: seen.clone() };
     watch.step(&Step::Note("booting the kernel once to read its symbols, which are kept"));
-    let end = boot(work, scratch.path(), &observer, watch);
+    let end = boot(work, scratch.path(), &observer, cache, watch);
     match end {
         End::Restarted => {}
         End::Cancelled => return Err(ScopeFailure::Stopped),
@@ -332,11 +332,16 @@ fn kept(place: &Path) -> Option<Kernel> {
 }
 
 /// Boots the guest of `work` until the observer ends it, or the user does.
-fn boot(work: &Work, folder: &Path, observer: &Observer, watch: &mut dyn Watch) -> End {
-    let cancel = AtomicBool::new(false);
+fn boot(
+    work: &Work,
+    folder: &Path,
+    observer: &Observer,
+    cache: &Cache,
+    watch: &mut dyn Watch,
+) -> End {
+    let (emulation, cancel) = (Emulation::new(cache), AtomicBool::new(false));
     std::thread::scope(|threads| {
-        let booting =
-            threads.spawn(|| Emulation::default().boot(work, folder, Some(observer), &cancel));
+        let booting = threads.spawn(|| emulation.boot(work, folder, Some(observer), &cancel));
         while !booting.is_finished() {
             if watch.stopped() {
                 cancel.store(true, Ordering::Relaxed);

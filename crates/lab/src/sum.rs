@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,53 @@ pub fn of_file(path: &Path) -> io::Result<String> {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
+    }
+}
+
+/// A file, with the sum of what is read from it or written to it.
+pub(crate) struct Summed<T> {
+    file: T,
+    hash: Sha256,
+}
+
+impl<T> Summed<T> {
+    pub(crate) fn new(file: T) -> Self {
+        Self { file, hash: Sha256::new() }
+    }
+
+    /// Adds bytes to the sum that do not pass.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+    }
+
+    /// SHA-256 of all that passed and was added, in lowercase hexadecimal.
+    pub(crate) fn sum(&self) -> String {
+        to_hex(&self.hash.clone().finalize())
+    }
+
+    /// The file itself.
+    pub(crate) fn into_inner(self) -> T {
+        self.file
+    }
+}
+
+impl<T: Read> Read for Summed<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl<T: Write> Write for Summed<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

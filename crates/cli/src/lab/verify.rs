@@ -62,7 +62,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let mut watch =
         |event: Event<'_>, standing: &Standing| showing.attend(Phase::Repeating, &event, standing);
     let prepare = |cell: &_| again.job(cell).map_err(|missing| missing.to_string());
-    let runner = Emulation::default();
+    let runner = Emulation::new(&cache);
     let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
     drop(showing);
     let Verification { cells, end } = done.map_err(|e| failure_of_store(&e))?;

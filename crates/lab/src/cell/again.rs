@@ -15,6 +15,7 @@ use crate::guest::{CHECK, RUN, root};
 use crate::kernel::Arch;
 use crate::kernel::image::identify;
 use crate::kernel::store::stored;
+use crate::machine::boot::Image;
 use crate::qemu::Qemu;
 use crate::store::{Label, ORDER, ROOT, StoredCell};
 use crate::sum::Memo;
@@ -76,13 +77,15 @@ impl Again {
     /// The job of `cell`, or why it cannot be run again.
     pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, Missing> {
         let part = |name| cell.recipe.part(name).unwrap_or_default();
-        let kernel = self.kernel(part("kernel"), &cell.meta.label)?;
-        let guest = self.guests.get(part("guest")).ok_or(Missing::Guest)?.clone();
+        let image =
+            |path: &PathBuf, sha256: &str| Image { path: path.clone(), sha256: sha256.into() };
+        let kernel = image(&self.kernel(part("kernel"), &cell.meta.label)?, part("kernel"));
+        let guest = image(self.guests.get(part("guest")).ok_or(Missing::Guest)?, part("guest"));
         let root = match cell.recipe.part(ROOT) {
-            Some(sum) => Some(self.roots.get(sum).ok_or(Missing::Root)?.clone()),
+            Some(sum) => Some(image(self.roots.get(sum).ok_or(Missing::Root)?, sum)),
             None => None,
         };
-        let arch = identify(&kernel).map_err(|e| Missing::Architecture(e.to_string()))?.arch;
+        let arch = identify(&kernel.path).map_err(|e| Missing::Architecture(e.to_string()))?.arch;
         let qemu = self.emulators.iter().find(|qemu| {
             qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
         });

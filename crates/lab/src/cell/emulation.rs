@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 use wakescope_sys::process::Exit;
 
 use super::Work;
 use super::conclusion::conclude;
+use crate::cache::Cache;
 use crate::farm::{Job, Runner};
 use crate::guest::CHECK;
 use crate::machine::boot::{Boot, Lines, Observer};
@@ -18,11 +20,14 @@ use crate::machine::state::State;
 use crate::qemu::SANDBOX;
 use crate::states::States;
 use crate::store::{CONSOLE, Ending, Key};
+use crate::sum::Memo;
 
 /// Runs guests in the emulator.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Emulation {
     confinement: Confinement,
+    /// By which an emulator is seen to be the one that a recipe names.
+    memo: Mutex<Memo>,
     /// From which guests go on, if they need not boot.
     states: Option<States>,
 }
@@ -56,9 +61,15 @@ struct Attempt<'a> {
 }
 
 impl Emulation {
-    /// Guests resume from these states where they can, and boot otherwise.
-    pub(crate) fn with_states(states: States) -> Self {
-        Self { states: Some(states), ..Self::default() }
+    /// Guests boot. Sums of files are remembered in `cache`.
+    pub fn new(cache: &Cache) -> Self {
+        let memo = Mutex::new(Memo::open(cache));
+        Self { confinement: Confinement::default(), memo, states: None }
+    }
+
+    /// Guests resume from the states of `cache` where they can, and boot otherwise.
+    pub(crate) fn with_states(cache: &Cache) -> Self {
+        Self { states: Some(States::of(cache)), ..Self::new(cache) }
     }
 
     /// Boots the guest of `work`, whose lines are written to files in `folder`, and waits for its end.
@@ -81,10 +92,15 @@ impl Emulation {
     ) -> End {
         let Work { qemu, machine, kernel, guest, root, cmdline, order, limit, .. } = work;
         let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
-        let root = root.as_deref();
+        let root = root.as_ref();
         let lines = Lines { kernel, guest, root, console: &console, results: &results };
+        let expect_unchanged = || {
+            let mut memo = self.memo.lock().unwrap_or_else(PoisonError::into_inner);
+            qemu.expect_unchanged(&mut memo)
+        };
         let (mut monitor, mut saves) = (None, None);
         let prepare = || {
+            expect_unchanged()?;
             let mut boot = Boot::new(qemu.arch, machine, cmdline, lines)?;
             order.iter().try_for_each(|order| boot.order(order))?;
             if qemu.has_sandbox {
@@ -110,6 +126,10 @@ impl Emulation {
         let watch = Watch { limit: *limit, outputs: &outputs, cancel };
         let start = |words: &File| self.confinement.start(qemu, &boot, words);
         let end = power::run(start, &words, watch, monitor.as_mut());
+        // It may have been replaced just before it started.
+        if let Err(e) = expect_unchanged() {
+            return End::NotStarted(e);
+        }
         if let (Some(Ok(())), Some((place, state))) = (monitor.map(|m| m.outcome()), saves) {
             *place = Some(state);
         }

@@ -17,6 +17,7 @@ use super::parameters::LONGEST_LINE;
 use super::state::{self, State};
 use crate::guest::order;
 use crate::kernel::Arch;
+use crate::sum::Summed;
 
 /// The place of the console among the files.
 const CONSOLE: usize = 2;
@@ -31,15 +32,24 @@ pub struct Boot {
     files: Vec<File>,
 }
 
+/// A file that a guest boots from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The SHA-256 that the cell's recipe has for it, in hexadecimal.
+    pub sha256: String,
+}
+
 /// The images of a boot, and where the guest's lines go.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     /// The kernel.
-    pub kernel: &'a Path,
+    pub kernel: &'a Image,
     /// The initramfs.
-    pub guest: &'a Path,
+    pub guest: &'a Image,
     /// A root image, which is placed behind the initramfs.
-    pub root: Option<&'a Path>,
+    pub root: Option<&'a Image>,
     /// The file for the console, which is made.
     pub console: &'a Path,
     /// The file for results, which is made.
@@ -64,7 +74,8 @@ impl Boot {
     ///
     /// # Errors
     /// If the command line is longer than the kernel takes, which would cut off the order to the
-    /// guest's program at its end; or if a file cannot be read or made.
+    /// guest's program at its end; if a file cannot be read or made; or if an image is no longer the one that
+    /// the recipe names.
     pub fn new(arch: Arch, machine: &[String], cmdline: &str, lines: Lines) -> io::Result<Self> {
         if cmdline.len() > LONGEST_LINE {
             return Err(io::Error::other(format!(
@@ -73,9 +84,11 @@ impl Boot {
             )));
         }
         let mut boot = Self { arguments: machine.to_vec(), files: Vec::new() };
-        let kernel = boot.inherit(copy(lines.kernel)?);
+        let kernel = boot.inherit(copy_of(&[lines.kernel])?);
         boot.add("-kernel", path_of(kernel));
-        let guest = boot.inherit(initramfs(lines)?);
+        // The kernel unpacks one archive after the other.
+        let guest: Vec<&Image> = [lines.guest].into_iter().chain(lines.root).collect();
+        let guest = boot.inherit(copy_of(&guest)?);
         boot.add("-initrd", path_of(guest));
         boot.add("-append", cmdline.into());
         for (id, path) in [("console", lines.console), ("results", lines.results)] {
@@ -191,12 +204,25 @@ fn copy(path: &Path) -> io::Result<File> {
     copy.map_err(named(path))
 }
 
-/// The kernel unpacks one archive after the other.
-fn initramfs(lines: Lines) -> io::Result<File> {
-    let Some(root) = lines.root else { return copy(lines.guest) };
-    let guest = open_input(lines.guest).map_err(named(lines.guest))?;
-    let root_image = open_input(root).map_err(named(root))?;
-    sealed_copy(&mut guest.chain(root_image)).map_err(named(root))
+/// These images, one behind the other. What is summed is what is copied, so it is what the guest boots from.
+fn copy_of(images: &[&Image]) -> io::Result<File> {
+    let open =
+        |image: &&Image| open_input(&image.path).map(Summed::new).map_err(named(&image.path));
+    let mut files = images.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+    let nothing: Box<dyn Read> = Box::new(io::empty());
+    let mut all = files.iter_mut().fold(nothing, |all, file| Box::new(all.chain(file)));
+    let copy = sealed_copy(&mut all).map_err(named(&images[0].path));
+    drop(all);
+    let copy = copy?;
+    match images.iter().zip(files).find(|(image, file)| file.sum() != image.sha256) {
+        Some((image, _)) => Err(changed(&image.path)),
+        None => Ok(copy),
+    }
+}
+
+/// That a file is another one than the recipe names, which was read when the lab began.
+pub(crate) fn changed(path: &Path) -> io::Error {
+    io::Error::other(format!("{} changed since the lab began", path.display()))
 }
 
 fn create(path: &Path) -> io::Result<File> {
@@ -210,16 +236,51 @@ fn named(path: &Path) -> impl Fn(io::Error) -> io::Error + use<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::fd::AsRawFd;
+
     use super::*;
     use crate::machine::Machine;
+    use crate::sum;
     use wakescope_testing::Folder;
+
+    /// A file that holds its name.
+    fn image(folder: &Folder, name: &str) -> Image {
+        Image { path: folder.write(name, name), sha256: sum::of_bytes(name.as_bytes()) }
+    }
+
+    #[test]
+    fn images_that_are_not_those_of_the_recipe_are_not_booted() {
+        let folder = Folder::new("boot-changed");
+        let images = ["kernel", "guest", "root"].map(|name| image(&folder, name));
+        let [kernel, guest, root] = &images;
+        let boot = |name: &str, root| {
+            let [console, results] =
+                ["console", "results"].map(|l| folder.join(format!("{name}-{l}")));
+            let lines = Lines { kernel, guest, root, console: &console, results: &results };
+            Boot::new(Arch::Amd64, &[], "", lines).map(|boot| {
+                fs::read_to_string(format!("/proc/self/fd/{}", boot.files[1].as_raw_fd())).unwrap()
+            })
+        };
+        assert_eq!(boot("bare", None).unwrap(), "guest");
+        assert_eq!(boot("whole", Some(root)).unwrap(), "guestroot");
+        for Image { path, .. } in &images {
+            let own = fs::read(path).unwrap();
+            // As long as before.
+            fs::write(path, own.iter().rev().copied().collect::<Vec<u8>>()).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let refused = boot(name, Some(root)).unwrap_err().to_string();
+            assert_eq!(refused, format!("{} changed since the lab began", path.display()));
+            fs::write(path, own).unwrap();
+        }
+    }
 
     #[test]
     fn files_are_named_by_their_descriptors() {
         let machine = Machine::new(Arch::Amd64).arguments();
         let folder = Folder::new("boot");
         let [console, results] = ["console", "results"].map(|name| folder.path().join(name));
-        let image = Path::new("/proc/self/exe");
+        let image = &image(&folder, "image");
         let lines =
             Lines { kernel: image, guest: image, root: None, console: &console, results: &results };
         let mut boot = Boot::new(Arch::Amd64, &machine, "a,b", lines).unwrap();

@@ -4,15 +4,13 @@
 //! The emulator keeps it as a snapshot in a disk image of its own format, qcow2 (docs/interop/qcow2.rst in QEMU).
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use sha2::{Digest, Sha256};
-use wakescope_core::hex::to_hex;
 use wakescope_sys::file::file_in_memory;
 
-use crate::sum;
+use crate::sum::{self, Summed};
 
 /// What the emulator calls it.
 pub const NAME: &str = "ready";
@@ -82,17 +80,17 @@ impl State {
     pub fn read(stored: &mut impl Read) -> io::Result<Option<(Self, String)>> {
         let mut head = [0; HEAD.len() + 65];
         stored.read_exact(&mut head)?;
-        let mut image = Summed { file: file_in_memory()?, hash: Sha256::new() };
+        let mut image = Summed::new(file_in_memory()?);
         let mut length = [0; 8];
         stored.read_exact(&mut length)?;
-        image.hash.update(length);
+        image.add(&length);
         let mut console = Vec::new();
         stored.take(u64::from_le_bytes(length).min(LARGEST)).read_to_end(&mut console)?;
-        image.hash.update(&console);
+        image.add(&console);
         io::copy(&mut stored.take(LARGEST), &mut image)?;
-        let sum = to_hex(&image.hash.finalize());
+        let (sum, image) = (image.sum(), image.into_inner());
         let known = head.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(b"\n"));
-        Ok((known == Some(sum.as_bytes())).then(|| (Self { image: image.file, console }, sum)))
+        Ok((known == Some(sum.as_bytes())).then(|| (Self { image, console }, sum)))
     }
 
     /// Its bytes with their sum, to be stored.
@@ -122,24 +120,6 @@ impl State {
         let mut copy = file_in_memory()?;
         io::copy(&mut image, &mut copy)?;
         Ok(Self { image: copy, console: self.console.clone() })
-    }
-}
-
-/// A file, with the sum of what is written to it.
-struct Summed {
-    file: File,
-    hash: Sha256,
-}
-
-impl Write for Summed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.hash.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::cell::{Guest, Workshop};
 use crate::guest::modules::{Module, resolve};
 use crate::guest::{self, GuestError};
 use crate::kernel::Kernel;
+use crate::machine::boot::Image;
 use crate::store::note_use;
 use crate::sum::{self, Memo};
 
@@ -39,7 +40,8 @@ pub(super) fn make_guests<'a>(
         }
         let mut guest = make_guest(kernel, &all, equipment, &mut memo)?;
         let root = equipment.roots.get(&kernel.arch);
-        guest.root = root.map(|root| (root.path.clone(), root.sha256.clone()));
+        guest.root =
+            root.map(|root| Image { path: root.path.clone(), sha256: root.sha256.clone() });
         Ok(Booted { kernel, guest, checker, workshop })
     });
     booted.collect()
@@ -71,7 +73,7 @@ fn make_guest(
     }
     let sha256 = sum(&image)?;
     let modules = modules.iter().map(Module::file_name).collect();
-    Ok(Guest { image, sha256, modules, root: None })
+    Ok(Guest { image: Image { path: image, sha256 }, modules, root: None })
 }
 
 /// The modules of [`Equipment::modules`] and those that loads need; `None` if loads need none, or can do without.
@@ -173,9 +175,9 @@ mod tests {
         let make = || make_guest(&kernel, &[], &equipment, &mut Memo::open(&equipment.cache));
         let first = make().unwrap();
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
-        fs::File::open(&first.image).unwrap().set_modified(long_ago).unwrap();
+        fs::File::open(&first.image.path).unwrap().set_modified(long_ago).unwrap();
         assert_eq!(make().unwrap().image, first.image);
-        assert!(fs::metadata(&first.image).unwrap().modified().unwrap() > long_ago);
+        assert!(fs::metadata(&first.image.path).unwrap().modified().unwrap() > long_ago);
     }
 
     #[test]

@@ -39,6 +39,32 @@ fn an_emulator_that_is_named_is_asked_what_it_is() {
 }
 
 #[test]
+fn an_emulator_that_was_replaced_is_noticed() {
+    let folder = Folder::new("qemu-replaced");
+    let firmware = folder.path().join("pvh.bin");
+    let make = |version: &str, text: &str| {
+        fs::write(&firmware, text).unwrap();
+        fake(&folder, "qemu-system-x86_64", version)
+    };
+    let program = make("9.2.1", "firmware");
+    let qemu = find(&folder, &program).unwrap();
+    let changed = || {
+        let memo = &mut Memo::open(&Cache::at(folder.path().join("cache")));
+        qemu.expect_unchanged(memo).map_err(|e| e.to_string())
+    };
+    let want = Err(format!("{} changed since the lab began", program.display()));
+    for (version, firmware, want) in [
+        ("9.2.1", "firmware", &Ok(())),
+        ("9.2.2", "firmware", &want),
+        ("9.2.1", "another", &want),
+        ("9.2.1", "firmware", &Ok(())),
+    ] {
+        make(version, firmware);
+        assert_eq!(&changed(), want, "{version} {firmware}");
+    }
+}
+
+#[test]
 fn emulators_of_no_use_are_refused() {
     let folder = Folder::new("bad-qemu");
     let old = fake(&folder, "old", "7.2.22 (Debian 1:7.2+dfsg-7)");
