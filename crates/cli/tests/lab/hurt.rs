@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::path::Path;
 
 use wakescope_core::lab::Status;
 
@@ -72,6 +73,29 @@ fn signals_end_a_lab_and_its_guests() {
         assert_eq!((ran.code, ran.states()), (Some(3), vec![Status::NotRun; 2]), "{}", ran.json);
         assert!(ran.stderr.contains("run the same command again to resume"), "{}", ran.stderr);
         assert_eq!((bench.emulators(), bench.cells()), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn guests_have_their_files_where_few_may_be_open() {
+    let name = "guests_have_their_files_where_few_may_be_open";
+    let Some(stock) = Stock::get(name) else { return };
+    let bench = Bench::new(stock, "few-files");
+    // Each is another kernel, so they are checked side by side. An emulator alone opens fewer files than that.
+    let kernels = (0..16).map(|number| {
+        let path = MadeUp::says(format!("I am {number}\n"))
+            .write(&bench.test.dir, &format!("kernel-{number}"));
+        path.to_str().unwrap().to_owned()
+    });
+    let kernels = kernels.collect::<Vec<_>>().join(",");
+    let mut shell = bench.test.program(Path::new("/bin/sh"));
+    let lab = "ulimit -Sn 48 && exec \"$0\" lab run --json --arch amd64 --load idle --seeds 1 --jobs 16 --kernel \"$1\"";
+    shell.args(["-c", lab, env!("CARGO_BIN_EXE_wakescope"), &kernels]);
+    bench.prepare(&mut shell);
+    let ran = Ran::of(Running::start(&mut shell).output());
+    assert_eq!(ran.lab.cells.len(), 16, "{}", ran.json);
+    for cell in &ran.lab.cells {
+        assert!(cell.reason.starts_with("the guest restarted"), "{}", cell.reason);
     }
 }
 

@@ -7,12 +7,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock::{self, Forbidden, Rules};
 use wakescope_sys::process::confined::{Confined, Namespace, Step};
-use wakescope_sys::process::{Child, Program};
+use wakescope_sys::process::{self, Child, Program, open_files_limit};
 use wakescope_sys::sched::{Schedule, schedule_of, this_thread};
 
 use super::boot::Boot;
@@ -60,9 +60,29 @@ impl Measure {
 }
 
 /// How emulators are confined here. What this host has refused once is not tried again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Confinement {
     refused: Mutex<BTreeSet<Measure>>,
+    /// How many files an emulator may have open.
+    open_files: u64,
+}
+
+/// Lets this process have more files open, and returns how many it might have open before. It holds up to nine for
+/// each guest, so some 112 guests at a time exceed the usual limit of 1,024.
+fn raise_open_files() -> u64 {
+    static BEFORE: OnceLock<u64> = OnceLock::new();
+    *BEFORE.get_or_init(|| {
+        let before = open_files_limit().unwrap_or(u64::MAX);
+        // Where it stays as it is, a guest that finds too many open is not started, and run again another time.
+        let _ = process::raise_open_files();
+        before
+    })
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self { refused: Mutex::default(), open_files: raise_open_files() }
+    }
 }
 
 impl Confinement {
@@ -90,6 +110,7 @@ impl Confinement {
                 rules: rules.as_ref(),
                 // What a guest writes is a flood, and is ended as such, long before this is reached.
                 file_size: LARGEST,
+                open_files: self.open_files,
             };
             let refused = match confined.run() {
                 Ok(child) => {

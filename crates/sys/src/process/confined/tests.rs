@@ -31,6 +31,7 @@ impl Case<'_> {
             user: self.user,
             rules: self.rules.as_ref(),
             file_size: 1 << 20,
+            open_files: 100,
         };
         let child = confined.run()?;
         drop(writer);
@@ -50,7 +51,7 @@ fn a_confined_program_has_what_it_was_given_and_no_more() {
     unsafe { libc::fcntl(extra.as_raw_fd(), libc::F_SETFD, 0) };
     let script = "readlink /proc/self/cwd; cd /proc/self; echo $PATH_OF_NOTHING$HOME; exec sh -c \
                   'for n in fd/*; do [ -e $n ] && echo -n \"$n \"; done; echo; \
-                  ulimit -c; ulimit -f; grep -e NoNewPrivs -e CapEff -e CapPrm /proc/self/status'";
+                  ulimit -c; ulimit -f; ulimit -n; grep -e NoNewPrivs -e CapEff -e CapPrm /proc/self/status'";
     let (text, exit) = PLAIN.run(script).unwrap();
     assert_eq!(exit, Exit::Status(0), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -58,7 +59,7 @@ fn a_confined_program_has_what_it_was_given_and_no_more() {
     // The shell has the folder open that it lists.
     assert!(lines[2].starts_with("fd/0 fd/1 fd/2 fd/3 fd/4 "), "{text}");
     assert!(lines[2].split_whitespace().count() <= 6, "{text}");
-    assert_eq!(lines[3..5], ["0", "2048"], "{text}");
+    assert_eq!(lines[3..6], ["0", "2048", "100"], "{text}");
     for line in ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1"] {
         assert!(lines.contains(&line), "{line} is not in {text}");
     }
@@ -104,7 +105,7 @@ fn a_step_that_is_refused_is_named_and_nothing_runs() {
     let nothing = File::open("/dev/null").unwrap();
     let stdio = [nothing.as_fd(); 3];
     let namespaces = &[];
-    let (user, rules, file_size) = (None, None, 0);
+    let (user, rules, file_size, open_files) = (None, None, 0, 100);
     let inherited = &[][..];
     let confined = Confined {
         program: &program,
@@ -115,6 +116,7 @@ fn a_step_that_is_refused_is_named_and_nothing_runs() {
         user,
         rules,
         file_size,
+        open_files,
     };
     let refused = confined.run().unwrap_err();
     assert_eq!(refused.step, Step::Execute, "{refused:?}");
