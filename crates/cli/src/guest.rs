@@ -54,7 +54,7 @@ pub(crate) struct GuestArgs {
     time: TimeArg,
 
     /// Modules to load first, in this order
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     module: Vec<String>,
 
     /// What to do: a limit and a task. The machine says it if it is not said here

@@ -102,8 +102,9 @@ impl Workshop {
         let limit = SpanNs(LEAST_LIMIT.0.saturating_add(planned.0.saturating_mul(4)));
         let (_, line) = machine.lines();
         let mut arguments = format!("{VERB} --results {line}");
-        for module in &guest.modules {
-            arguments += &format!(" --module {module}");
+        // In one word: a kernel panics if more than 32 follow `--` (init/main.c).
+        if !guest.modules.is_empty() {
+            arguments += &format!(" --module {}", guest.modules.join(","));
         }
         let task_words = match &task {
             GuestTask::Check => "check".into(),
@@ -165,5 +166,72 @@ fn parameter(asked: Asked) -> Option<&'static str> {
     match asked {
         Asked::Default | Asked::Rt => None,
         Asked::None | Asked::Voluntary | Asked::Full | Asked::Lazy => Some(asked.word()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Arch;
+    use crate::qemu::Version;
+
+    /// The cell in which a guest with these modules is checked.
+    fn job(modules: usize) -> Job<Work> {
+        let arch = Arch::Amd64;
+        let qemu = Qemu {
+            arch,
+            command: Vec::new(),
+            folder: "/".into(),
+            program: "/bin/false".into(),
+            version: Version(10, 0, 13),
+            banner: "QEMU 10.0.13".into(),
+            sha256: "3".repeat(64),
+            data: Vec::new(),
+            has_sandbox: true,
+        };
+        let workshop = Workshop {
+            qemu: Arc::new(qemu),
+            machine: Machine::new(arch),
+            parameters: "lockdown=none".parse().unwrap(),
+            limit: SpanNs(1),
+        };
+        let kernel = Kernel {
+            name: "6.1-cloud".into(),
+            arch,
+            release: "6.1.0-56-cloud-amd64".into(),
+            version: String::new(),
+            image: "/kernel".into(),
+            sha256: "1".repeat(64),
+            config: None,
+            symbols: None,
+            modules: None,
+            package: None,
+        };
+        let guest = Guest {
+            image: Image { path: "/guest".into(), sha256: "2".repeat(64) },
+            modules: (0..modules).map(|number| format!("m{number}.ko")).collect(),
+            root: None,
+        };
+        workshop.job(&kernel, &guest, Asked::Default, GuestTask::Check)
+    }
+
+    #[test]
+    fn modules_take_two_of_the_words_that_the_kernel_gives_to_its_first_process() {
+        let words = |modules| {
+            let cmdline = job(modules).work.cmdline;
+            let (_, words) = cmdline.split_once(" -- ").unwrap();
+            words.split(' ').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let none = words(0);
+        assert!(!none.contains(&"--module".into()), "{none:?}");
+        for (modules, want) in [(1, "m0.ko"), (3, "m0.ko,m1.ko,m2.ko")] {
+            let all = words(modules);
+            assert_eq!(
+                (all.len(), &all[3..5]),
+                (none.len() + 2, &["--module", want].map(String::from)[..])
+            );
+        }
+        // More than that, and the kernel panics.
+        assert!(words(100).len() <= 32);
     }
 }
