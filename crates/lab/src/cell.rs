@@ -43,7 +43,7 @@ pub struct Guest {
     pub root: Option<Image>,
 }
 
-/// What a cell is called, in place of its load, in which a guest tells what its kernel runs.
+/// What a guest is told that is to say what its kernel runs, and what its cell is called in place of a load.
 const CHECKING: &str = "check";
 
 /// What the runner needs to boot a guest.
@@ -60,8 +60,6 @@ pub struct Work {
     order: Option<String>,
     /// The key of all that the machine is until the guest reads the order, if its state can be saved.
     boot: Option<Key>,
-    /// The file that the guest must send: [`RUN`] or [`CHECK`].
-    result: &'static str,
     /// Of the host's time.
     limit: SpanNs,
 }
@@ -107,7 +105,7 @@ impl Workshop {
             arguments += &format!(" --module {}", guest.modules.join(","));
         }
         let task_words = match &task {
-            GuestTask::Check => "check".into(),
+            GuestTask::Check => CHECKING.into(),
             GuestTask::Measure(measurement) => measurement.arguments(),
         };
         let mut order = Some(format!("--limit {}ns {task_words}", limit.0));
@@ -132,9 +130,9 @@ impl Workshop {
         if let Some(order) = &order {
             recipe = recipe.with(ORDER, order);
         }
-        let (load, seed, result) = match &task {
-            GuestTask::Check => (CHECKING.into(), None, CHECK),
-            GuestTask::Measure(m) => (m.load.to_string(), Some(m.seed), RUN),
+        let (load, seed) = match &task {
+            GuestTask::Check => (CHECKING.into(), None),
+            GuestTask::Measure(m) => (m.load.to_string(), Some(m.seed)),
         };
         Job {
             recipe,
@@ -154,11 +152,17 @@ impl Workshop {
                 cmdline,
                 order,
                 boot,
-                result,
                 limit: self.limit,
             },
         }
     }
+}
+
+/// The file that the guest of this recipe must send. What it is to do is the end of its words, and a plan is no
+/// such word.
+fn result_of(recipe: &Recipe) -> &'static str {
+    let words = recipe.part(ORDER).or(recipe.part("command_line")).unwrap_or_default();
+    if words.split(' ').next_back() == Some(CHECKING) { CHECK } else { RUN }
 }
 
 /// What `preempt=` is told. RT kernels have one model, so asking for it is asking for nothing.
@@ -173,10 +177,11 @@ fn parameter(asked: Asked) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::kernel::Arch;
+    use crate::plan::{LoadSet, Plan};
     use crate::qemu::Version;
 
-    /// The cell in which a guest with these modules is checked.
-    fn job(modules: usize) -> Job<Work> {
+    /// The cell in which a guest with so many modules does this, its kernel with these parameters.
+    fn job(parameters: &str, modules: usize, task: GuestTask) -> Job<Work> {
         let arch = Arch::Amd64;
         let qemu = Qemu {
             arch,
@@ -192,7 +197,7 @@ mod tests {
         let workshop = Workshop {
             qemu: Arc::new(qemu),
             machine: Machine::new(arch),
-            parameters: "lockdown=none".parse().unwrap(),
+            parameters: parameters.parse().unwrap(),
             limit: SpanNs(1),
         };
         let kernel = Kernel {
@@ -212,13 +217,27 @@ mod tests {
             modules: (0..modules).map(|number| format!("m{number}.ko")).collect(),
             root: None,
         };
-        workshop.job(&kernel, &guest, Asked::Default, GuestTask::Check)
+        workshop.job(&kernel, &guest, Asked::Default, task)
+    }
+
+    #[test]
+    fn the_file_that_a_guest_sends_follows_from_its_recipe() {
+        let measure =
+            || Measurement::of(&Plan::default(), &"idle".parse::<LoadSet>().unwrap(), 1, 1);
+        for parameters in ["", "lockdown=none"] {
+            for (task, want) in
+                [(GuestTask::Check, CHECK), (GuestTask::Measure(Box::new(measure())), RUN)]
+            {
+                let job = job(parameters, 0, task);
+                assert_eq!(result_of(&job.recipe), want, "{parameters} {:?}", job.recipe);
+            }
+        }
     }
 
     #[test]
     fn modules_take_two_of_the_words_that_the_kernel_gives_to_its_first_process() {
         let words = |modules| {
-            let cmdline = job(modules).work.cmdline;
+            let cmdline = job("lockdown=none", modules, GuestTask::Check).work.cmdline;
             let (_, words) = cmdline.split_once(" -- ").unwrap();
             words.split(' ').map(str::to_owned).collect::<Vec<_>>()
         };

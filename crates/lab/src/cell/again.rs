@@ -8,10 +8,10 @@ use std::sync::Arc;
 use wakescope_core::units::SpanNs;
 use wakescope_report::style::clean;
 
-use super::{CHECKING, Work};
+use super::Work;
 use crate::cache::Cache;
 use crate::farm::Job;
-use crate::guest::{CHECK, RUN, root};
+use crate::guest::root;
 use crate::kernel::Arch;
 use crate::kernel::image::identify;
 use crate::kernel::store::stored;
@@ -104,7 +104,6 @@ impl Again {
                 order: cell.recipe.part(ORDER).map(String::from),
                 // A repetition proves the more, the less it takes from the first run.
                 boot: None,
-                result: if cell.meta.label.load == CHECKING { CHECK } else { RUN },
                 limit: self.limit,
             },
         })

@@ -10,14 +10,15 @@ use wakescope_core::run::Run;
 use wakescope_store::{is_full, write_new};
 
 use super::emulation::{RESULTS, WORDS, lines_of};
+use super::result_of;
 use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN};
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::End;
 use crate::parcel::{Item, unpack};
-use crate::store::{Ending, Failed, FailureKind, Key};
+use crate::store::{Ending, Failed, FailureKind, Recipe};
 
-/// What came of the guest of the cell `key` that was to send the file `result`: its files are written to `folder`.
-pub(super) fn conclude(end: &End, result: &str, key: &Key, folder: &Path) -> Ending {
+/// What came of the guest of this recipe: its files are written to `folder`.
+pub(super) fn conclude(end: &End, recipe: &Recipe, folder: &Path) -> Ending {
     let lines = lines_of(folder);
     // They served; a cell keeps what repeats, and the console.
     for name in [RESULTS, WORDS] {
@@ -36,14 +37,14 @@ pub(super) fn conclude(end: &End, result: &str, key: &Key, folder: &Path) -> End
     let Ok(items) = parcel else {
         return without_result(&log, &parcel.unwrap_err().to_string()).into();
     };
-    match verify(&items, &log, result) {
+    match verify(&items, &log, result_of(recipe)) {
         Err(failed) => {
             let _ = keep(folder, &items, &[FACTS, KERNEL_LOG]);
             failed.into()
         }
         Ok(mut run) => {
             if let Some(run) = &mut run {
-                run.id = key.as_str()[..16].to_string();
+                run.id = recipe.key().as_str()[..16].to_string();
             }
             let episodes = run.as_ref().and_then(|run| episodes_of(run, &items));
             let record = run.map(|run| Item::new(RUN, run.to_json()));
@@ -147,7 +148,7 @@ fn keep(folder: &Path, items: &[Item], names: &[&str]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::parcel::pack;
-    use crate::store::CONSOLE;
+    use crate::store::{CONSOLE, ORDER};
     use wakescope_core::episodes::Head;
     use wakescope_core::units::SpanNs;
     use wakescope_testing::Folder;
@@ -156,12 +157,12 @@ mod tests {
     fn trouble_with_the_hosts_files_is_no_full_disk_and_nothing_of_the_guest() {
         let facts = Item::new(FACTS, serde_json::to_vec(&Facts::default()).unwrap());
         let items = [facts.clone(), Item::new(CHECK, "{}")];
-        let key: Key = "0a".repeat(32).parse().unwrap();
+        let recipe = Recipe::default().with(ORDER, "--limit 1ns check");
         let ended = |parcel: &[Item], prepare: fn(&Path)| {
             let folder = Folder::new("conclusion");
             fs::write(folder.join(RESULTS), pack(parcel)).unwrap();
             prepare(folder.path());
-            match conclude(&End::Restarted, CHECK, &key, folder.path()) {
+            match conclude(&End::Restarted, &recipe, folder.path()) {
                 Ending::Measured => None,
                 Ending::Failed(failed) => Some((failed.kind, failed.reason)),
             }

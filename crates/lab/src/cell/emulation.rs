@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use wakescope_sys::process::Exit;
 
-use super::Work;
 use super::conclusion::conclude;
+use super::{Work, result_of};
 use crate::cache::Cache;
 use crate::farm::{Job, Runner};
 use crate::guest::CHECK;
@@ -145,7 +145,7 @@ impl Emulation {
         cancel: &AtomicBool,
     ) -> Ending {
         let end = self.boot(&job.work, folder, observer, cancel);
-        conclude(&end, job.work.result, &job.recipe.key(), folder)
+        conclude(&end, &job.recipe, folder)
     }
 
     /// Resumes the saved state of this boot, if there is one that the emulator takes.
@@ -159,7 +159,7 @@ impl Emulation {
             clear(folder);
             return None;
         }
-        Some(conclude(&end, job.work.result, &job.recipe.key(), folder))
+        Some(conclude(&end, &job.recipe, folder))
     }
 
     /// Boots, and saves the machine for other guests. If it cannot be saved, these boot.
@@ -173,7 +173,7 @@ impl Emulation {
             return self.observe(job, folder, None, cancel);
         }
         let lines = saved.as_ref().and_then(|_| lines_of(folder).ok());
-        let ending = conclude(&end, job.work.result, &job.recipe.key(), folder);
+        let ending = conclude(&end, &job.recipe, folder);
         if let (Some(state), Some(lines), Ending::Measured) = (saved, lines, &ending) {
             if let Some(state) = self.proven(state, &lines, attempt) {
                 let _ = states.keep(boot, &state);
@@ -227,7 +227,7 @@ impl Runner<Work> for Emulation {
             return ending;
         }
         // A lab's first guest of a kernel only checks it, so it is the fastest one to prove a state with.
-        if job.work.result == CHECK && states.is_wanted(boot) {
+        if result_of(&job.recipe) == CHECK && states.is_wanted(boot) {
             return self.boot_and_save(states, boot, &attempt);
         }
         self.observe(job, folder, None, cancel)
