@@ -39,6 +39,35 @@ fn an_emulator_that_is_named_is_asked_what_it_is() {
 }
 
 #[test]
+fn trouble_of_a_moment_is_no_answer() {
+    for asked in ["-L", "-sandbox"] {
+        let folder = Folder::new("qemu-trouble");
+        let data = folder.path().display();
+        let (trouble, program) = (folder.join("trouble"), folder.join("qemu-system-x86_64"));
+        let script = format!(
+            "#!/bin/sh\nif [ $1 = {asked} ] && [ -e {} ]; then kill -KILL $$; fi\n\
+             case $1 in -L) echo {data};; *) echo 'QEMU emulator version 9.2.1';; esac\n",
+            trouble.display()
+        );
+        write_program(&program, script.as_bytes());
+        folder.write("trouble", "");
+        let refused = find(&folder, &program).unwrap_err().to_string();
+        assert!(refused.ends_with("cannot be used: SIGKILL"), "{refused}");
+        fs::remove_file(trouble).unwrap();
+        let qemu = find(&folder, &program).unwrap();
+        assert_eq!((&*qemu.data, qemu.has_sandbox), (&[folder.path().to_owned()][..], true));
+    }
+    // What it refuses, it refuses each time.
+    let folder = Folder::new("qemu-refuses");
+    let program = folder.join("qemu-system-x86_64");
+    let script =
+        "#!/bin/sh\ncase $1 in --version) echo 'QEMU emulator version 9.2.1';; *) exit 1; esac\n";
+    write_program(&program, script.as_bytes());
+    let qemu = find(&folder, &program).unwrap();
+    assert_eq!((qemu.data.len(), qemu.has_sandbox), (0, false));
+}
+
+#[test]
 fn an_emulator_that_was_replaced_is_noticed() {
     let folder = Folder::new("qemu-replaced");
     let firmware = folder.path().join("pvh.bin");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
+use wakescope_sys::process::Exit;
 
 use super::{SANDBOX, Start};
 use crate::archive::tool::{self, Tool};
@@ -58,12 +59,12 @@ pub(super) fn ask(start: &Start, sha256: &str, cache: &Cache) -> Result<Answer, 
     if let Some(answer) = known.get(&key) {
         return Ok(answer.clone());
     }
-    let said = run(start, &["--version"])?;
+    let said = run(start, &["--version"])??;
     let (version, banner) = parse(&said).ok_or("it does not identify itself as QEMU")?;
-    let data = run(start, &["-L", "help"]).map(|text| folders(&text)).unwrap_or_default();
+    let data = run(start, &["-L", "help"])?.map(|text| folders(&text)).unwrap_or_default();
     // It forbids itself what it does not need before it lists its processors.
     let trial = ["-sandbox", SANDBOX, "-nodefaults", "-machine", "none", "-cpu", "help"];
-    let has_sandbox = run(start, &trial).is_ok();
+    let has_sandbox = run(start, &trial)?.is_ok();
     let answer = Answer { version, banner, data, has_sandbox };
     known.insert(key, answer.clone());
     while known.len() > MOST {
@@ -81,17 +82,28 @@ fn read(place: &Path) -> BTreeMap<String, Answer> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn run(start: &Start, args: &[&str]) -> Result<String, String> {
+/// How the kernel ends a program that does what a seccomp filter forbids (SIGSYS).
+const FORBIDDEN: Exit = Exit::Signal(31);
+
+/// What the emulator says to `args`, or that it refuses: both are answers, which stay the same.
+///
+/// # Errors
+/// If it did not start, or was ended before it had an answer. It may have one the next time.
+fn run(start: &Start, args: &[&str]) -> Result<Result<String, String>, String> {
     let mut words = start.command().into_iter();
     let tool = Tool::new(words.next().unwrap_or_default()).args(words).args(args.iter().copied());
     let mut patience = Patience(clock::now().after(PATIENCE));
     let ended = tool::run(&tool, tool::text(64 << 10), &mut patience, |_| Ok(()))
         .map_err(|e| e.to_string())?;
     if ended.success() {
-        return Ok(ended.output);
+        return Ok(Ok(ended.output));
     }
     let said = ended.complaints.lines().last().unwrap_or_default().to_owned();
-    Err(if said.is_empty() { ended.exit.to_string() } else { said })
+    let why = if said.is_empty() { ended.exit.to_string() } else { said };
+    match ended.exit {
+        Exit::Status(_) | FORBIDDEN => Ok(Err(why)),
+        Exit::Signal(_) | Exit::Unknown => Err(why),
+    }
 }
 
 /// Ends what takes too long.
