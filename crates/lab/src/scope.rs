@@ -194,7 +194,7 @@ pub fn scope(
     write_new(&plan_file, &plan.bytes()).map_err(CacheError::io("write", &plan_file))?;
     let observer = Observer { plugin, plan: Some(plan_file), seen: seen.clone() };
     let runner = Observed::with(observer, cache);
-    let prepare = |cell: &StoredCell| again.job(cell).map_err(|missing| missing.to_string());
+    let prepare = |cell: &StoredCell| again.job(cell).map_err(Repeated::from);
     let done = verify(std::slice::from_ref(&key), 1, store, &prepare, &runner, running)?;
     match done.end {
         FarmEnd::Complete => {}
@@ -206,7 +206,9 @@ pub fn scope(
         Some(Repeated::Same) => {}
         Some(Repeated::Differs(difference)) => return Err(ScopeFailure::Differs(difference)),
         Some(Repeated::CannotRun(why)) => return Err(for_want_of_room(runner.failure(why))),
-        Some(Repeated::Damaged(why)) => return Err(ScopeFailure::Cell(why)),
+        Some(Repeated::Damaged(why) | Repeated::NotPromised(why)) => {
+            return Err(ScopeFailure::Cell(why));
+        }
         Some(Repeated::FailedAgain) => return Err(ScopeFailure::Guest("its guest failed".into())),
         Some(Repeated::NotRun) | None => {
             return Err(ScopeFailure::Guest("it was not run".into()));

@@ -302,7 +302,7 @@ fn of_missing(failure: Failure, missing: &Missing) -> Failure {
             failure.try_this("put back the kernel that the cell was run with")
         }
         Missing::Emulator(_) => failure.try_this("name that emulator: --qemu PROGRAM"),
-        Missing::Guest | Missing::Root | Missing::Architecture(_) => failure,
+        Missing::Guest | Missing::Root | Missing::Architecture(_) | Missing::Cpus(_) => failure,
     };
     failure.try_this(format!("{ANEW}: {WHERE}"))
 }

@@ -21,8 +21,8 @@ use crate::{Failure, Outcome, output};
 /// Repeat cached cells, and fail if a bit differs
 ///
 /// Exit codes: 0 all cells repeat to the bit; 1 a cell differs; 2 a cached cell is damaged or
-/// cannot be run again, or the host cannot go on (a full disk); 3 there are no cells, or the
-/// command was interrupted.
+/// cannot be run again, or the host cannot go on (a full disk); 3 there are no cells that must
+/// repeat, or the command was interrupted.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -61,7 +61,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let mut showing = Showing::new(Waiting::new()?);
     let mut watch =
         |event: Event<'_>, standing: &Standing| showing.attend(Phase::Repeating, &event, standing);
-    let prepare = |cell: &_| again.job(cell).map_err(|missing| missing.to_string());
+    let prepare = |cell: &_| again.job(cell).map_err(Repeated::from);
     let runner = Emulation::new(&cache);
     let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
     drop(showing);
@@ -111,7 +111,7 @@ fn report(cells: &[Verified]) -> String {
     let mut text = summary(cells);
     for cell in cells {
         let what = match &cell.repeated {
-            Repeated::Same | Repeated::FailedAgain => continue,
+            Repeated::Same | Repeated::FailedAgain | Repeated::NotPromised(_) => continue,
             Repeated::Differs(difference) => format!("differs: {difference}"),
             Repeated::Damaged(why) => {
                 format!("is damaged, and will be run again when it is needed: {why}")
@@ -149,6 +149,16 @@ fn summary(cells: &[Verified]) -> String {
     if text.is_empty() {
         text.push_str("No cell was run again.\n");
     }
+    let several = count(|r| matches!(r, Repeated::NotPromised(_)));
+    if several > 0 {
+        let (have, were) =
+            (one_or_many(several, "has", "have"), one_or_many(several, "was", "were"));
+        let cells = counted(several, "cell");
+        let _ = writeln!(
+            text,
+            "{cells} {have} several CPUs, whose bits need not repeat, and {were} not run again."
+        );
+    }
     text
 }
 
@@ -165,7 +175,9 @@ fn outcome(cells: &[Verified], end: &End) -> Outcome {
         || matches!(end, End::Broken(_))
     {
         Outcome::Undone
-    } else if cells.is_empty() || any(|r| matches!(r, Repeated::NotRun)) {
+    } else if any(|r| matches!(r, Repeated::NotRun))
+        || !any(|r| matches!(r, Repeated::Same | Repeated::FailedAgain))
+    {
         Outcome::Inconclusive
     } else {
         Outcome::Done
@@ -207,6 +219,7 @@ mod tests {
             (Repeated::NotRun, broken(), Outcome::Undone),
             (Repeated::Same, End::Complete, Outcome::Done),
             (Repeated::Same, broken(), Outcome::Undone),
+            (Repeated::NotPromised("2 CPUs".into()), End::Complete, Outcome::Inconclusive),
             (Repeated::Differs(difference), broken(), Outcome::Failed),
         ] {
             let cell = Verified { key: key('1'), label: Label::default(), repeated };
@@ -216,7 +229,7 @@ mod tests {
 
     #[test]
     fn only_what_was_run_again_is_counted() {
-        use Repeated::{CannotRun, Differs, FailedAgain, NotRun, Same};
+        use Repeated::{CannotRun, Differs, FailedAgain, NotPromised, NotRun, Same};
         let gone = || CannotRun("its kernel was removed".into());
         let differs = Differs(Difference {
             file: "run.json".into(),
@@ -234,6 +247,13 @@ mod tests {
             &[Same, FailedAgain, Same],
             &format!("2 cells were run again and repeated to the bit.\n{failed}"),
         );
+        let several = || NotPromised("its machine has 2 CPUs".into());
+        let not = "1 cell has several CPUs, whose bits need not repeat, and was not run again.\n";
+        check(&[several()], &format!("No cell was run again.\n{not}"));
+        let not =
+            "2 cells have several CPUs, whose bits need not repeat, and were not run again.\n";
+        let same = "1 cell was run again and repeated to the bit.\n";
+        check(&[several(), Same, several()], &format!("{same}{not}"));
         let text = "3 cells were run again, and 1 did not repeat to the bit.\n";
         check(&[Same, differs, Same, gone()], text);
     }

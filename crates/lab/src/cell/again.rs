@@ -10,7 +10,7 @@ use wakescope_report::style::clean;
 
 use super::Work;
 use crate::cache::Cache;
-use crate::farm::Job;
+use crate::farm::{Job, Repeated};
 use crate::guest::root;
 use crate::kernel::Arch;
 use crate::kernel::image::identify;
@@ -38,9 +38,21 @@ pub enum Missing {
     /// Nothing says which architecture its kernel is for.
     #[error("{0}")]
     Architecture(String),
+    /// Nothing: with so many CPUs, a guest's result need not repeat.
+    #[error("its machine has {0} CPUs, whose bits need not repeat")]
+    Cpus(String),
     /// The emulator, which is called this.
     #[error("{0}, by which it was run, is not here")]
     Emulator(String),
+}
+
+impl From<Missing> for Repeated {
+    fn from(missing: Missing) -> Self {
+        match &missing {
+            Missing::Cpus(_) => Self::NotPromised(missing.to_string()),
+            _ => Self::CannotRun(missing.to_string()),
+        }
+    }
 }
 
 /// What there is to run cells with, by what it holds.
@@ -76,6 +88,9 @@ impl Again {
 
     /// The job of `cell`, or why it cannot be run again.
     pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, Missing> {
+        if let Some(cpus) = cell.recipe.several_cpus() {
+            return Err(Missing::Cpus(cpus.into()));
+        }
         let part = |name| cell.recipe.part(name).unwrap_or_default();
         let image =
             |path: &PathBuf, sha256: &str| Image { path: path.clone(), sha256: sha256.into() };

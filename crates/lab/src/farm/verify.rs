@@ -28,6 +28,8 @@ pub enum Repeated {
     /// It cannot be run again, for this reason: its kernel was removed, or the host does not let
     /// it.
     CannotRun(String),
+    /// Its bits need not repeat, for this reason, so it is not run again.
+    NotPromised(String),
     /// The farm ended before.
     NotRun,
 }
@@ -55,13 +57,13 @@ pub struct Verification {
 /// Runs the cells `keys` of `store` once more, beside it, and compares the files whose bits must
 /// repeat. The store stays as it is. A key that is given more than once is run once.
 ///
-/// `prepare` says how a cell is run, or why that cannot be. `watch` is called as by [`run`], with
+/// `prepare` says how a cell is run, or why it is not. `watch` is called as by [`run`], with
 /// places in `keys`.
 pub fn verify<W: Sync>(
     keys: &[Key],
     parallel: usize,
     store: &CellStore,
-    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, String>,
+    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, Repeated>,
     runner: &dyn Runner<W>,
     watch: &mut dyn FnMut(Event<'_>, &Standing) -> Continue,
 ) -> Result<Verification, StoreError> {
@@ -97,7 +99,7 @@ pub fn verify<W: Sync>(
 fn ready<W>(
     key: &Key,
     store: &CellStore,
-    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, String>,
+    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, Repeated>,
 ) -> (Label, Result<(StoredCell, Job<W>), Repeated>) {
     let cell = match store.lookup(key) {
         Lookup::Stored(cell) => *cell,
@@ -109,7 +111,7 @@ fn ready<W>(
     };
     let label = cell.meta.label.clone();
     let ready = match prepare(&cell) {
-        Err(why) => Err(Repeated::CannotRun(why)),
+        Err(repeated) => Err(repeated),
         Ok(job) if job.recipe != cell.recipe => {
             let why = "its guest image, emulator or kernel has changed";
             Err(Repeated::CannotRun(why.into()))

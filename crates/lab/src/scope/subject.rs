@@ -6,7 +6,7 @@ use wakescope_core::scope::edges::Edges;
 use super::episodes::Latest;
 use super::explained::Late;
 use super::{LARGEST_MAP, ScopeFailure};
-use crate::cell::{Again, Work};
+use crate::cell::{Again, Missing, Work};
 use crate::farm::Job;
 use crate::guest::{CHECK, EPISODES, FACTS, Facts, RUN};
 use crate::kernel::Arch;
@@ -42,7 +42,10 @@ impl Subject {
         };
         // Before what is missing is looked for in vain.
         check_ending(&cell.ending, |file| cell.sum(file).is_some())?;
-        let job = again.job(&cell).map_err(ScopeFailure::Missing)?;
+        let job = again.job(&cell).map_err(|missing| match missing {
+            Missing::Cpus(number) => ScopeFailure::Cpus(number),
+            other => ScopeFailure::Missing(other),
+        })?;
         let shift = check(&cell.recipe, job.work.qemu().version)?;
         let measured = Measured::of(&cell)?;
         Ok(Self { key: key.clone(), cell, job, shift, measured })
@@ -90,17 +93,8 @@ fn check(recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
     if emulator < OLDEST {
         return Err(ScopeFailure::Emulator(emulator));
     }
-    let arguments: Vec<&str> = recipe.parts().map(|(_, value)| value).collect();
-    let after = |flag: &str| {
-        let place = arguments.iter().position(|argument| *argument == flag)?;
-        arguments.get(place + 1).copied()
-    };
-    match after("-smp") {
-        Some("1") => {}
-        other => {
-            let number = other.and_then(|all| all.split(',').next());
-            return Err(ScopeFailure::Cpus(number.unwrap_or("an unknown number of").into()));
-        }
+    if let Some(number) = recipe.several_cpus() {
+        return Err(ScopeFailure::Cpus(number.into()));
     }
     // The last word counts, and only words before those of the first process do.
     let command_line = recipe.part("command_line").unwrap_or_default();
@@ -108,7 +102,7 @@ fn check(recipe: &Recipe, emulator: Version) -> Result<u32, ScopeFailure> {
     if words.filter(|word| ["kaslr", "nokaslr"].contains(word)).last() != Some("nokaslr") {
         return Err(ScopeFailure::Kaslr);
     }
-    let counting = after("-icount").unwrap_or_default();
+    let counting = recipe.argument("-icount").unwrap_or_default();
     let shift = counting.split(',').find_map(|part| part.strip_prefix("shift=")?.parse().ok());
     shift.ok_or_else(|| ScopeFailure::Unread("its instructions were not counted".into()))
 }

@@ -85,6 +85,23 @@ impl Recipe {
         self.parts().find(|(part, _)| *part == name).map(|(_, value)| value)
     }
 
+    /// What follows this flag among the emulator's arguments.
+    pub(crate) fn argument(&self, flag: &str) -> Option<&str> {
+        let mut arguments = self.parts().filter(|(name, _)| *name == "argument");
+        arguments.find(|(_, value)| *value == flag)?;
+        arguments.next().map(|(_, value)| value)
+    }
+
+    /// How many CPUs its machine has, in words, unless it is one.
+    pub(crate) fn several_cpus(&self) -> Option<&str> {
+        match self.argument("-smp") {
+            Some("1") => None,
+            other => {
+                Some(other.and_then(|all| all.split(',').next()).unwrap_or("an unknown number of"))
+            }
+        }
+    }
+
     /// The name of the cell. Each text is preceded by its length, so that no two recipes are
     /// hashed as the same bytes.
     pub fn key(&self) -> Key {
@@ -148,6 +165,21 @@ mod tests {
             arguments: &arguments.iter().map(ToString::to_string).collect::<Vec<_>>(),
             command_line: "preempt=full",
         })
+    }
+
+    #[test]
+    fn a_machine_of_one_cpu_is_told_from_others() {
+        for (arguments, want) in [
+            (&["-smp", "1"][..], None),
+            (&["-icount", "1", "-smp", "2,sockets=2", "-m", "1"], Some("2")),
+            (&["-smp", "12"], Some("12")),
+            (&["-smp"], Some("an unknown number of")),
+            (&["-m", "1"], Some("an unknown number of")),
+        ] {
+            assert_eq!(recipe(arguments).several_cpus(), want, "{arguments:?}");
+        }
+        // Of the arguments alone.
+        assert_eq!(recipe(&["-smp"]).with("argumentative", "1").argument("-smp"), None);
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn check(before: Gives, now: &Result<Gives, String>, want: &str) {
     let first = job(1, before);
     run(&store, std::slice::from_ref(&first));
     let prepare = |cell: &StoredCell| {
-        let work = now.clone()?;
+        let work = now.clone().map_err(Repeated::CannotRun)?;
         Ok(Job { recipe: cell.recipe.clone(), label: cell.meta.label.clone(), work })
     };
     let key = first.recipe.key();
