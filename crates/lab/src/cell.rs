@@ -208,7 +208,6 @@ mod tests {
             image: "/kernel".into(),
             sha256: "1".repeat(64),
             config: None,
-            symbols: None,
             modules: None,
             package: None,
         };

@@ -85,8 +85,6 @@ pub struct Kernel {
     pub sha256: String,
     /// Its build configuration.
     pub config: Option<PathBuf>,
-    /// Its System.map.
-    pub symbols: Option<PathBuf>,
     /// Its modules: the folder that `/lib/modules/<release>` would be.
     pub modules: Option<PathBuf>,
     /// The package and its version, where it came from one.

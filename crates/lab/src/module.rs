@@ -242,7 +242,6 @@ mod tests {
             image: PathBuf::new(),
             sha256: String::new(),
             config: None,
-            symbols: None,
             modules: None,
             package: package.map(Into::into),
         }

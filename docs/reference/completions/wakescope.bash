@@ -395,7 +395,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__bisect)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -486,10 +486,6 @@ _wakescope() {
                     return 0
                     ;;
                 --modules)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --symbols)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -643,7 +639,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --scope --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --rtc-hz --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --module --packages --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --scope --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -734,10 +730,6 @@ _wakescope() {
                     return 0
                     ;;
                 --modules)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --symbols)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

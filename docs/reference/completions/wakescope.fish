@@ -463,7 +463,6 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l symbols -d 'System.map of a kernel given by file' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l packages -d 'Debian packages to give to guests with their dependencies, for loads that need programs: see `wakescope lab image`' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r
@@ -565,7 +564,6 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 arm64\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l symbols -d 'System.map of a kernel given by file' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l packages -d 'Debian packages to give to guests with their dependencies, for loads that need programs: see `wakescope lab image`' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r

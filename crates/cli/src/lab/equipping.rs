@@ -60,10 +60,6 @@ pub(super) struct Equipping {
     #[arg(long, value_name = "DIR")]
     modules: Vec<PathBuf>,
 
-    /// System.map of a kernel given by file
-    #[arg(long, value_name = "FILE")]
-    symbols: Vec<PathBuf>,
-
     /// Modules that guests load before measuring, together with their dependencies
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     module: Vec<String>,
@@ -132,11 +128,7 @@ impl Equipping {
         let files = |name, paths: &[PathBuf]| paths.iter().map(move |p| (name, shown(p))).collect();
         let mut options: Vec<(&str, String)> =
             self.arch.arch.iter().map(|arch| ("arch", arch.to_string())).collect();
-        let lists: [Vec<_>; 3] = [
-            files("config", &self.config),
-            files("modules", &self.modules),
-            files("symbols", &self.symbols),
-        ];
+        let lists: [Vec<_>; 2] = [files("config", &self.config), files("modules", &self.modules)];
         options.extend(lists.into_iter().flatten());
         if !self.module.is_empty() {
             options.push(("module", self.module.join(",")));
@@ -192,15 +184,15 @@ impl Equipping {
     /// Fails if there are more files beside kernels than files that are kernels.
     fn expect_files(&self, names: &[String]) -> Result<(), Failure> {
         let own = names.iter().filter(|name| is_file(name)).count();
-        let given = [self.config.len(), self.modules.len(), self.symbols.len()];
-        match given.into_iter().max().filter(|&most| most > own) {
-            None => Ok(()),
-            Some(most) => Err(Failure::new(format!(
-                "--config, --modules and --symbols are given for {most} kernels, but {own} of the \
-                 kernels are given by file"
-            ))
-            .try_this("repeat each option once per kernel file, in the same order")),
+        let most = self.config.len().max(self.modules.len());
+        if most <= own {
+            return Ok(());
         }
+        Err(Failure::new(format!(
+            "--config and --modules are given for {most} kernels, but {own} of the kernels are given \
+             by file"
+        ))
+        .try_this("repeat each option once per kernel file, in the same order"))
     }
 
     fn own_kernel(&self, name: &str, place: usize, cache: &Cache) -> Result<Kernel, Failure> {
@@ -208,7 +200,6 @@ impl Equipping {
             image: name.into(),
             modules: self.modules.get(place).cloned(),
             config: self.config.get(place).cloned(),
-            symbols: self.symbols.get(place).cloned(),
         };
         Kernel::from_files(&files, self.arch.arch, &mut Memo::open(cache))
             .map_err(|e| failure_of_own(&e))
@@ -353,7 +344,7 @@ fn failure_of_own(e: &OwnError) -> Failure {
         ),
         OwnError::Arch { is, .. } => failure.try_this(format!("set its architecture: --arch {is}")),
         OwnError::NotA { .. } => {
-            failure.try_this("give --config, --modules and --symbols in the order of the kernels")
+            failure.try_this("give --config and --modules in the order of the kernels")
         }
     }
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::catalogue::{Catalogue, NoSuchKernel, Offer};
 use super::image::{Image, ImageError, identify};
 use super::name::{Name, Part};
-use super::own::is_map;
 use super::store::{Card, SCHEMA, Stored, find};
 use super::{Arch, Kernel};
 use crate::archive::{Archive, ArchiveError, Package, Purpose, Site};
@@ -309,9 +308,6 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
         None if offer.complete => return Err(lacking("contain no configuration")),
         None => {}
     }
-    if let Some(symbols) = found.symbols.filter(|path| is_real_map(path)) {
-        take(&symbols, &place.join("System.map"))?;
-    }
     if let Some(modules) = found.modules {
         for useless in USELESS {
             let _ = fs::remove_dir_all(modules.join("kernel").join(useless));
@@ -343,10 +339,6 @@ fn checked(image: &Path, name: &Name) -> Result<Image, ImageError> {
     }
 }
 
-fn is_real_map(path: &Path) -> bool {
-    read_bounded(path, 256 << 20).is_ok_and(|bytes| is_map(&bytes))
-}
-
 fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
     fs::rename(from, to).map_err(CacheError::io("create", to))
 }
@@ -357,7 +349,6 @@ fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
 struct Found {
     image: Option<PathBuf>,
     config: Option<PathBuf>,
-    symbols: Option<PathBuf>,
     modules: Option<PathBuf>,
 }
 
@@ -372,11 +363,10 @@ impl Found {
         };
         let image = file("vmlinuz", "vmlinuz");
         let config = file("config", "config");
-        let symbols = file("System.map", "System.map");
         let has_modules =
             |dir: &PathBuf| dir.join("kernel").symlink_metadata().is_ok_and(|m| m.is_dir());
         let modules = modules.into_iter().find(has_modules);
-        Self { image, config, symbols, modules }
+        Self { image, config, modules }
     }
 }
 

@@ -9,9 +9,8 @@ use super::{Arch, Kernel};
 use crate::cache::read_bounded;
 use crate::sum::Memo;
 
-/// The largest configuration and the largest System.map that are read.
+/// The largest configuration that is read.
 const LARGEST_CONFIG: u64 = 4 << 20;
-const LARGEST_MAP: u64 = 256 << 20;
 
 /// Why files make no kernel.
 #[derive(Debug, thiserror::Error)]
@@ -63,8 +62,6 @@ pub struct Files {
     /// The `.config` that it was built with. Without one, `config-<release>` beside the image is
     /// taken, if that is there, as in /boot.
     pub config: Option<PathBuf>,
-    /// Its System.map.
-    pub symbols: Option<PathBuf>,
 }
 
 impl Kernel {
@@ -85,10 +82,7 @@ impl Kernel {
         let beside = path.with_file_name(format!("config-{}", image.release));
         let config = files.config.clone().or_else(|| beside.is_file().then_some(beside));
         if let Some(config) = &config {
-            expect(config, LARGEST_CONFIG, "kernel configuration", is_config)?;
-        }
-        if let Some(symbols) = &files.symbols {
-            expect(symbols, LARGEST_MAP, "System.map", is_map)?;
+            expect_config(config)?;
         }
         let modules = files.modules.as_deref().map(|dir| modules_in(dir, &image.release));
         Ok(Self {
@@ -99,7 +93,6 @@ impl Kernel {
             image: path.clone(),
             sha256,
             config,
-            symbols: files.symbols.clone(),
             modules: modules.transpose()?,
             package: None,
         })
@@ -118,32 +111,14 @@ fn not_read(path: &Path) -> impl FnOnce(io::Error) -> OwnError + use<'_> {
     move |source| OwnError::Io { path: path.into(), source }
 }
 
-fn expect(
-    path: &Path,
-    limit: u64,
-    what: &'static str,
-    is: fn(&[u8]) -> bool,
-) -> Result<(), OwnError> {
-    let bytes = read_bounded(path, limit).map_err(not_read(path))?;
-    if is(&bytes) { Ok(()) } else { Err(OwnError::NotA { path: path.into(), what }) }
+fn expect_config(path: &Path) -> Result<(), OwnError> {
+    let bytes = read_bounded(path, LARGEST_CONFIG).map_err(not_read(path))?;
+    let what = "kernel configuration";
+    if is_config(&bytes) { Ok(()) } else { Err(OwnError::NotA { path: path.into(), what }) }
 }
 
 fn is_config(bytes: &[u8]) -> bool {
     bytes.split(|&b| b == b'\n').any(|line| line.starts_with(b"CONFIG_"))
-}
-
-/// Whether the file lists addresses and symbols. Debian ships a file of one line in its place.
-pub(super) fn is_map(bytes: &[u8]) -> bool {
-    let is_symbol = |line: &[u8]| {
-        let mut words = line.split(|&b| b == b' ');
-        let address = words.next().unwrap_or_default();
-        address.len() >= 8
-            && address.iter().all(u8::is_ascii_hexdigit)
-            && words.next().is_some_and(|kind| kind.len() == 1)
-            && words.next().is_some_and(|name| !name.is_empty())
-    };
-    let lines = || bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-    lines().take(10).count() == 10 && lines().take(10).all(is_symbol)
 }
 
 /// The folder of modules for `release`, where `dir` is that, or what they were installed to.
@@ -168,14 +143,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::write(path("bzImage"), bzimage("7.3.0-rc1")).unwrap();
         fs::write(path(".config"), "# x\nCONFIG_PREEMPT=y\n").unwrap();
-        let map: String = (0..20).map(|i| format!("ffffffff8100000{i:x} T f{i}\n")).collect();
-        fs::write(path("System.map"), map).unwrap();
+        fs::write(path("text"), "text").unwrap();
         fs::create_dir_all(path("root/lib/modules/7.3.0-rc1/kernel")).unwrap();
         let mut files = Files {
             image: path("bzImage"),
             modules: Some(path("root")),
             config: Some(path(".config")),
-            symbols: Some(path("System.map")),
         };
         change(&mut files);
         Kernel::from_files(&files, Some(Arch::Amd64), &mut Memo::open(&Cache::at(folder.path())))
@@ -218,12 +191,11 @@ mod tests {
         let there = folder.path().to_owned();
         let path = |name: &str| Some(there.join(name));
         type Change<'a> = &'a dyn Fn(&mut Files);
-        let cases: [(Change<'_>, &str); 7] = [
-            (&|f| f.image = there.join("System.map"), "it is not a kernel image"),
+        let cases: [(Change<'_>, &str); 6] = [
+            (&|f| f.image = there.join("text"), "it is not a kernel image"),
             (&|f| f.image = there.join("none"), "No such file"),
-            (&|f| f.config = path("System.map"), "is not a kernel configuration"),
+            (&|f| f.config = path("text"), "is not a kernel configuration"),
             (&|f| f.config = Some("/dev/zero".into()), "cannot read /dev/zero"),
-            (&|f| f.symbols = path(".config"), "is not a System.map"),
             (&|f| f.modules = path("root/lib"), "is not a folder of this kernel's modules"),
             (&|f| f.modules = path("none"), "No such file"),
         ];

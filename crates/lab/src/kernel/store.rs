@@ -1,5 +1,5 @@
 //! Kernels that are in the cache, each in a folder of its name:
-//! `kernels/amd64/6.1.0-56-cloud/{kernel.json,image,config,System.map,modules/}`.
+//! `kernels/amd64/6.1.0-56-cloud/{kernel.json,image,config,modules/}`.
 
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,6 @@ impl Stored {
             image,
             sha256,
             config: there("config"),
-            symbols: there("System.map"),
             modules: there(MODULES),
             package: Some(format!("{} {}", self.card.package, self.card.package_version)),
         })

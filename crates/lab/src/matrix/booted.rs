@@ -129,7 +129,6 @@ mod tests {
             image: PathBuf::new(),
             sha256: String::new(),
             config: None,
-            symbols: None,
             modules: Some(folder.join(modules)),
             package: None,
         }
