@@ -133,7 +133,7 @@ impl Archive {
             return Err(ArchiveError::NoKeys(site.keys.clone()));
         }
         let root = cache.apt().join(Self::name(purpose, arch));
-        root::create(&root, site, purpose, arch)?;
+        root::create(cache, &root, site, purpose, arch)?;
         Ok(Self { root, apt_get, apt_cache, dpkg_deb })
     }
 

@@ -6,15 +6,15 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wakescope_core::units::SpanNs;
 use wakescope_store::{
-    Refused, WayError, check_own, create_folder, is_full, is_trusted_owner, make_own_folder,
-    open_lock, open_own_folder, write_new,
+    Refused, WayError, check_own, create_folder, create_new, is_full, is_trusted_owner,
+    make_own_folder, open_lock, open_own_folder,
 };
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
@@ -25,9 +25,6 @@ use crate::watch::{Step, Unwatched, Watch};
 
 /// How often to look whether another process has let go of a lock.
 const LOOK: SpanNs = SpanNs(100_000_000);
-
-/// A file that has not been finished in this time never will be, seconds.
-const OLD_S: u64 = 3600;
 
 /// The name of apt's folders for what is not checked yet.
 pub(crate) const PARTIAL: &str = "partial";
@@ -249,16 +246,51 @@ impl Cache {
 
     /// An empty folder that becomes `place` when it is committed, and is removed when it is not.
     pub fn stage(&self, place: &Path) -> Result<Stage, CacheError> {
+        let make = |path: &Path| create_folder(path).and_then(|()| open_directory(path));
+        let (path, lock) = self.begin(place, make)?;
+        Ok(Stage { path, place: place.into(), _lock: lock })
+    }
+
+    /// Makes, by `make`, what is to be put at `place` when it is finished. While it is open, nobody takes it for a
+    /// leftover.
+    fn begin(
+        &self,
+        place: &Path,
+        make: impl Fn(&Path) -> io::Result<File>,
+    ) -> Result<(PathBuf, File), CacheError> {
         let parent = place.parent().unwrap_or(&self.root);
         Self::create(parent)?;
-        let path = unfinished(place);
-        // While this is held, nobody takes a folder that is not locked yet for a leftover.
+        // While this is held, nobody takes for a leftover what is not locked yet.
         let _sweeping = self.lock("stage", &mut Unwatched)?;
         sweep(parent);
-        create_folder(&path).map_err(CacheError::io("create", &path))?;
-        let lock = open_directory(&path).map_err(CacheError::io("open", &path))?;
-        try_lock(&lock).map_err(CacheError::io("lock", &path))?;
-        Ok(Stage { path, place: place.into(), _lock: lock })
+        loop {
+            let path = unfinished(place);
+            match make(&path) {
+                // A process of the same number, in another container, is at work.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    let file = made.map_err(CacheError::io("create", &path))?;
+                    try_lock(&file).map_err(CacheError::io("lock", &path))?;
+                    return Ok((path, file));
+                }
+            }
+        }
+    }
+
+    /// Removes what killed labs left unfinished. Of links to folders, nobody knows what else is where they lead.
+    pub(crate) fn sweep(&self) -> Result<(), CacheError> {
+        let _sweeping = self.lock("stage", &mut Unwatched)?;
+        let below = |folder: &Path| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        sweep(&self.root);
+        for folder in below(&self.root) {
+            sweep(&folder);
+            below(&folder).iter().for_each(|folder| sweep(folder));
+        }
+        Ok(())
     }
 
     /// Removes the folder at `place`, which no other lab sees half of.
@@ -271,18 +303,13 @@ impl Cache {
     }
 
     /// Writes a file as a whole, in place of one that may be there.
-    pub fn write(place: &Path, bytes: &[u8]) -> Result<(), CacheError> {
-        if let Some(parent) = place.parent() {
-            Self::create(parent)?;
-        }
-        let path = unfinished(place);
-        let written = write_new(&path, bytes)
-            .map_err(CacheError::io("write", place))
-            .and_then(|()| fs::rename(&path, place).map_err(CacheError::io("write", place)));
+    pub fn write(&self, place: &Path, bytes: &[u8]) -> Result<(), CacheError> {
+        let (path, mut file) = self.begin(place, create_new)?;
+        let written = file.write_all(bytes).and_then(|()| fs::rename(&path, place));
         if written.is_err() {
             let _ = fs::remove_file(&path);
         }
-        written
+        written.map_err(CacheError::io("write", place))
     }
 }
 
@@ -347,8 +374,7 @@ fn is_never_used(name: &OsStr) -> bool {
     name == PARTIAL || name == AUXILIARY || name.to_str().is_some_and(is_unfinished)
 }
 
-/// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any
-/// more, and files that are old, for one is written at once.
+/// Removes what killed labs left unfinished in `folder`: files and folders on which nobody holds a lock any more.
 fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|e| e.file_name().to_str().is_some_and(is_unfinished)) {
@@ -358,12 +384,11 @@ fn sweep(folder: &Path) {
         if !is_trusted_owner(meta.uid()) {
             continue;
         }
-        if meta.is_dir() {
-            let lock = open_directory(&path);
-            if lock.is_ok_and(|lock| matches!(try_lock(&lock), Ok(true))) {
-                let _ = fs::remove_dir_all(&path);
-            }
-        } else if meta.is_file() && age_s(&meta) > OLD_S {
+        let is_free =
+            |file: io::Result<File>| file.is_ok_and(|file| matches!(try_lock(&file), Ok(true)));
+        if meta.is_dir() && is_free(open_directory(&path)) {
+            let _ = fs::remove_dir_all(&path);
+        } else if meta.is_file() && is_free(open_input(&path)) {
             let _ = fs::remove_file(&path);
         }
     }

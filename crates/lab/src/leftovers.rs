@@ -91,9 +91,13 @@ impl Leftover {
 /// - is a module or a plugin of other sources than those of this build; of plugins, or another compiler's;
 /// - was needed to build the module for a kernel, which is there.
 ///
+/// What killed labs left unfinished is removed first: it counts as nothing.
+///
 /// # Errors
 /// If the cells cannot be listed.
 pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, StoreError> {
+    // Where it cannot be removed, no more than it stays.
+    let _ = cache.sweep();
     let needed = needed(store)?;
     let mut all = images(cache, &needed);
     all.extend(roots(cache, &needed));
@@ -289,8 +293,8 @@ mod tests {
     const OLD: u64 = YOUNG_S + 60;
 
     /// Writes a file that was changed so long ago.
-    fn put(path: &Path, bytes: &[u8], age_s: u64) {
-        Cache::write(path, bytes).unwrap();
+    fn put(cache: &Cache, path: &Path, bytes: &[u8], age_s: u64) {
+        cache.write(path, bytes).unwrap();
         make_old(path, age_s);
     }
 
@@ -327,11 +331,11 @@ mod tests {
             ("photos.cpio", "0707010…", OLD),
             ("holidays", "0707010…", OLD),
         ] {
-            put(&cache.guests().join(name), bytes.as_bytes(), age_s);
+            put(&cache, &cache.guests().join(name), bytes.as_bytes(), age_s);
         }
-        put(&cache.built().join(built), &bzimage("6.1.0"), OLD);
-        put(&cache.built().join("notes-0123456789ab"), b"a diary", OLD);
-        put(&cache.built().join("bzImage"), &bzimage("6.1.0"), OLD);
+        put(&cache, &cache.built().join(built), &bzimage("6.1.0"), OLD);
+        put(&cache, &cache.built().join("notes-0123456789ab"), b"a diary", OLD);
+        put(&cache, &cache.built().join("bzImage"), &bzimage("6.1.0"), OLD);
         let found = removable(&cache, &store);
         assert_eq!(names(&found), [guest.as_str(), built]);
         assert_eq!(found[0].bytes, "0707010…".len() as u64);
@@ -360,7 +364,7 @@ mod tests {
                 (&text, "a diary", OLD),
                 ("photos", &own, OLD),
             ] {
-                put(&folder_of(&cache).join(name), bytes.as_bytes(), age_s);
+                put(&cache, &folder_of(&cache).join(name), bytes.as_bytes(), age_s);
             }
             let young_ones = leftovers(&cache, &store).unwrap();
             let young_ones: Vec<_> = young_ones.into_iter().filter(|l| l.is_young).collect();
@@ -381,8 +385,8 @@ mod tests {
         let store = CellStore::open(&cache.cells()).unwrap();
         let put_image = |names: &str, bytes: &[u8], age_s| {
             let place = cache.images().join("amd64").join(names);
-            Cache::write(&place.join(root::FILE), bytes).unwrap();
-            Cache::write(&place.join(root::CARD), b"{}").unwrap();
+            cache.write(&place.join(root::FILE), bytes).unwrap();
+            cache.write(&place.join(root::CARD), b"{}").unwrap();
             make_old(&place, age_s);
             place
         };
@@ -414,10 +418,10 @@ mod tests {
         let [old, young, more] =
             ["0a", "0b", "0c"].map(|byte| cache.plugins().join(byte.repeat(8)));
         for (place, age_s) in [(&current, OLD), (&old, OLD), (&young, 0), (&more, OLD)] {
-            Cache::write(&place.join("scope.so"), b"plugin").unwrap();
-            Cache::write(&place.join("scope.c"), b"source").unwrap();
+            cache.write(&place.join("scope.so"), b"plugin").unwrap();
+            cache.write(&place.join("scope.c"), b"source").unwrap();
             if place == &more {
-                Cache::write(&place.join("diary"), b"mine").unwrap();
+                cache.write(&place.join("diary"), b"mine").unwrap();
             }
             make_old(place, age_s);
         }
@@ -443,13 +447,13 @@ mod tests {
             (other("7.2-rt-amd64"), 0),
             (cache.modules().join("6.1.0-9-cloud-amd64/my-own"), OLD),
         ] {
-            Cache::write(&place.join(module::FILE), b"module").unwrap();
+            cache.write(&place.join(module::FILE), b"module").unwrap();
             make_old(&place, age_s);
         }
         // A folder that holds more than a module is nobody's of ours.
         let more = cache.modules().join("6.1.0-9-cloud-amd64/fedcba9876543210");
-        Cache::write(&more.join(module::FILE), b"module").unwrap();
-        Cache::write(&more.join("diary"), b"mine").unwrap();
+        cache.write(&more.join(module::FILE), b"module").unwrap();
+        cache.write(&more.join("diary"), b"mine").unwrap();
         make_old(&more, OLD);
         // The module for 7.2 is not built yet, and to build it takes its headers.
         for (release, folder) in [
@@ -458,7 +462,7 @@ mod tests {
             ("photos", "summer"),
         ] {
             let tree = cache.headers().join(release).join("tree/usr/src").join(folder);
-            Cache::write(&tree.join("Makefile"), b"all:").unwrap();
+            cache.write(&tree.join("Makefile"), b"all:").unwrap();
             make_old(&cache.headers().join(release), OLD);
         }
         let found = removable(&cache, &store);

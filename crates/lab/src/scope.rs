@@ -315,7 +315,7 @@ fn kernel(
     }
     let kernel = Kernel::read(&read_seen(&seen)?).map_err(ScopeFailure::Seen)?;
     let _ = fs::remove_file(&seen);
-    Cache::write(&place, summed(&kernel.pack()).as_bytes())?;
+    cache.write(&place, summed(&kernel.pack()).as_bytes())?;
     Ok(kernel)
 }
 

@@ -66,7 +66,7 @@ impl States {
     pub(crate) fn keep(&self, boot: &Key, state: &State) -> Result<(), CacheError> {
         let place = self.place(boot);
         let bytes = state.stored().map_err(CacheError::io("read", &place))?;
-        Cache::write(&place, &bytes)?;
+        self.cache.write(&place, &bytes)?;
         self.make_room().map_err(CacheError::io("clear", &self.cache.states()))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -101,7 +101,7 @@ impl<T: Write> Write for Summed<T> {
 /// Sums of files as they were when they were read last.
 #[derive(Debug)]
 pub struct Memo {
-    place: PathBuf,
+    cache: Cache,
     sums: BTreeMap<String, Remembered>,
 }
 
@@ -118,9 +118,7 @@ struct Remembered {
 impl Memo {
     /// The memo of a cache. One that is missing or damaged is empty.
     pub fn open(cache: &Cache) -> Self {
-        let place = cache.sums();
-        let sums = read(&place);
-        Self { place, sums }
+        Self { cache: cache.clone(), sums: read(&cache.sums()) }
     }
 
     /// SHA-256 of the file at `path`, in lowercase hexadecimal, without reading it if it is known.
@@ -144,7 +142,7 @@ impl Memo {
 
     fn remember(&mut self, name: &str, sum: Remembered) {
         // Another lab may have learned something meanwhile.
-        self.sums.append(&mut read(&self.place));
+        self.sums.append(&mut read(&self.cache.sums()));
         self.sums.insert(name.into(), sum);
         if self.sums.len() > MOST {
             self.sums.retain(|path, _| Path::new(path).exists());
@@ -154,7 +152,7 @@ impl Memo {
         }
         // It is only for speed: where it cannot be written, it is done without.
         if let Ok(text) = serde_json::to_vec(&self.sums) {
-            let _ = Cache::write(&self.place, &text);
+            let _ = self.cache.write(&self.cache.sums(), &text);
         }
     }
 }

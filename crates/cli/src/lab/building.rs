@@ -133,7 +133,7 @@ impl Building {
                 ));
             }
         };
-        Cache::write(&kept, &bytes).map_err(|e| failure_of_cache(&e))?;
+        cache.write(&kept, &bytes).map_err(|e| failure_of_cache(&e))?;
         Ok(Built::Image(kept))
     }
 }
@@ -171,7 +171,8 @@ fn note_origin(cache: &Cache, recipe: &str, origin: &str) -> Result<(), Failure>
     if recipe == origin {
         return Ok(());
     }
-    Cache::write(&place_of_origin(cache, recipe), origin.as_bytes())
+    cache
+        .write(&place_of_origin(cache, recipe), origin.as_bytes())
         .map_err(|e| failure_of_cache(&e))
 }
 

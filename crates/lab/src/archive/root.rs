@@ -51,6 +51,7 @@ pub(super) fn config(root: &Path) -> PathBuf {
 
 /// Writes the settings and makes the folders of an apt below `root`.
 pub(super) fn create(
+    cache: &Cache,
     root: &Path,
     site: &Site,
     purpose: Purpose,
@@ -62,9 +63,9 @@ pub(super) fn create(
         make_partial(&folder).map_err(CacheError::io("create", &folder.join(PARTIAL)))?;
     }
     Cache::create(&root.join("parts"))?;
-    Cache::write(&root.join("status"), b"")?;
-    Cache::write(&root.join("archive.sources"), sources(site, purpose, arch).as_bytes())?;
-    Cache::write(&config(root), settings(root, arch)?.as_bytes())?;
+    cache.write(&root.join("status"), b"")?;
+    cache.write(&root.join("archive.sources"), sources(site, purpose, arch).as_bytes())?;
+    cache.write(&config(root), settings(root, arch)?.as_bytes())?;
     Ok(())
 }
 

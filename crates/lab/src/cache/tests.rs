@@ -1,5 +1,4 @@
-use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::cell::Cell;
 
 use super::*;
 use wakescope_testing::Folder;
@@ -47,33 +46,80 @@ fn leftovers_of_the_dead_are_removed_but_not_the_work_of_the_living() {
     let dead = folder.path().join(".new-1-0-dead");
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join("half"), "half").unwrap();
-    let (old, young) = (folder.path().join(".new-1-1-old"), folder.path().join(".new-1-2-young"));
-    let hours_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    File::create(&old).unwrap().set_modified(hours_ago).unwrap();
-    File::create(&young).unwrap();
+    let [left, held] =
+        [".new-1-1-left", ".new-1-2-held"].map(|name| folder.write(name, "half of a file"));
+    let writer = File::open(&held).unwrap();
+    assert!(try_lock(&writer).unwrap());
     // What only begins like it, and a link, which is no file of a lab.
     let (photos, link) = (folder.path().join(".new-photos"), folder.path().join(".new-1-3-link"));
     fs::create_dir(&photos).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
 
     let living = cache.stage(&folder.path().join("living")).unwrap();
-    assert!(!dead.exists() && !old.exists() && young.exists());
+    assert!(!dead.exists() && !left.exists() && held.exists());
     assert!(photos.exists() && link.exists());
     let other = cache.stage(&folder.path().join("other")).unwrap();
     assert!(living.path().exists() && other.path().exists());
+    // A file is written beside them, and a file is as good as a folder.
+    drop(writer);
+    cache.write(&folder.path().join("file"), b"x").unwrap();
+    assert!(!held.exists() && living.path().exists() && other.path().exists());
+}
+
+#[test]
+fn all_that_killed_labs_left_is_swept_at_once() {
+    let folder = Folder::new("sweep-all");
+    let cache = Cache::at(folder.path());
+    let name = ".new-1-0-half";
+    let places = [
+        folder.path().to_owned(),
+        cache.states(),
+        cache.guests(),
+        cache.maps(),
+        cache.built(),
+        cache.qemu(),
+        cache.plugins(),
+        cache.kernels(Arch::Amd64),
+        cache.modules().join("6.1"),
+        cache.apt().join("kernels-amd64"),
+    ];
+    let left = places.map(|place| folder.write(place.join(name), "half"));
+    let whole = folder.write(cache.states().join("whole"), "whole");
+    cache.sweep().unwrap();
+    assert_eq!(left.iter().find(|path| path.exists()), None);
+    assert!(whole.exists());
+}
+
+#[test]
+fn a_name_that_is_taken_keeps_nobody_from_writing() {
+    let folder = Folder::new("taken");
+    let cache = Cache::at(folder.path());
+    // As processes of the same number in other containers have left them.
+    for number in 0..200 {
+        folder.write(format!(".new-{}-{number}-file", std::process::id()), "half");
+    }
+    cache.write(&folder.path().join("file"), b"whole").unwrap();
+    let taken = Cell::new(3);
+    let make = |path: &Path| {
+        taken.set(taken.get() - 1);
+        if taken.get() > 0 { Err(io::ErrorKind::AlreadyExists.into()) } else { create_new(path) }
+    };
+    assert!(cache.begin(&folder.path().join("other"), make).is_ok());
+    assert_eq!(taken.get(), 0);
 }
 
 #[test]
 fn files_are_replaced_as_a_whole() {
     let folder = Folder::new("write");
+    let cache = Cache::at(folder.path().join("cache"));
     let place = folder.path().join("new/file");
     for text in ["one", "another"] {
-        Cache::write(&place, text.as_bytes()).unwrap();
+        cache.write(&place, text.as_bytes()).unwrap();
         assert_eq!(fs::read_to_string(&place).unwrap(), text);
         assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1, "leftovers");
     }
     let blocked = folder.path().join("new/file/below");
-    let e = Cache::write(&blocked, b"x").unwrap_err();
+    let e = cache.write(&blocked, b"x").unwrap_err();
     assert!(e.to_string().starts_with("cannot create "), "{e}");
 }
 

@@ -179,14 +179,14 @@ pub fn fetch(
         why: "no guest has room for it".into(),
     };
     let image = pack(&tree)?.ok_or_else(too_large)?;
-    Cache::write(&stage.path().join(FILE), &image)?;
+    cache.write(&stage.path().join(FILE), &image)?;
     for folder in [debs, tree] {
         fs::remove_dir_all(&folder).map_err(CacheError::io("remove", &folder))?;
     }
     let bytes = packages.iter().map(|package| package.size).sum();
     let card = Card { schema: SCHEMA.into(), packages };
     let text = serde_json::to_vec_pretty(&card).unwrap_or_default();
-    Cache::write(&stage.path().join(CARD), &text)?;
+    cache.write(&stage.path().join(CARD), &text)?;
     let folder = stage.commit()?;
     let incomplete =
         || ArchiveError::Package { what: names.to_string(), why: "its image is gone".into() };

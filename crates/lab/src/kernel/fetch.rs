@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
         let site = format!("{:?}", self.site);
         let known = Remembered { site, complete: wrong.is_empty(), packages };
         let text = serde_json::to_vec(&known).unwrap_or_default();
-        Cache::write(&self.place(), &text)?;
+        self.cache.write(&self.place(), &text)?;
         Ok(known.packages)
     }
 
@@ -255,7 +255,7 @@ impl<'a> Source<'a> {
             fs::remove_dir_all(&folder).map_err(CacheError::io("remove", &folder))?;
         }
         let text = serde_json::to_vec_pretty(&card).unwrap_or_default();
-        Cache::write(&stage.path().join("kernel.json"), &text)?;
+        self.cache.write(&stage.path().join("kernel.json"), &text)?;
         let folder = stage.commit()?;
         let stored = Stored { name: offer.name.clone(), folder, card };
         let release = stored.card.release.clone();

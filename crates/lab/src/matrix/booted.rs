@@ -69,7 +69,7 @@ fn make_guest(
     } else {
         let config = config.map(|config| (kernel.release.as_str(), config));
         let bytes = guest::image(program, kernel.arch, config, modules).map_err(LabError::Guest)?;
-        Cache::write(&image, &bytes).map_err(LabError::Cache)?;
+        equipment.cache.write(&image, &bytes).map_err(LabError::Cache)?;
     }
     let sha256 = sum(&image)?;
     let modules = modules.iter().map(Module::file_name).collect();

@@ -72,7 +72,7 @@ pub(super) fn ask(start: &Start, sha256: &str, cache: &Cache) -> Result<Answer, 
     }
     // It is only for speed: where it cannot be written, it is done without.
     if let Ok(text) = serde_json::to_vec(&known) {
-        let _ = Cache::write(&place, &text);
+        let _ = cache.write(&place, &text);
     }
     Ok(answer)
 }

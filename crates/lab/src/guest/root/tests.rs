@@ -112,10 +112,10 @@ fn an_image_is_found_by_the_names_of_its_packages() {
     let found = |cache: &Cache| find(cache, Arch::Amd64, &names, &mut Memo::open(cache));
     assert_eq!(found(&cache), None);
     let place = place(&cache, Arch::Amd64, &names);
-    Cache::write(&place.join(FILE), b"070701").unwrap();
+    cache.write(&place.join(FILE), b"070701").unwrap();
     assert_eq!(found(&cache), None);
     let card = |schema: &str| Card { schema: schema.into(), packages: Vec::new() };
-    let write = |card| Cache::write(&place.join(CARD), &serde_json::to_vec(&card).unwrap());
+    let write = |card| cache.write(&place.join(CARD), &serde_json::to_vec(&card).unwrap());
     write(card(SCHEMA)).unwrap();
     let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
     fs::File::open(&place).unwrap().set_modified(long_ago).unwrap();
