@@ -48,10 +48,12 @@ pub trait Environment {
     /// A task is about to be taken from the run queue of another CPU, which is at this and hears nothing
     /// of it.
     fn pulls_from(&mut self, _other: CpuId, _at: impl FnOnce() -> Running) {}
+    /// A fair task joins the run queue of a CPU, where these fair tasks are already.
+    fn joins(&mut self, _on: CpuId, _task: TaskId, _others: impl Iterator<Item = TaskId>) {}
     /// Which of several fair tasks of a CPU runs first: its place in `ready`.
-    fn first_of_fair(&mut self, ready: &[TaskId]) -> usize;
-    /// Whether a fair task that was woken is to run before the one that runs.
-    fn fair_preempts(&mut self, running: TaskId, woken: TaskId) -> bool;
+    fn first_of_fair(&mut self, cpu: CpuId, ready: &[TaskId]) -> usize;
+    /// Whether a fair task that was woken is to run on a CPU before the one that runs there.
+    fn fair_preempts(&mut self, on: CpuId, running: TaskId, woken: TaskId) -> bool;
     /// Which of two tasks has the earlier deadline.
     fn is_earlier(&self, one: TaskId, other: TaskId) -> bool;
     /// A task is about to sleep for so long until this source reports it. On its grid, where there is no
@@ -61,8 +63,9 @@ pub trait Environment {
     fn next_sleeper(&mut self, cpu: CpuId, source: SourceId) -> Option<TaskId>;
     /// Whether the tick of this CPU is due; once for each tick.
     fn take_tick(&mut self, cpu: CpuId) -> bool;
-    /// Whether the task that runs has used its time up, at a tick.
-    fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId) -> bool;
+    /// Whether the task that runs has used its slice up, at each of its ticks; another one begins then.
+    /// Nothing comes of it unless others wait.
+    fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId, others_wait: bool) -> bool;
     /// Whether a budget is used up on a CPU. `runs`: by the task that runs there, and since it was last asked
     /// about.
     fn is_used_up(&mut self, cpu: CpuId, budget: BudgetId, runs: bool) -> bool;

@@ -155,11 +155,11 @@ impl Environment for Script<'_> {
         }
     }
 
-    fn first_of_fair(&mut self, ready: &[TaskId]) -> usize {
+    fn first_of_fair(&mut self, _cpu: CpuId, ready: &[TaskId]) -> usize {
         self.ask(ready.len())
     }
 
-    fn fair_preempts(&mut self, _running: TaskId, _woken: TaskId) -> bool {
+    fn fair_preempts(&mut self, _on: CpuId, _running: TaskId, _woken: TaskId) -> bool {
         self.ask(2) == 1
     }
 
@@ -184,9 +184,9 @@ impl Environment for Script<'_> {
         self.ticks && self.ask(2) == 1
     }
 
-    fn has_used_its_slice(&mut self, _cpu: CpuId, task: TaskId) -> bool {
+    fn has_used_its_slice(&mut self, _cpu: CpuId, task: TaskId, others_wait: bool) -> bool {
         match self.image.tasks[task.index()].policy {
-            TaskPolicy::Other(_) | TaskPolicy::RoundRobin(_) => self.ask(2) == 1,
+            TaskPolicy::Other(_) | TaskPolicy::RoundRobin(_) => others_wait && self.ask(2) == 1,
             TaskPolicy::Fifo(_) | TaskPolicy::Deadline(_) => false,
         }
     }

@@ -36,13 +36,7 @@ impl Kernel {
 
     /// Whether an ordinary task runs on a CPU, or could.
     fn ordinary_task_wants(&self, image: &Image, cpu: CpuId) -> bool {
-        let state = &self.cpus[cpu.index()];
-        let is_ordinary = |task: TaskId| {
-            self.tasks[task.index()].prio >= FIRST_FAIR_PRIO && self.may_run(image, cpu, task)
-        };
-        // One that is about to sleep wants it no more.
-        let runs = state.current.filter(|task| self.tasks[task.index()].is_queued);
-        runs.into_iter().chain(state.ready.iter().copied()).any(is_ordinary)
+        self.fair_tasks(image, cpu).next().is_some()
     }
 
     /// Whether somebody is ready on a CPU and may run.
@@ -108,13 +102,17 @@ impl Kernel {
         let state = &self.cpus[on.index()];
         let has_it = |task: &TaskId| self.budget_of(image, *task) == Some(budget);
         let ready = state.ready.iter().copied().filter(has_it);
-        let Some(first) = ready.min_by_key(|task| self.tasks[task.index()].prio) else { return };
-        match image.budgets[budget.index()].of {
-            BudgetOf::RealTime { .. } => self.preempt_for(image, cpu, on, first, env),
-            BudgetOf::Group if state.current.is_none() && state.next.is_none() => {
-                self.set_need(cpu, on, NeedResched::Now, env);
-            }
-            BudgetOf::Group => {}
+        let Some(first) = ready.clone().min_by_key(|task| self.tasks[task.index()].prio) else {
+            return;
+        };
+        if let BudgetOf::RealTime { .. } = image.budgets[budget.index()].of {
+            return self.preempt_for(image, cpu, on, first, env);
+        }
+        for task in ready {
+            env.joins(on, task, self.fair_tasks(image, on).filter(|other| !has_it(other)));
+        }
+        if state.current.is_none() && state.next.is_none() {
+            self.set_need(cpu, on, NeedResched::Now, env);
         }
     }
 }

@@ -267,7 +267,7 @@ impl Kernel {
             self.set_need(cpu, cpu, NeedResched::Now, env);
         }
         let others_wait = self.somebody_waits(image, cpu);
-        let used_up = others_wait && env.has_used_its_slice(cpu, task);
+        let used_up = env.has_used_its_slice(cpu, task, others_wait) && others_wait;
         if used_up || self.cpus[cpu.index()].need_resched == NeedResched::Lazy {
             self.set_need(cpu, cpu, NeedResched::Now, env);
         }

@@ -134,7 +134,7 @@ impl Kernel {
         }
         let first = *ready.get(best)?;
         if prio(first) >= FIRST_FAIR_PRIO && ready.len() > 1 {
-            best = env.first_of_fair(ready);
+            best = env.first_of_fair(cpu, ready);
         }
         let chosen = ready[best];
         let ready = &mut self.cpu(cpu).ready;
@@ -225,12 +225,28 @@ impl Kernel {
             return;
         }
         let on = self.cpu_for(image, task);
+        if self.tasks[task.index()].prio >= FIRST_FAIR_PRIO {
+            env.joins(on, task, self.fair_tasks(image, on).filter(|&other| other != task));
+        }
         let woken = self.task(task);
         (woken.is_queued, woken.cpu) = (true, on);
         self.cpu(on).ready.push(task);
         env.observe(cpu, Transition::Woken { task, on });
         self.charge(image, on, task, false, env);
         self.preempt_for(image, cpu, on, task, env);
+    }
+
+    /// The fair tasks that run on a CPU or could. One that is about to sleep is none of them.
+    pub(super) fn fair_tasks<'k>(
+        &'k self,
+        image: &'k Image,
+        cpu: CpuId,
+    ) -> impl Iterator<Item = TaskId> + 'k {
+        let state = &self.cpus[cpu.index()];
+        let current = state.current.filter(|task| self.tasks[task.index()].is_queued);
+        let is_fair = |task: TaskId| self.tasks[task.index()].prio >= FIRST_FAIR_PRIO;
+        let queued = current.into_iter().chain(state.next).chain(state.ready.iter().copied());
+        queued.filter(move |&task| is_fair(task) && self.may_run(image, cpu, task))
     }
 
     /// The CPU that a woken task goes to: where it ran, unless that is busy and another one idle.
@@ -277,7 +293,7 @@ impl Kernel {
         let (this, other) = (self.tasks[task.index()].prio, self.tasks[running.index()].prio);
         let is_fair = this >= FIRST_FAIR_PRIO;
         let preempts = match (is_fair, other >= FIRST_FAIR_PRIO) {
-            (true, true) => env.fair_preempts(running, task),
+            (true, true) => env.fair_preempts(on, running, task),
             (true, false) if !self.may_run(image, on, running) => true,
             _ if this == -1 && other == -1 => env.is_earlier(task, running),
             _ => this < other,

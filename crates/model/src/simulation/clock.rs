@@ -4,7 +4,7 @@ use wakescope_core::random::Random;
 
 use super::Until;
 use super::bandwidth::Bandwidth;
-use super::fair::{Fair, RR_SLICE_NS};
+use super::fair;
 use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
 use crate::image::{BudgetId, CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
@@ -12,6 +12,9 @@ use crate::kernel::{Environment, Kernel, Running, Sleep, Violation};
 use crate::scenario::length::rounded;
 use crate::scenario::{Arrivals, Count, TaskPolicy, draw};
 use crate::trace::Transition;
+
+/// The slice of `SCHED_RR`, nanoseconds. Being preempted does not renew it (`task_tick_rt`, kernel/sched/rt.c, 6.18).
+const RR_SLICE_NS: u64 = 100_000_000;
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +49,9 @@ struct CpuTime {
     activity: Activity,
     /// Since when it does that.
     since: u64,
-    /// Who runs, and since when.
+    /// Who runs, and until when that was charged to it.
     task: Option<TaskId>,
-    switched: u64,
+    accounted: u64,
     /// Until when its time was charged to a budget.
     charged: u64,
     tick_is_due: bool,
@@ -62,8 +65,10 @@ struct TaskTime {
     expiry_ps: u64,
     /// What ends its sleep, and where.
     sleeps_until: (CpuId, SourceId),
-    /// See [`Fair`].
+    /// See [`fair`].
     vruntime: u64,
+    /// What it has run of its slice, nanoseconds.
+    slice_ran: u64,
     /// When a deadline task has to have run.
     deadline: u64,
     /// Whether it has slept on its grid before.
@@ -99,7 +104,6 @@ pub(super) struct Clock<'i, W> {
     sources: Vec<SourceTime>,
     /// Tasks whose sleep has ended, and that nobody has woken yet.
     expired: Vec<TaskId>,
-    fair: Fair,
     bandwidth: Bandwidth,
 }
 
@@ -111,7 +115,7 @@ impl<'i, W: Watch> Clock<'i, W> {
             activity: Activity::Idle,
             since: 0,
             task: None,
-            switched: 0,
+            accounted: 0,
             charged: 0,
             tick_is_due: false,
             idle_exit_ns: 0,
@@ -130,7 +134,6 @@ impl<'i, W: Watch> Clock<'i, W> {
             tasks: Vec::new(),
             sources: vec![SourceTime { next_cpu: 0, count: 0 }; image.sources.len()],
             expired: Vec::new(),
-            fair: Fair::default(),
             bandwidth: Bandwidth::new(image),
         };
         for task in &image.tasks {
@@ -142,6 +145,7 @@ impl<'i, W: Watch> Clock<'i, W> {
                 expiry_ps,
                 sleeps_until: (CpuId(0), LOCAL_TIMER),
                 vruntime: 0,
+                slice_ran: 0,
                 deadline: clock.relative_deadline(task.policy),
                 has_begun: false,
                 awaits: false,
@@ -386,20 +390,24 @@ impl<'i, W: Watch> Clock<'i, W> {
     }
 
     fn switched(&mut self, cpu: CpuId, from: Option<TaskId>, to: Option<TaskId>) {
-        let ran = self.now - self.cpus[cpu.index()].switched;
+        self.account(cpu);
         let state = &mut self.cpus[cpu.index()];
-        (state.task, state.switched, state.charged) = (to, self.now, self.now);
-        if let Some(from) = from {
-            let policy = self.image.tasks[from.index()].policy;
-            let vruntime = &mut self.tasks[from.index()].vruntime;
-            *vruntime += Fair::charged(policy, ran);
-        } else {
+        (state.task, state.charged) = (to, self.now);
+        if from.is_none() {
             self.tick_again(cpu);
         }
-        if let Some(to) = to {
-            let vruntime = &mut self.tasks[to.index()].vruntime;
-            *vruntime = self.fair.begins_at(*vruntime);
-        }
+    }
+
+    /// Charges a CPU's task with what it has run since this was last done, as `update_curr` does: before each
+    /// decision that compares it, since one that goes on is not switched.
+    fn account(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        let ran = self.now - std::mem::replace(&mut state.accounted, self.now);
+        let Some(task) = state.task else { return };
+        let policy = self.image.tasks[task.index()].policy;
+        let state = &mut self.tasks[task.index()];
+        state.vruntime = state.vruntime.saturating_add(fair::charged(policy, ran));
+        state.slice_ran = state.slice_ran.saturating_add(ran);
     }
 
     /// Expiries that lie between that of a response and the response itself have no wakeup of their own.
@@ -486,17 +494,27 @@ impl<W: Watch> Environment for Clock<'_, W> {
         self.was_at(other, at);
     }
 
-    fn first_of_fair(&mut self, ready: &[TaskId]) -> usize {
+    fn joins(&mut self, on: CpuId, task: TaskId, others: impl Iterator<Item = TaskId>) {
+        self.account(on);
+        let least = others.map(|other| self.tasks[other.index()].vruntime).min();
+        let policy = self.image.tasks[task.index()].policy;
+        let state = &mut self.tasks[task.index()];
+        state.slice_ran = 0;
+        if let Some(least) = least {
+            state.vruntime = fair::placed(policy, state.vruntime, least, self.image.tick_ns);
+        }
+    }
+
+    fn first_of_fair(&mut self, cpu: CpuId, ready: &[TaskId]) -> usize {
+        self.account(cpu);
         let vruntime = |&at: &usize| self.tasks[ready[at].index()].vruntime;
         (0..ready.len()).min_by_key(vruntime).unwrap_or(0)
     }
 
-    fn fair_preempts(&mut self, running: TaskId, woken: TaskId) -> bool {
+    fn fair_preempts(&mut self, on: CpuId, running: TaskId, woken: TaskId) -> bool {
+        self.account(on);
         let [runs, woke] = [running, woken].map(|task| self.tasks[task.index()].vruntime);
-        let cpu = self.cpus.iter().find(|cpu| cpu.task == Some(running));
-        let ran = cpu.map_or(0, |cpu| self.now - cpu.switched);
-        let policy = self.image.tasks[running.index()].policy;
-        self.fair.preempts(runs + Fair::charged(policy, ran), woke)
+        fair::preempts(runs, woke)
     }
 
     fn is_earlier(&self, one: TaskId, other: TaskId) -> bool {
@@ -539,13 +557,19 @@ impl<W: Watch> Environment for Clock<'_, W> {
         std::mem::take(&mut self.cpus[cpu.index()].tick_is_due)
     }
 
-    fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let ran = self.now - self.cpus[cpu.index()].switched;
-        match self.image.tasks[task.index()].policy {
-            TaskPolicy::Other(_) => ran >= Fair::SLICE_NS,
-            TaskPolicy::RoundRobin(_) => ran >= RR_SLICE_NS,
-            TaskPolicy::Fifo(_) | TaskPolicy::Deadline(_) => false,
+    fn has_used_its_slice(&mut self, cpu: CpuId, task: TaskId, _others_wait: bool) -> bool {
+        self.account(cpu);
+        let slice = match self.image.tasks[task.index()].policy {
+            TaskPolicy::Other(_) => fair::SLICE_NS,
+            TaskPolicy::RoundRobin(_) => RR_SLICE_NS,
+            TaskPolicy::Fifo(_) | TaskPolicy::Deadline(_) => return false,
+        };
+        let ran = &mut self.tasks[task.index()].slice_ran;
+        let is_over = *ran >= slice;
+        if is_over {
+            *ran = 0;
         }
+        is_over
     }
 
     fn is_used_up(&mut self, cpu: CpuId, budget: BudgetId, runs: bool) -> bool {

@@ -10,6 +10,7 @@ use crate::trace::Transition;
 
 mod bandwidth;
 mod bottom_half;
+mod fairness;
 mod tables;
 mod theory;
 
