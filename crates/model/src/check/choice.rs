@@ -12,7 +12,7 @@ pub struct Choice {
     /// Who.
     pub step: Step,
     /// Answers to what the kernel asks in this step, in the order of asking: which fair task is first,
-    /// whether a loop runs its least or its most, which sleep has ended. Mostly there are none.
+    /// how often a loop runs, which sleep has ended. Mostly there are none.
     pub answers: Box<[u8]>,
 }
 

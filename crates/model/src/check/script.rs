@@ -110,10 +110,15 @@ impl<'i> Script<'i> {
         self.asked.get_mut().random.as_mut().map_or(0, |random| random.below(limit))
     }
 
-    /// One of so many answers.
+    /// One of so many answers: of more than fit into a byte, first which part of them, then which of that.
     fn ask(&self, among: usize) -> usize {
+        const MOST: usize = u8::MAX as usize;
         if among < 2 {
             return 0;
+        }
+        if among > MOST {
+            let before = MOST * self.ask(among.div_ceil(MOST));
+            return before + self.ask(MOST.min(among - before));
         }
         let among = u8::try_from(among).unwrap_or(u8::MAX);
         let mut asked = self.asked.borrow_mut();
@@ -139,8 +144,10 @@ impl Environment for Script<'_> {
     fn count(&mut self, count: CountId) -> u32 {
         match self.image.counts[count.index()] {
             Count::Fixed(count) => count,
-            Count::Uniform(least, most) if least < most => [least, most][self.ask(2)],
-            Count::Uniform(least, _) => least,
+            Count::Uniform(least, most) => {
+                let more = self.ask(most.saturating_sub(least) as usize + 1);
+                least + u32::try_from(more).unwrap_or(0)
+            }
         }
     }
 
@@ -213,5 +220,34 @@ impl Environment for Script<'_> {
 
     fn violated(&mut self, cpu: CpuId, what: Violation) {
         self.violation.get_or_insert((what, cpu));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rules, Scenario};
+
+    #[test]
+    fn every_count_that_a_loop_may_have_is_an_answer_of_its_own() {
+        let mut image = Image::new(&Scenario::default(), Rules::ALL[0]).unwrap();
+        for (least, most) in [(0, 0), (0, 1), (0, 2), (3, 9), (1, 255), (0, 255), (2, 70_000)] {
+            image.counts = vec![Count::Uniform(least, most)];
+            let mut script = Script::new(&image);
+            script.begin(&[]);
+            let mut counts = Vec::new();
+            loop {
+                counts.push(script.count(CountId(0)));
+                let answers = script.answers();
+                if !script.begin_next() {
+                    break;
+                }
+                // The answers repeat it.
+                let mut again = Script::new(&image);
+                again.begin(&answers);
+                assert_eq!(again.count(CountId(0)), *counts.last().unwrap(), "{answers:?}");
+            }
+            assert_eq!(counts, (least..=most).collect::<Vec<_>>());
+        }
     }
 }

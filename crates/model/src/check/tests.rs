@@ -488,6 +488,32 @@ fn a_loop_that_begins_anew_whenever_its_lock_is_broken_never_ends() {
     }
 }
 
+#[test]
+fn a_loop_may_run_a_number_of_times_between_its_least_and_its_most() {
+    // Preemption is off after an odd number of rounds. Neither none nor two of them break a rule.
+    let odd = |count| {
+        let [off, on] = [String::from("off"), String::from("on")];
+        let disable = vec![Do::PreemptDisable, Do::Wake(off.clone()), Do::FinishWait(on.clone())];
+        let round = vec![
+            Do::Unless(on.clone(), vec![Do::PreemptEnable]),
+            Do::Unless(off.clone(), disable),
+            compute(),
+        ];
+        urgent_and_load(vec![
+            user(),
+            Do::Wake(on.clone()),
+            Do::Repeat(count, round),
+            Do::FinishWait(off),
+            Do::FinishWait(on),
+        ])
+    };
+    for rules in Rules::ALL {
+        holds(&odd(Count::Fixed(0)), rules);
+        holds(&odd(Count::Fixed(2)), rules);
+        breaks_at_its_end(&odd(Count::Uniform(0, 2)), rules, "Unbalanced");
+    }
+}
+
 /// The scenarios of the documentation: what it says of them is what is found.
 #[test]
 fn files_of_scenarios_show_what_they_are_for() {
