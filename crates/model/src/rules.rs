@@ -26,8 +26,9 @@ pub struct Rules {
     pub preemption_points_schedule: bool,
     /// Whether long loops drop their lock where `need_resched` is set, each so many iterations.
     pub breaks_locks: bool,
-    /// Whether a fair task that is to run only sets the lazy flag: the tick makes it urgent.
-    pub fair_wakeups_are_lazy: bool,
+    /// Whether the fair class only sets the lazy flag, at a wakeup and at the end of a slice: the next tick makes it
+    /// urgent.
+    pub fair_class_is_lazy: bool,
     /// Whether spin locks sleep, with priority inheritance.
     pub spin_locks_sleep: bool,
     /// Whether handlers of devices run in threads.

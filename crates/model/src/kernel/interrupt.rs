@@ -258,20 +258,23 @@ impl Kernel {
         self.announce(image, cpu, image.softirq_work[cpu.index()], env);
     }
 
-    /// The tick: whoever has used up the time that is due to it, and whoever was to be preempted at
-    /// leisure, is preempted now.
+    /// The tick: whoever was to be preempted at leisure is preempted now. Then it sees to who has used up the
+    /// time that is due to it, so that the lazy flag of that one waits for the next tick (`sched_tick`,
+    /// kernel/sched/core.c, 6.18).
     pub(super) fn tick(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
         let Some(task) = self.cpus[cpu.index()].current else { return };
+        if self.cpus[cpu.index()].need_resched == NeedResched::Lazy {
+            self.set_need(cpu, cpu, NeedResched::Now, env);
+        }
         self.charge(image, cpu, task, true, env);
         if !self.may_run(image, cpu, task) {
             self.set_need(cpu, cpu, NeedResched::Now, env);
         }
         let others_wait = self.somebody_waits(image, cpu);
         let used_up = env.has_used_its_slice(cpu, task, others_wait) && others_wait;
-        if used_up || self.cpus[cpu.index()].need_resched == NeedResched::Lazy {
-            self.set_need(cpu, cpu, NeedResched::Now, env);
-        }
         if used_up {
+            let need = self.need_for(image, task);
+            self.set_need(cpu, cpu, need, env);
             self.task(task).frame.rotates = true;
         }
     }

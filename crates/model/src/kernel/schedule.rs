@@ -291,17 +291,24 @@ impl Kernel {
             return self.set_need(cpu, on, NeedResched::Now, env);
         };
         let (this, other) = (self.tasks[task.index()].prio, self.tasks[running.index()].prio);
-        let is_fair = this >= FIRST_FAIR_PRIO;
-        let preempts = match (is_fair, other >= FIRST_FAIR_PRIO) {
+        let preempts = match (this >= FIRST_FAIR_PRIO, other >= FIRST_FAIR_PRIO) {
             (true, true) => env.fair_preempts(on, running, task),
             (true, false) if !self.may_run(image, on, running) => true,
             _ if this == -1 && other == -1 => env.is_earlier(task, running),
             _ => this < other,
         };
         if preempts {
-            let is_lazy = is_fair && image.rules.fair_wakeups_are_lazy;
-            let need = if is_lazy { NeedResched::Lazy } else { NeedResched::Now };
+            let need = self.need_for(image, task);
             self.set_need(cpu, on, need, env);
+        }
+    }
+
+    /// How the class of a task asks for the scheduler: `resched_curr_lazy` of fair ones, `resched_curr` of the others.
+    pub(super) fn need_for(&self, image: &Image, task: TaskId) -> NeedResched {
+        let is_fair = self.tasks[task.index()].prio >= FIRST_FAIR_PRIO;
+        match is_fair && image.rules.fair_class_is_lazy {
+            true => NeedResched::Lazy,
+            false => NeedResched::Now,
         }
     }
 

@@ -5,6 +5,6 @@ use super::{Rules, full};
 pub(super) const RULES: Rules = Rules {
     name: "lazy",
     about: "real-time tasks preempt kernel code at once, others at the tick or in user mode",
-    fair_wakeups_are_lazy: true,
+    fair_class_is_lazy: true,
     ..full::RULES
 };

@@ -11,7 +11,7 @@ pub(super) const RULES: Rules = Rules {
     cond_resched_schedules: true,
     preemption_points_schedule: false,
     breaks_locks: false,
-    fair_wakeups_are_lazy: false,
+    fair_class_is_lazy: false,
     spin_locks_sleep: false,
     interrupts_are_threads: false,
     softirqs_are_threads: false,

@@ -4,6 +4,29 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Two tasks that compute in the kernel, and the lines of the first of `until_ms` in which the one's slice ends.
+fn end_of_a_slice(rules: &str, until_ms: u64) -> Vec<String> {
+    let mut busy = scenario(vec![Step::Compute(us(100_000))]);
+    busy.machine.tick_hz = 100;
+    busy.tasks[0] = ScenarioTask { name: "other".into(), ..busy.tasks[1].clone() };
+    let until = Until { samples: u64::MAX, ns: until_ms * 1_000_000 };
+    lines(&busy, rules, until, &|_, at_ns, what| {
+        let what = match what {
+            Transition::NeedResched { lazy: true } => "lazy",
+            Transition::NeedResched { lazy: false } => "now",
+            Transition::Switch { from: Some(_), .. } => "switch",
+            _ => return None,
+        };
+        Some(format!("{} ms: {what}", at_ns / 1_000_000))
+    })
+}
+
+#[test]
+fn the_end_of_a_slice_is_lazy_until_the_next_tick() {
+    assert_eq!(end_of_a_slice("full", 19), ["10 ms: now", "10 ms: switch"]);
+    assert_eq!(end_of_a_slice("lazy", 29), ["10 ms: lazy", "20 ms: now", "20 ms: switch"]);
+}
+
 /// What tasks of these policies get of 10 s, per mille, in 10 us of user mode at a time. A probe of this policy
 /// comes each 7 ms.
 fn shares(rules: &str, cpus: u32, probe: TaskPolicy, hogs: &[TaskPolicy]) -> Vec<u64> {
