@@ -24,6 +24,8 @@ pub use violation::Violation;
 
 /// The preempt count's unit for softirqs, as in include/linux/preempt.h.
 pub(crate) const SOFTIRQ_UNIT: u32 = 1 << 8;
+/// All bits of that.
+const SOFTIRQ_BITS: u32 = 0xff00;
 /// That for hard interrupts.
 pub const HARDIRQ_UNIT: u32 = 1 << 16;
 /// That for NMIs.
@@ -151,7 +153,7 @@ pub struct SimulatedTask {
     /// The preempt count that it had when it was switched away from.
     pub count: u32,
     /// How deep in read-side sections of RCU it is.
-    pub rcu_depth: u16,
+    pub rcu_depth: u32,
     /// The softirq that it executes as its own code: on RT.
     pub softirq: Option<u8>,
     /// How often it has disabled softirqs: on RT, where that is no part of the preempt count.

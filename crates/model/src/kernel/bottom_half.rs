@@ -10,11 +10,14 @@
 
 use std::mem::replace;
 
-use super::{Environment, Frame, FrameKind, Kernel, SOFTIRQ_UNIT, Violation};
+use super::{Environment, Frame, FrameKind, Kernel, SOFTIRQ_BITS, SOFTIRQ_UNIT, Violation};
 use crate::image::{CpuId, Image, LockId, TaskId};
 
 /// Twice as much as serving a softirq adds, so that the preempt count shows which of them it was.
 const BH_UNIT: u32 = 2 * SOFTIRQ_UNIT;
+
+/// How often a task may disable them: `softirq_count` looks at the same bits on RT, of a count in the task.
+const MOST_SECTIONS: u32 = SOFTIRQ_BITS / BH_UNIT;
 
 impl Kernel {
     pub(super) fn disable_softirqs(
@@ -24,7 +27,7 @@ impl Kernel {
         env: &mut impl Environment,
     ) {
         if !image.rules.softirqs_are_threads {
-            self.cpu(cpu).count += BH_UNIT;
+            self.raise_count(cpu, BH_UNIT, env);
             return self.advance(cpu);
         }
         let Some(task) = self.task_on_top(cpu) else { return self.advance(cpu) };
@@ -34,6 +37,9 @@ impl Kernel {
             if lock.is_some_and(|&lock| !self.lock_or_sleep(cpu, lock, true, env)) {
                 return;
             }
+        }
+        if u32::from(self.tasks[task.index()].bh_depth) >= MOST_SECTIONS {
+            return env.violated(cpu, Violation::Overflow);
         }
         self.task(task).bh_depth += 1;
         self.cpu(cpu).bh_sections += 1;

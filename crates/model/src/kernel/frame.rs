@@ -22,7 +22,7 @@ pub struct Frame {
     /// Iterations since the last look at a preemption point of each loop.
     pub since_look: [u32; LOOPS],
     /// How often it has disabled interrupts.
-    pub irq_depth: u8,
+    pub irq_depth: u32,
     /// The preempt count when it began.
     pub count_before: u32,
     /// Whether it is about to sleep, or has slept.

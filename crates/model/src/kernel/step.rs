@@ -1,8 +1,8 @@
 //! One operation after another.
 
 use super::{
-    Environment, Frame, FrameKind, Kernel, NeedResched, Progress, SOFTIRQ_UNIT, Sleep, Stage,
-    TaskState, Violation,
+    Environment, Frame, FrameKind, Kernel, NeedResched, Progress, SOFTIRQ_BITS, SOFTIRQ_UNIT,
+    Sleep, Stage, TaskState, Violation,
 };
 use crate::image::{CountId, CpuId, EventId, Image, Op, SourceId, SourceKind, TaskId};
 use crate::trace::Transition;
@@ -140,7 +140,7 @@ impl Kernel {
                 self.preempt_if_enabled(image, cpu, env);
             }
             Op::PreemptDisable => {
-                self.cpu(cpu).count += 1;
+                self.raise_count(cpu, 1, env);
                 self.advance(cpu);
             }
             Op::PreemptEnable => {
@@ -401,11 +401,20 @@ impl Kernel {
         top.pc = if looks && is_needed { top.pc + 1 } else { end };
     }
 
+    /// Each field of the count is checked apart: bits must not be carried to the next one, nor borrowed from it.
+    pub(super) fn raise_count(&mut self, cpu: CpuId, unit: u32, env: &mut impl Environment) {
+        let count = &mut self.cpu(cpu).count;
+        let field = field_of(unit);
+        if *count & field > field - unit {
+            env.violated(cpu, Violation::Overflow);
+        } else {
+            *count += unit;
+        }
+    }
+
     pub(super) fn lower_count(&mut self, cpu: CpuId, unit: u32, env: &mut impl Environment) {
         let count = &mut self.cpu(cpu).count;
-        // Each field of the count is checked apart: bits must not be borrowed from the next one.
-        let field = *count & if unit < SOFTIRQ_UNIT { 0xff } else { 0xff00 };
-        if field < unit {
+        if *count & field_of(unit) < unit {
             env.violated(cpu, Violation::Underflow);
         } else {
             *count -= unit;
@@ -483,4 +492,9 @@ impl Kernel {
             _ => !self.irqs_off(cpu),
         }
     }
+}
+
+/// The bits of the preempt count that count such units.
+fn field_of(unit: u32) -> u32 {
+    if unit < SOFTIRQ_UNIT { 0xff } else { SOFTIRQ_BITS }
 }

@@ -26,6 +26,9 @@ pub enum Violation {
     /// More was enabled than disabled.
     #[error("preemption, softirqs or interrupts were enabled more often than disabled")]
     Underflow,
+    /// More was disabled than the preempt count can count.
+    #[error("preemption or softirqs were disabled more often than the preempt count has room for")]
+    Overflow,
     /// A task came to user mode, or a handler to its end, with something still disabled.
     #[error("preemption, softirqs or interrupts were still disabled at the end")]
     Unbalanced,

@@ -394,6 +394,40 @@ impl Watch for Log {
 }
 
 #[test]
+fn nesting_that_is_too_deep_for_the_preempt_count_is_called_so() {
+    let nested = |disable: Step, enable: Step, depth| {
+        let [disable, enable] = [disable, enable]
+            .map(|step| Step::Repeat(Count::Fixed(depth), vec![step, Step::Compute(us(1))]));
+        scenario(vec![Step::User(us(100)), disable, enable])
+    };
+    let result = |load: &Scenario, rules| {
+        let image = Image::new(load, rules).unwrap();
+        let mut ignore = |_| ();
+        let mut simulation = Simulation::new(&image, 1, Unwatched(&mut ignore));
+        let until = Until { samples: u64::MAX, ns: 200_000_000 };
+        simulation.run_until(until).map_err(|broken| broken.violation)
+    };
+    let overflow = Err(Violation::Overflow);
+    for (disable, enable, most) in
+        [(Step::PreemptDisable, Step::PreemptEnable, 255), (Step::BhDisable, Step::BhEnable, 127)]
+    {
+        for rules in Rules::ALL {
+            let at = |depth| result(&nested(disable.clone(), enable.clone(), depth), rules);
+            assert_eq!((at(most), at(most + 1)), (Ok(()), overflow.clone()), "{}", rules.name);
+        }
+    }
+    // These are not in the preempt count.
+    for (disable, enable) in
+        [(Step::IrqSave, Step::IrqRestore), (Step::RcuReadLock, Step::RcuReadUnlock)]
+    {
+        for rules in Rules::ALL {
+            let load = nested(disable.clone(), enable.clone(), 70_000);
+            assert_eq!(result(&load, rules), Ok(()), "{}", rules.name);
+        }
+    }
+}
+
+#[test]
 fn a_seed_repeats_every_bit() {
     let mut load = scenario(vec![
         Step::Lock(LockKind::SpinIrq, "lock".into()),
