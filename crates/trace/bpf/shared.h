@@ -563,7 +563,7 @@ struct counts {
 	u64 broken;
 	/* Wakeups for whose thread there was no room. */
 	u64 no_room;
-	/* The least preempt_count & 0xff seen in an interrupt, plus one: what tracing adds. */
+	/* What tracing adds to preempt_count & 0xff, and one more, as far as it was learnt: see beginnings.h. */
 	u64 least_depth;
 	/* Wakeups that ended and are in the figures. */
 	u64 wakeups;

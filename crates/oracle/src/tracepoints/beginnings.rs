@@ -133,6 +133,8 @@ impl Tracepoints<'_> {
         let Some(broken) = self.broken_into(number, at) else { return };
         begun.idle_state = cpu.idle_state(self.image).filter(|_| broken.is_idle());
         if broken.is_idle() && begun.softirq.is_none() {
+            // Idle has preemption off once, whatever else the tracer sees of it.
+            self.learn_depth(super::places::TRACING + 1);
             begun.interrupted = Some(Interrupted::default());
             return;
         }
@@ -148,9 +150,7 @@ impl Tracepoints<'_> {
         };
         let has_registers = at.is_none_or(|at| is_after_interrupt(&at));
         let depth = (seen.preempt_count & 0xff) + 1;
-        if self.least_depth == 0 || depth < self.least_depth {
-            self.least_depth = depth;
-        }
+        self.learn_depth(depth);
         let is_own = broken.at.task == Some(task) && begun.softirq.is_none();
         if !has_registers {
             (seen.mode, seen.ip) = (Mode::Kernel, 0);
@@ -171,6 +171,13 @@ impl Tracepoints<'_> {
             }
         }
         begun.interrupted = Some(seen);
+    }
+
+    /// The depth of code that has preemption off once, with what the tracer adds: the least that was seen.
+    fn learn_depth(&mut self, depth: u32) {
+        if self.least_depth == 0 || depth < self.least_depth {
+            self.least_depth = depth;
+        }
     }
 
     /// What the CPU's registers say, or where the waker is that no interrupt has broken into.
