@@ -209,6 +209,7 @@ impl<'i> Witness<'i> {
 
     /// A task is made ready by what this CPU is at. Who runs there is awake, and waits for nothing.
     pub fn wakes(&mut self, cpu: CpuId, now: u64, task: TaskId, at: Running) {
+        self.is_at(cpu, &at);
         if self.followed == Followed::Probes {
             return;
         }
@@ -254,7 +255,7 @@ impl<'i> Witness<'i> {
 
     fn is_at(&mut self, cpu: CpuId, at: &Running) {
         if at.kind == FrameKind::Task {
-            self.places[cpu.index()].beneath = at.stack;
+            self.places[cpu.index()].task_goes_on(at.stack);
         }
         if let Some(task) = at.task {
             self.prios[task.index()] = at.prio;

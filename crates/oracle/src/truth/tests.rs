@@ -98,14 +98,9 @@ fn no_more_is_kept_than_there_is_room_for_and_nothing_of_what_has_none() {
     });
 }
 
-/// A tracer takes the stack of the code that an interrupt broke into. Code that lets a waiting interrupt in is broken
-/// into where it does so, even if the wakeup is due only while the interrupt is handled, and the code goes on elsewhere.
-#[test]
-fn an_interrupt_was_seen_where_the_code_let_it_in() {
-    let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
-    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
-    let (cpu, probe, [lets_in, goes_on]) = (CpuId(0), TaskId(0), [StackId(1), StackId(2)]);
-    let at = |stack| Running {
+/// The second task, in its own code.
+fn at(stack: StackId) -> Running {
+    Running {
         task: Some(TaskId(1)),
         prio: 97,
         kind: FrameKind::Task,
@@ -118,7 +113,16 @@ fn an_interrupt_was_seen_where_the_code_let_it_in() {
         softirq: None,
         need_resched: NeedResched::No,
         spins_for: None,
-    };
+    }
+}
+
+/// A tracer takes the stack of the code that an interrupt broke into. Code that lets a waiting interrupt in is broken
+/// into where it does so, even if the wakeup is due only while the interrupt is handled, and the code goes on elsewhere.
+#[test]
+fn an_interrupt_was_seen_where_the_code_let_it_in() {
+    let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
+    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+    let (cpu, probe, [lets_in, goes_on]) = (CpuId(0), TaskId(0), [StackId(1), StackId(2)]);
     for (taken, want) in [(1_000, vec![lets_in, goes_on]), (1_001, vec![goes_on])] {
         let mut witness = Witness::new(&image, true, Followed::Probes);
         witness.armed(probe, cpu, 1_500);
@@ -131,5 +135,37 @@ fn an_interrupt_was_seen_where_the_code_let_it_in() {
         let (expiry_ns, response_ns) = (1_500, 2_000);
         witness.responded(Sample { task: probe, expiry_ns, response_ns, missed: 0, cpu });
         assert_eq!(witness.truths[0].places, want);
+    }
+}
+
+/// Its handler breaks into that place; what the task wakes later does not.
+#[test]
+fn where_the_code_let_an_interrupt_in_is_over_once_the_task_goes_on() {
+    let scenario = Scenario::read("starved.toml", STARVED, &|_, _| Err("no runs".into())).unwrap();
+    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+    let (cpu, woken, [lets_in, goes_on]) = (CpuId(0), TaskId(0), [StackId(1), StackId(2)]);
+    let handler = Running { kind: FrameKind::Interrupt(SourceId(0)), ..at(goes_on) };
+    for (by, over, want) in [
+        (handler, 1_000, vec![lets_in, goes_on]),
+        (at(goes_on), 1_000, vec![goes_on]),
+        (at(goes_on), 1_500, vec![goes_on]),
+        // The handler of a later interrupt, which nothing let in.
+        (handler, 1_500, vec![goes_on]),
+    ] {
+        let mut witness = Witness::new(&image, true, Followed::Threads);
+        witness.place(cpu, 1_000, at(lets_in));
+        witness.happened(cpu, 1_000, Transition::IrqsOn);
+        witness.place(cpu, 1_000, at(goes_on));
+        witness.happened(cpu, 1_000, Transition::Taken(SourceId(0)));
+        witness.ran(cpu, 1_000, over, handler);
+        if over > 1_000 {
+            witness.ran(cpu, over, 1_600, at(goes_on));
+        }
+        witness.wakes(cpu, 1_600, woken, by);
+        witness.happened(cpu, 1_600, Transition::Woken { task: woken, on: cpu });
+        witness.ran(cpu, 1_600, 2_000, at(goes_on));
+        let switch = Transition::Switch { from: Some(TaskId(1)), preempted: true, to: Some(woken) };
+        witness.happened(cpu, 2_000, switch);
+        assert_eq!(witness.truths[0].places, want, "{by:?}");
     }
 }

@@ -116,11 +116,15 @@ pub(super) struct Places {
     /// When it let interrupts in last, nanoseconds, and where.
     let_in: Option<(u64, StackId)>,
     /// Where it let in the interrupt that it took last, if that had waited for it. The code goes on behind that, so
-    /// that it is already elsewhere when the interrupt is taken.
+    /// that it is already elsewhere when the interrupt is taken. `None` once the task goes on.
     broken_into: Option<StackId>,
 }
 
 impl Places {
+    pub(super) fn task_goes_on(&mut self, place: StackId) {
+        (self.beneath, self.broken_into) = (place, None);
+    }
+
     pub(super) fn let_interrupts_in(&mut self, now: u64) {
         self.let_in = Some((now, self.last));
     }
