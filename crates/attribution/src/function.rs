@@ -62,13 +62,28 @@ const HELPERS: &[&str] = &[
     "memmove*",
     "__memmove*",
     "memcmp*",
-    "copy_*",
+    "copy_page",
+    "copy_page_from_*",
+    "copy_page_to_*",
+    "copy_highpage",
+    "copy_huge_page",
+    "copy_subpage",
+    "copy_user_*",
+    "copy_from_*",
+    "copy_to_*",
+    "copy_mc_*",
     "_copy_*",
-    "__copy_*",
-    "clear_page*",
+    "__copy_user*",
+    "__copy_from_*",
+    "__copy_to_*",
+    "clear_page",
+    "clear_page_erms",
+    "clear_page_orig",
+    "clear_page_rep*",
     "clear_user*",
+    "clear_highpage*",
     "clear_huge_page",
-    "clear_*_page*",
+    "clear_gigantic_page",
     "rep_*",
     "__clear_user*",
     "__pi_*",
@@ -280,5 +295,35 @@ fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((begin, end)) => name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_has_at_most_one_star() {
+        for pattern in [HELPERS, PLUMBING, SOFTIRQ_RUNNERS].concat() {
+            assert!(pattern.matches('*').count() <= 1, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_moves_memory_is_a_helper_and_what_copies_a_process_is_none() {
+        let moves = "copy_page copy_page_to_iter copy_page_from_iter_atomic copy_user_generic_string \
+                     copy_user_highpage copy_user_large_folio copy_from_user copy_from_kernel_nofault \
+                     copy_to_user_nofault copy_mc_to_kernel copy_mc_enhanced_fast_string copy_highpage \
+                     _copy_to_iter _copy_from_user __copy_user_nocache __copy_from_user_inatomic \
+                     clear_page_erms clear_user_highpage clear_highpage_kasan_tagged clear_huge_page \
+                     clear_gigantic_page";
+        let none = "copy_process copy_page_range copy_pte_range copy_present_ptes copy_mm copy_files \
+                    copy_strings copy_string_kernel copy_vma copy_hugetlb_page_range copy_namespaces \
+                    copy_verifier_state __copy_skb_header clear_page_dirty_for_io";
+        for (names, want) in [(moves, true), (none, false)] {
+            for name in names.split_whitespace() {
+                assert_eq!(is_one_of(HELPERS, name), want, "{name}");
+            }
+        }
     }
 }
