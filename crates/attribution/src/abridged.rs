@@ -18,17 +18,17 @@ const MOST: usize = 32_768;
 /// The most culprits with a group of their own. All others of a cause share one group.
 const MOST_CULPRITS: usize = 16_384;
 
-/// A length that the longest is asked for: what of a share counts for it.
-type Measure = fn(&Share) -> bool;
+/// A length that the longest is asked for, in nanoseconds.
+type Measure = fn(&[Share]) -> u64;
 
-/// What sections and bounds are made of.
+/// What sections and bounds are made of: a section is one share, and a bound has all shares of a wakeup together.
 const MEASURES: [Measure; 6] = [
-    |share| share.cause == Cause::IrqOff,
-    |share| matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint),
-    is_section,
-    is_way_to_scheduler,
-    is_switch,
-    is_tracer,
+    |blame| of(blame, |share| share.cause == Cause::IrqOff).max().unwrap_or(0),
+    |blame| of(blame, holds_off_switch).max().unwrap_or(0),
+    |blame| of(blame, is_section).fold(0, u64::saturating_add),
+    |blame| of(blame, is_way_to_scheduler).fold(0, u64::saturating_add),
+    |blame| of(blame, is_switch).fold(0, u64::saturating_add),
+    |blame| of(blame, is_tracer).fold(0, u64::saturating_add),
 ];
 
 /// Late wakeups of which only their components and shares are kept, in bounded memory: all of them as
@@ -148,7 +148,7 @@ impl Abridged {
             self.wakeups.push(Brief { components, stolen_ns, shares, by_subject });
         }
         for (measure, longest) in MEASURES.iter().zip(&mut self.longest) {
-            if measured(*measure, &blame) > measured(*measure, longest) {
+            if measure(&blame) > measure(longest) {
                 longest.clone_from(&blame);
             }
         }
@@ -255,8 +255,13 @@ impl Abridged {
     }
 }
 
-fn measured(measure: Measure, blame: &[Share]) -> u64 {
-    blame.iter().filter(|share| measure(share)).map(|share| share.ns).fold(0, u64::saturating_add)
+/// The shares that `counts` holds for, nanoseconds.
+fn of(blame: &[Share], counts: fn(&Share) -> bool) -> impl Iterator<Item = u64> {
+    blame.iter().filter(move |share| counts(share)).map(|share| share.ns)
+}
+
+fn holds_off_switch(share: &Share) -> bool {
+    matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint)
 }
 
 #[cfg(test)]
@@ -346,11 +351,28 @@ mod tests {
             let switch = share(Cause::Scheduler, "", 20);
             abridged.add(late(20), 0, vec![Share { phase: Some(Phase::Switch), ..switch }]);
         }
-        let longest = |of: Measure| abridged.longest().map(|blame| measured(of, blame)).max();
+        let longest = |counts| abridged.longest().map(|blame| of(blame, counts).sum::<u64>()).max();
         assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
         assert_eq!(longest(|share| share.cause == Cause::PreemptOff), Some(50));
         assert_eq!((longest(is_section), longest(is_switch)), (Some(90), Some(20)));
         assert_eq!((longest(is_tracer), longest(is_way_to_scheduler)), (Some(25), Some(0)));
+    }
+
+    #[test]
+    fn the_longest_section_is_one_share_and_not_what_several_are_together() {
+        for (cause, name) in [(Cause::IrqOff, "irqs off"), (Cause::PreemptOff, "preemption off")] {
+            let mut abridged = Abridged::default();
+            let one = vec![share(cause, "long", 70)];
+            let three = ["a", "b", "c"].map(|name| share(cause, name, 30)).to_vec();
+            abridged.add(late(70), 0, one);
+            abridged.add(late(90), 0, three);
+            let sections = crate::sections(abridged.longest(), None);
+            let longest = sections.irq_off.or(sections.preempt_off).map(|share| share.ns);
+            assert_eq!(longest, Some(70), "{name}");
+            // Together they are what a bound needs.
+            let together = abridged.longest().map(|blame| of(blame, is_section).sum::<u64>());
+            assert_eq!(together.max(), Some(90), "{name}");
+        }
     }
 
     #[test]
