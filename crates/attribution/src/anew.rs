@@ -133,16 +133,26 @@ impl Reattribution {
         let mut after = new.blame.clone();
         after.iter_mut().for_each(reduce_to_answer);
         let is_changed = before != after || components_before != new.components;
+        let mut is_late_net = false;
         if let Some((above_ns, causes, listed)) = &mut self.net {
-            if new.ns(NetOfSteal) >= *above_ns {
+            is_late_net = new.ns(NetOfSteal) >= *above_ns;
+            if is_late_net {
                 let stolen_ns = new.stolen_ns();
                 let net = |blame: &[Share]| without_stolen(blame, stolen_ns);
                 causes.add(&net(&before), &net(&after), budget)?;
             }
             listed.update(&new, is_changed, self.origin_ns);
         }
+        let is_late = new.ns(Whole) >= self.above_ns;
+        if is_changed && (is_late || is_late_net) {
+            match is_late {
+                true => self.anew.changed += 1,
+                false => self.anew.changed_net_of_steal += 1,
+            }
+            self.change(&grouped(&before, &after, |group| group), budget)?;
+        }
         // Some are late only without stolen time, because others lost more to that.
-        if new.ns(Whole) < self.above_ns {
+        if !is_late {
             return Ok(());
         }
         self.anew.episodes += 1;
@@ -151,9 +161,6 @@ impl Reattribution {
         self.sections.see(&before, &new.blame);
         self.causes.add(&before, &after, budget)?;
         self.add_subjects(&after, budget)?;
-        if is_changed {
-            self.change(&grouped(&before, &after, |group| group), budget)?;
-        }
         self.listed.update(&new, is_changed, self.origin_ns);
         Ok(())
     }
@@ -187,7 +194,6 @@ impl Reattribution {
         let answer = |group: Option<&Group>| group.map(Group::answer).unwrap_or_default();
         let key = (answer(most(&less)), answer(most(&more)));
         let ns = moved.values().map(more).fold(0, u64::saturating_add);
-        self.anew.changed += 1;
         if !self.changes.contains_key(&key) {
             budget.keep(1, Entry::CAUSE)?;
         }

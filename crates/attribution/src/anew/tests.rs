@@ -153,6 +153,21 @@ fn a_wakeup_that_is_late_only_without_stolen_time_is_no_late_one() {
 }
 
 #[test]
+fn answers_of_wakeups_that_are_late_only_without_stolen_time_do_not_change_silently() {
+    let mut whole = [wakeup(1_000, 90_000, "nvme0q1"), wakeup(2_000, 80_000, "eth0")];
+    whole[0].stolen_ns = 20_000;
+    let (mut run, episodes) = run(&whole, &[]);
+    run.explanation.as_mut().unwrap().above_ns = 85_000;
+    run.net_of_steal.as_mut().unwrap().above_ns = 75_000;
+    let episodes = episodes.into_iter().map(by_another_rule).collect();
+    let told = anew(&run, episodes).explanation.unwrap().anew.unwrap();
+    assert_eq!((told.episodes, told.changed, told.changed_net_of_steal), (1, 0, 1));
+    let answers = |change: &Change| (change.before.cause, change.after.cause, change.episodes);
+    let changes: Vec<_> = told.changes.iter().map(answers).collect();
+    assert_eq!(changes, [(Cause::Softirq, Cause::Irq, 1)]);
+}
+
+#[test]
 fn late_time_is_ranked_by_subjects_as_well() {
     let (whole, in_short) = some();
     for (in_short, complete) in [(&[][..], true), (&in_short[..], false)] {

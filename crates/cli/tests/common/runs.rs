@@ -438,7 +438,14 @@ fn full_anew() -> Anew {
     };
     let after = Answer { culprit: Culprit::Task(logger()), ..Answer::default() };
     let change = Change { before, after, episodes: 1, ns: 40_211 };
-    Anew { episodes: 1, changed: 1, damaged_lines: 2, excess_ns: 0, changes: vec![change] }
+    Anew {
+        episodes: 1,
+        changed: 1,
+        changed_net_of_steal: 1,
+        damaged_lines: 2,
+        excess_ns: 0,
+        changes: vec![change],
+    }
 }
 
 fn full_bound() -> explain::Bound {

@@ -12,6 +12,9 @@ pub struct Anew {
     pub episodes: u64,
     /// Of these, with another answer than the recorded one.
     pub changed: u64,
+    /// Wakeups with another answer that are late only net of steal, so that they are not among `episodes`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changed_net_of_steal: u64,
     /// Lines of the file that could not be used.
     #[serde(default)]
     pub damaged_lines: u64,
@@ -22,6 +25,10 @@ pub struct Anew {
     /// The changes, the most frequent first.
     #[serde(default)]
     pub changes: Vec<Change>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Episodes of which time was blamed on something else than before.

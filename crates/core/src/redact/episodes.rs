@@ -43,7 +43,14 @@ fn keep_known(known: &Known) {
 
 /// Answers name culprits as the ranking does.
 pub(super) fn redact_anew(anew: &mut Anew) {
-    let Anew { episodes: _, changed: _, damaged_lines: _, excess_ns: _, changes } = anew;
+    let Anew {
+        episodes: _,
+        changed: _,
+        changed_net_of_steal: _,
+        damaged_lines: _,
+        excess_ns: _,
+        changes,
+    } = anew;
     for Change { before, after, episodes: _, ns: _ } in changes {
         for Answer { cause: _, culprit, phase: _, from_cpu: _ } in [before, after] {
             redact_culprit(culprit);

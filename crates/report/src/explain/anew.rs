@@ -16,12 +16,16 @@ const MOST: usize = 10;
 /// none were.
 pub(super) fn text(explanation: &Explanation, domain: TimeDomain, style: Style) -> String {
     let Some(anew) = &explanation.anew else { return String::new() };
-    let Anew { episodes, changed, damaged_lines, excess_ns, changes } = anew;
-    let answers = match changed {
+    let Anew { episodes, changed, changed_net_of_steal, damaged_lines, excess_ns, changes } = anew;
+    let net = match changed_net_of_steal {
+        0 => String::new(),
+        net => format!(", {} of wakeups that are late only without stolen time", grouped(*net)),
+    };
+    let answers = match changed.saturating_add(*changed_net_of_steal) {
         0 => "all answers are as recorded".to_owned(),
-        _ => format!(
-            "{} changed (--as-recorded shows the recorded ones)",
-            counted(*changed, "answer")
+        all => format!(
+            "{} changed{net} (--as-recorded shows the recorded ones)",
+            counted(all, "answer")
         ),
     };
     let late = counted(explanation.late, "late wakeup");
@@ -99,6 +103,7 @@ mod tests {
             Anew {
                 episodes: 41,
                 changed: 3,
+                changed_net_of_steal: 0,
                 damaged_lines: 1,
                 excess_ns: 2_000,
                 changes: vec![change, other],
@@ -109,6 +114,15 @@ mod tests {
              episodes.jsonl; the causes of these wakeups are as recorded\n episodes.jsonl \
              contradicts the record: its recorded shares exceed the recorded causes by 2.00 \
              µs\n",
+        );
+    }
+
+    #[test]
+    fn answers_of_wakeups_that_are_not_among_the_late_ones_are_counted_too() {
+        check(
+            Anew { episodes: 41, changed: 1, changed_net_of_steal: 2, ..Anew::default() },
+            " attributed anew: 41 of 43 late wakeups; 3 answers changed, 2 of wakeups that are late \
+             only without\n   stolen time (--as-recorded shows the recorded ones)\n",
         );
     }
 
