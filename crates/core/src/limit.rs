@@ -145,6 +145,7 @@ impl MeasuredBy {
                     "not-followed",
                     "too many wakeups were not followed, and their latency is unknown",
                 ),
+                ("missed-switches", "the begin or end of too many waits was missed"),
                 ("waits-not-followed", "waits of some threads were not followed"),
                 ("open-waits", "the longest wait had not ended when the run did"),
             ],
@@ -419,6 +420,8 @@ mod tests {
             // So does that of probes.
             ("not-followed", Severity::Warning, [Pass, Inconclusive, Pass]),
             ("not-followed", Severity::Note, [Pass; 3]),
+            ("missed-switches", Severity::Warning, [Pass, Inconclusive, Pass]),
+            ("missed-switches", Severity::Note, [Pass; 3]),
             ("waits-not-followed", Severity::Warning, [Pass, Inconclusive, Pass]),
             ("open-waits", Severity::Warning, [Pass, Inconclusive, Pass]),
         ] {
