@@ -42,6 +42,22 @@ pub struct Host {
     pub hypervisor: Option<String>,
     /// Microcode revision.
     pub microcode: Option<String>,
+    /// Where nothing could be read.
+    pub unreadable: Vec<KernelFiles>,
+}
+
+/// Files of the kernel that facts about the machine come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KernelFiles {
+    /// All of /proc.
+    #[serde(rename = "/proc")]
+    Proc,
+    /// /proc/sys alone.
+    #[serde(rename = "/proc/sys")]
+    ProcSys,
+    /// /sys.
+    #[serde(rename = "/sys")]
+    Sys,
 }
 
 impl Host {

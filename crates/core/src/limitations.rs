@@ -1,7 +1,7 @@
 //! Limitations of a measurement on a host, known before it is made.
 
 use crate::finding::{Finding, Severity};
-use crate::host::{FairServerShare, Host, RtLimits};
+use crate::host::{FairServerShare, Host, KernelFiles, RtLimits};
 use crate::run::TimeDomain;
 use crate::units::SpanNs;
 
@@ -48,38 +48,30 @@ fn low_resolution(host: &Host) -> Option<Finding> {
 /// Without the files of the kernel most of what findings follow from is not known, and a run without findings
 /// would look better than one with them.
 fn not_checked(host: &Host) -> Option<Finding> {
-    // The release is read from /proc/sys, and the processor from a file beside it.
-    let (proc, of_proc) = match host.cpu_model {
-        Some(_) => ("/proc/sys", "real-time tasks are throttled"),
-        None => (
+    let not_known = |files: &KernelFiles| match files {
+        KernelFiles::Proc => (
             "/proc",
             "a hypervisor took the CPU, a quota stopped the probe, or real-time tasks are throttled",
         ),
-    };
-    let unread = [
-        (host.release.is_empty(), proc, of_proc),
-        (
-            host.clock.source.is_empty(),
+        KernelFiles::ProcSys => ("/proc/sys", "real-time tasks are throttled"),
+        KernelFiles::Sys => (
             "/sys",
             "the clock is a slow one, or CPUs go to deep idle states or change their frequency",
         ),
-    ];
-    let unread: Vec<_> = unread.into_iter().filter(|(is_unread, ..)| *is_unread).collect();
-    if unread.is_empty() {
-        return None;
-    }
-    let places: Vec<&str> = unread.iter().map(|(_, place, _)| *place).collect();
-    let what: Vec<&str> = unread.iter().map(|(.., what)| *what).collect();
-    Some(Finding::new(
-        "not-checked",
-        Severity::Warning,
-        format!(
-            "{} cannot be read here, so it is not known whether {}",
-            places.join(" and "),
-            what.join("; nor whether ")
-        ),
-        "mount what is missing: mount -t proc proc /proc; mount -t sysfs sysfs /sys",
-    ))
+    };
+    let (places, what): (Vec<&str>, Vec<&str>) = host.unreadable.iter().map(not_known).unzip();
+    (!places.is_empty()).then(|| {
+        Finding::new(
+            "not-checked",
+            Severity::Warning,
+            format!(
+                "{} cannot be read here, so it is not known whether {}",
+                places.join(" and "),
+                what.join("; nor whether ")
+            ),
+            "mount what is missing: mount -t proc proc /proc; mount -t sysfs sysfs /sys",
+        )
+    })
 }
 
 /// An emulator that counts instructions takes no time that the guest could see.
@@ -293,16 +285,8 @@ mod tests {
     fn findings_have_figures() {
         use Severity::{Error, Note, Warning};
         check(|_| {}, &[]);
-        let unknown = "/proc and /sys cannot be read here, so it is not known whether a hypervisor";
-        check(|h| *h = Host::default(), &[("not-checked", Warning, unknown)]);
-        check(|h| h.release.clear(), &[("not-checked", Warning, "/proc cannot be read here")]);
-        let hidden = "/proc/sys cannot be read here, so it is not known whether real-time tasks";
-        let hides_settings = |h: &mut Host| {
-            h.release.clear();
-            h.cpu_model = Some("x".into());
-        };
-        check(hides_settings, &[("not-checked", Warning, hidden)]);
-        check(|h| h.clock.source.clear(), &[("not-checked", Warning, "/sys cannot be read here")]);
+        // An empty record is no machine that could not be read.
+        check(|h| *h = Host::default(), &[]);
         check(|h| h.clock.resolution_ns = 4_000_000, &[("low-resolution", Error, "4.00 ms")]);
         check(|h| h.hypervisor = Some("KVM".into()), &[("hypervisor", Warning, "guest of KVM")]);
         check(
@@ -324,6 +308,25 @@ mod tests {
             |h| h.governors = vec!["powersave".into(), "performance".into(), "schedutil".into()],
             &[("governor", Note, "powersave, schedutil")],
         );
+    }
+
+    #[test]
+    fn each_folder_that_is_missing_takes_its_own_checks() {
+        use KernelFiles::{Proc, ProcSys, Sys};
+        for (unreadable, part) in [
+            (
+                &[Proc, Sys][..],
+                "/proc and /sys cannot be read here, so it is not known whether a h",
+            ),
+            (&[Proc, Sys], "are throttled; nor whether the clock is a slow one"),
+            (&[Proc], "/proc cannot be read here, so it is not known whether a hypervisor took"),
+            (&[ProcSys], "/proc/sys cannot be read here, so it is not known whether real-time"),
+            (&[ProcSys, Sys], "real-time tasks are throttled; nor whether the clock is a slow one"),
+            (&[Sys], "/sys cannot be read here, so it is not known whether the clock is a slow"),
+        ] {
+            let want = [("not-checked", Severity::Warning, part)];
+            check(|h| h.unreadable = unreadable.to_vec(), &want);
+        }
     }
 
     #[test]

@@ -123,6 +123,7 @@ fn redact_host(host: &mut Host) {
         rt: _,
         hypervisor: _,
         microcode: _,
+        unreadable: _,
     } = host;
     *cmdline = anonymous(cmdline);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wakescope_core::command_line::masked;
-use wakescope_core::host::{Clock, Host, Idle, IdleState};
+use wakescope_core::host::{Clock, Host, Idle, IdleState, KernelFiles};
 use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::{self, Sources};
 use wakescope_core::units::SpanNs;
@@ -92,13 +92,27 @@ fn from_sources(
         hypervisor: machine_name::hypervisor(files),
         microcode: machine_name::microcode(files),
         cpus_online,
+        unreadable: unreadable(files),
     }
 }
 
+/// Where a file that every kernel has cannot be read.
+fn unreadable(files: &Files) -> Vec<KernelFiles> {
+    let lacks = |path: &str| files.word(path).is_none();
+    let lacks_proc_sys = lacks("/proc/sys/kernel/osrelease");
+    let of_proc = lacks_proc_sys.then(|| match lacks("/proc/stat") {
+        true => KernelFiles::Proc,
+        false => KernelFiles::ProcSys,
+    });
+    let of_sys = lacks(CLOCK_SOURCE).then_some(KernelFiles::Sys);
+    of_proc.into_iter().chain(of_sys).collect()
+}
+
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
 fn clock(files: &Files) -> Clock {
-    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     Clock {
-        source: files.word(source).unwrap_or_default(),
+        source: files.word(CLOCK_SOURCE).unwrap_or_default(),
         resolution_ns: clock::resolution().0,
         read_cost_ns: read_cost().0,
     }

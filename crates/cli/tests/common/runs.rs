@@ -12,7 +12,7 @@ use wakescope_core::explain::{
     WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::host::{Clock, FairServerShare, Host, Idle, IdleState, RtLimits};
+use wakescope_core::host::{Clock, FairServerShare, Host, Idle, IdleState, KernelFiles, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, EdgeWaits, Line};
@@ -547,6 +547,7 @@ fn full_host() -> Host {
         },
         hypervisor: Some("KVM".into()),
         microcode: Some("0x2b".into()),
+        unreadable: vec![KernelFiles::ProcSys],
     }
 }
 

@@ -14,7 +14,7 @@ use crate::explain::{
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
-use crate::host::{Clock, Idle, IdleState, RtLimits};
+use crate::host::{Clock, Idle, IdleState, KernelFiles, RtLimits};
 use crate::limit::Outcome;
 use crate::line::Line;
 use crate::plan::{IdleStates, LinePlan, ProbePolicy, ScenarioPlan, Stimulus, Target};
@@ -280,6 +280,7 @@ fn host() -> Host {
         },
         hypervisor: Some(marker()),
         microcode: Some(marker()),
+        unreadable: vec![KernelFiles::Sys],
     }
 }
 

@@ -136,9 +136,30 @@ fn an_empty_machine_gives_no_guess() {
     let mut want = Host { arch: String::new(), ..Host::default() };
     want.preemption.unread.clone_from(&unread);
     want.rt.priority_limit = got.rt.priority_limit;
+    want.unreadable = vec![KernelFiles::Proc, KernelFiles::Sys];
     assert_eq!(got, want);
     assert!(unread.iter().all(|u| u.why == "absent"), "{unread:#?}");
     assert_eq!(unread.len(), 6);
+}
+
+/// The processor was taken for a sign of /proc. But a board with a device tree has its name in /sys, and an Arm
+/// server has none in either.
+#[test]
+fn folders_that_cannot_be_read_are_told_apart() {
+    use KernelFiles::{Proc, ProcSys, Sys};
+    let proc_sys = ("/proc/sys/kernel/osrelease", "6.12.1\n");
+    let of_proc = [("/proc/stat", "cpu  1 2 3 4\n"), ("/proc/cpuinfo", "processor\t: 0\n")];
+    let sys = ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+    let board = ("/sys/firmware/devicetree/base/model", "A Board\0");
+    for (files, want) in [
+        (&[proc_sys, of_proc[0], of_proc[1], sys][..], &[][..]),
+        (&[of_proc[0], of_proc[1], sys], &[ProcSys]),
+        (&[of_proc[0], of_proc[1]], &[ProcSys, Sys]),
+        (&[proc_sys], &[Sys]),
+        (&[sys, board], &[Proc]),
+    ] {
+        assert_eq!(Machine::of(files).read().unreadable, want, "{files:?}");
+    }
 }
 
 #[test]
