@@ -464,6 +464,22 @@ fn held_watches_but(new: &[u64], old: &[u64], change: impl Fn(&mut [Observed])) 
     compare_watches(new, old, Grouping::Series, &Options::default()).unwrap()
 }
 
+/// Longer watches see more of the bursts. A row had the ratio that does not allow for that, beside a verdict that does.
+#[test]
+fn a_row_has_the_ratio_that_its_verdict_rests_on() {
+    let longer = |watches: &mut [Observed]| {
+        watches[..5].iter_mut().for_each(|watch| watch.covered_ns *= 3);
+    };
+    let got = held_watches_but(&[1_000, 540], &[1_000, 200], longer);
+    let (_, rows) = watches::rows(got.watches.as_ref().unwrap(), [5, 5]).unwrap();
+    let cells: Vec<[&str; 2]> = rows.iter().map(|row| [&*row[3], &*row[5]]).collect();
+    assert_eq!(cells, [["at most 1.00 ×", "inconclusive"], ["0.90 to 2.70 ×", "inconclusive"]]);
+    let said = watches::tested(&got).into_iter().map(|(.., said)| said);
+    for (row, said) in rows.iter().zip(said) {
+        assert!(said.contains(&row[3]), "{said}: {row:?}");
+    }
+}
+
 #[test]
 fn watches_are_shown_with_their_groups() {
     let got = held_watches(&[3_000, 200, 200, 200, 100, 100], &[1_000, 200, 200, 200, 100]);

@@ -128,8 +128,7 @@ pub(super) fn more(watches: &OfWatches, rows: usize) -> Option<String> {
 }
 
 fn row(group: &OfGroup) -> Vec<String> {
-    let ratio_of =
-        |means: Option<Means>| means.map_or_else(|| "–".into(), |means| times(means.ratio));
+    let ratio_of = |means: Option<Means>| means.map_or_else(none, |means| times(means.ratio));
     let tested = group.tested.as_ref();
     let [new, old, ratio] = tail(group);
     vec![
@@ -144,17 +143,24 @@ fn row(group: &OfGroup) -> Vec<String> {
     ]
 }
 
-/// The 99.9th percentiles of new and of old watches, and their ratio; bounds of them if no more is known.
+/// The 99.9th percentiles of new and of old watches, and their ratio; bounds of them if no more is known. The ratio
+/// of a tested group is the one that its verdict rests on, which allows for watches that are longer than others.
 fn tail(group: &OfGroup) -> [String; 3] {
-    let tested = group.tested.as_ref();
-    match (group.p999_ns, tested.and_then(|effect| Some((effect, effect.only_bounded.as_ref()?)))) {
-        (Some(known), _) => [span(known.new), span(known.old), times(known.ratio)],
-        (None, Some((effect, bounded))) => {
-            let [new, old] = bounds(bounded);
-            [new, old, effect.ratio_in_words()]
-        }
-        (None, None) => ["–"; 3].map(str::to_owned),
-    }
+    let (known, tested) = (group.p999_ns, group.tested.as_ref());
+    let bounded = tested.and_then(|effect| effect.only_bounded.as_ref()).map(bounds);
+    let [new, old] = match known {
+        Some(known) => [span(known.new), span(known.old)],
+        None => bounded.unwrap_or_else(|| [none(), none()]),
+    };
+    let ratio = match tested {
+        Some(effect) => effect.ratio_in_words(),
+        None => known.map_or_else(none, |known| times(known.ratio)),
+    };
+    [new, old, ratio]
+}
+
+fn none() -> String {
+    "–".into()
 }
 
 /// A name in a cell: that of the tasks, and the end of their cgroup, which says most.
