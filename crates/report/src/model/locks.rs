@@ -55,7 +55,7 @@ impl Rows {
             rows.add(*lock, spans);
         }
         rows.leave_out(locks.len().saturating_sub(LOCKS) as u64, "more lock");
-        rows.leave_out(timeline.left_out, "more span or event");
+        rows.leave_out(timeline.left_out, "more timeline entry");
         rows
     }
 
@@ -74,9 +74,10 @@ impl Rows {
             }
         }
         self.rows.extend(lanes.into_iter().map(|spans| Row { lock, waits: true, spans }));
-        self.leave_out(left_out, "more wait for a lock");
+        self.leave_out(left_out, "more lock wait");
     }
 
+    /// Says how many there is no room for. `what` ends with the word that has the plural.
     fn leave_out(&mut self, count: u64, what: &str) {
         if count > 0 {
             let are = one_or_many(count, "is", "are");
@@ -101,5 +102,50 @@ pub(crate) fn user(image: &Image, by: LockUser) -> String {
         LockUser::Task(task) => clean(image.task_name(Some(task)), 15),
         LockUser::Interrupt(source) => clean(&image.sources[source.index()].name, 64),
         LockUser::Softirq(number) => format!("softirq {}", softirq_name(number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_in_words() {
+        let span = |lock: u16, waits: bool| LockSpan {
+            lock: LockId(lock),
+            waits,
+            by: LockUser::Softirq(0),
+            from_ns: 0,
+            to_ns: 10,
+        };
+        for (more, want) in [
+            (0, &[][..]),
+            (
+                1,
+                &[
+                    "1 more lock wait is not shown",
+                    "1 more lock is not shown",
+                    "1 more timeline entry is not shown",
+                ],
+            ),
+            (
+                3,
+                &[
+                    "3 more lock waits are not shown",
+                    "3 more locks are not shown",
+                    "3 more timeline entries are not shown",
+                ],
+            ),
+        ] {
+            let held = (0..LOCKS + more).map(|lock| span(u16::try_from(lock).unwrap(), false));
+            let waits = (0..WAITERS + more).map(|_| span(0, true));
+            let timeline = Timeline {
+                to_ns: 10,
+                locks: held.chain(waits).collect(),
+                left_out: more as u64,
+                ..Timeline::default()
+            };
+            assert_eq!(Rows::of(&timeline).left_out, want);
+        }
     }
 }
