@@ -171,6 +171,9 @@ pub struct Settings {
     pub emulator: String,
     /// SHA-256 of the guest's program.
     pub guest_sha256: String,
+    /// Whether guests explained their wakeups: then the tracer's time is in all figures.
+    #[serde(default)]
+    pub explained: bool,
 }
 
 /// A kernel of the lab.

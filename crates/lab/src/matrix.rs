@@ -184,6 +184,7 @@ fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {
         cpus: first.map_or(1, |w| w.machine.cpus),
         emulator: first.map(|w| w.qemu.banner.clone()).unwrap_or_default(),
         guest_sha256: program.and_then(|p| memo.sum(p).ok()).unwrap_or_default(),
+        explained: plan.explain,
     }
 }
 

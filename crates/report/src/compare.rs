@@ -3,7 +3,6 @@
 //! Everything is made from the record, [`Compare`].
 
 use wakescope_core::limit::Outcome;
-use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_stats::compare::{
@@ -310,10 +309,7 @@ fn basis(compare: &Compare) -> Vec<String> {
             ));
         }
     }
-    match compare.time_domain {
-        TimeDomain::Virtual => basis.push(domain::VIRTUAL_TIME.into()),
-        TimeDomain::Real | TimeDomain::Simulated => {}
-    }
+    basis.extend(domain::caveats(compare.time_domain, compare.explained).map(Into::into));
     basis
 }
 

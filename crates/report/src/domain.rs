@@ -3,14 +3,20 @@
 use wakescope_core::run::TimeDomain;
 use wakescope_core::units::SpanNs;
 
-/// What has to be said wherever figures in virtual time are shown.
-pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: the order of kernels and \
+const VIRTUAL_TIME: &str = "Virtual time counts instructions: the order of kernels and \
     the differences between them are meaningful, absolute times are not. Caches, idle states and \
     firmware are not modelled.";
 
-/// What has to be said wherever figures of guests are shown that explained their wakeups.
-pub(crate) const EXPLAINED: &str = "The guests explained their wakeups: the tracer takes virtual time, which is in all \
-    figures. Compare them with those of explained cells only.";
+const EXPLAINED: &str = "The tracer that explains wakeups takes virtual time: it is in all figures of an explained \
+    cell. Compare such cells only with each other.";
+
+/// What has to be said wherever figures of this domain are shown, a sentence or more each. `explained`: a tracer
+/// followed wakeups of some of the runs.
+pub(crate) fn caveats(domain: TimeDomain, explained: bool) -> impl Iterator<Item = &'static str> {
+    let is_virtual = domain == TimeDomain::Virtual;
+    let all = [(is_virtual, VIRTUAL_TIME), (is_virtual && explained, EXPLAINED)];
+    all.into_iter().filter_map(|(is_said, caveat)| is_said.then_some(caveat))
+}
 
 /// `4.31 ms`, `238 virtual µs`
 pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {
@@ -31,5 +37,24 @@ pub(crate) fn caption(domain: TimeDomain) -> &'static str {
         TimeDomain::Real => "",
         TimeDomain::Virtual => " times are virtual: they count instructions\n",
         TimeDomain::Simulated => " times are simulated\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_virtual_time_has_caveats_and_a_tracer_adds_one() {
+        use TimeDomain::{Real, Simulated, Virtual};
+        for (domain, explained, want) in [
+            (Real, true, &[][..]),
+            (Simulated, true, &[]),
+            (Virtual, false, &[VIRTUAL_TIME]),
+            (Virtual, true, &[VIRTUAL_TIME, EXPLAINED]),
+        ] {
+            let got: Vec<&str> = caveats(domain, explained).collect();
+            assert_eq!(got, want, "{domain:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::{counted, grouped};
 
-use crate::domain::{self, VIRTUAL_TIME};
+use crate::domain;
 use crate::findings::{self, Notes, wrapped};
 use crate::style::Style;
 use crate::text;
@@ -120,11 +120,9 @@ fn push_part(out: &mut String, part: &str) {
 
 /// Where it was measured, and what its time leaves out.
 fn closing(run: &Run) -> String {
-    let caveat = match run.time_domain {
-        TimeDomain::Virtual => format!(" {}\n", wrapped(VIRTUAL_TIME, WIDTH - 1, " ")),
-        TimeDomain::Real | TimeDomain::Simulated => String::new(),
-    };
-    caveat + &text::machine(run)
+    let caveats = domain::caveats(run.time_domain, run.explanation.is_some());
+    let lines = caveats.map(|caveat| format!(" {}\n", wrapped(caveat, WIDTH - 1, " ")));
+    lines.collect::<String>() + &text::machine(run)
 }
 
 /// The worst episodes of a run, each with its rank from 1.

@@ -3,13 +3,14 @@
 //! Everything is made from the record, so that what is printed today can be printed again
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
-use wakescope_core::lab::{Asked, Cell, Lab, Settings};
+use wakescope_core::lab::{Asked, Lab, Settings};
 use wakescope_core::plan::{Between, Stimulus};
 use wakescope_core::preemption::Model;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use self::matrix::{Figure, Matrix};
-use crate::domain::{EXPLAINED, VIRTUAL_TIME};
+use crate::domain;
 use crate::style::{Style, clean};
 
 mod bounds;
@@ -202,9 +203,7 @@ fn emulator(banner: &str) -> String {
 /// What virtual time leaves out, and what it has besides the kernel.
 fn caveats(lab: &Lab) -> Vec<&'static str> {
     let several = (lab.settings.cpus > 1).then_some(SEVERAL_CPUS);
-    let is_explained = |cell: &Cell| cell.culprit.is_some() || cell.bound.is_some();
-    let traced = lab.cells.iter().any(is_explained).then_some(EXPLAINED);
-    std::iter::once(VIRTUAL_TIME).chain(traced).chain(several).collect()
+    domain::caveats(TimeDomain::Virtual, lab.settings.explained).chain(several).collect()
 }
 
 /// What was published, safe to print.

@@ -8,7 +8,7 @@ use wakescope_core::run::Run;
 use wakescope_core::units::grouped;
 
 use crate::audio;
-use crate::domain::{self, VIRTUAL_TIME};
+use crate::domain;
 use crate::explain;
 use crate::explain::ranking::{Line, heading, lines};
 use crate::findings;
@@ -219,9 +219,7 @@ fn basis(run_set: &RunSet) -> String {
             lines.push(line);
         }
     }
-    if run_set.domain() == wakescope_core::run::TimeDomain::Virtual {
-        lines.push(VIRTUAL_TIME.into());
-    }
+    lines.extend(domain::caveats(run_set.domain(), run_set.is_explained()).map(Into::into));
     lines.iter().map(|line| format!("{}\n", escaped(line))).collect::<Vec<_>>().join("\n")
 }
 

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use wakescope_core::predict::{
     Cell, Figure, Latencies, Measured, NotRepeated, Predicted, Prediction, Range, Ranking, Reach,
 };
+use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
-use crate::domain::EXPLAINED;
+use crate::domain;
 use crate::findings::wrapped;
 use crate::progress::span_or_dash;
 use crate::style::{Style, clean};
@@ -37,15 +38,16 @@ pub fn text(prediction: &Prediction, style: Style) -> String {
     }
     let _ = writeln!(out, "\n {}", style.faint(&wrapped(&basis(prediction), WIDTH - 1, " ")));
     // Cells with and without a tracer are not predicted from together.
-    let traced = prediction.cells.first().is_some_and(|cell| cell.explained).then_some(EXPLAINED);
-    for limit in traced.map(String::from).into_iter().chain(limits(prediction.cells.len())) {
+    let explained = prediction.cells.first().is_some_and(|cell| cell.explained);
+    let caveats = domain::caveats(TimeDomain::Virtual, explained).map(String::from);
+    for limit in limits(prediction.cells.len()).into_iter().chain(caveats) {
         let _ = writeln!(out, " {}", style.faint(&wrapped(&limit, WIDTH - 1, " ")));
     }
     out
 }
 
 /// What no replay of so many courses knows.
-fn limits(courses: usize) -> [String; 3] {
+fn limits(courses: usize) -> [String; 2] {
     let drawn_from = match courses {
         1 => "this one course".into(),
         _ => format!("these {courses} courses"),
@@ -58,8 +60,6 @@ fn limits(courses: usize) -> [String; 3] {
             "Of ten cells nine are meant to lie in a range. It is drawn from {drawn_from}: a longer section that \
              only another boot, seed or model has is not in it. A cell of the predicted model is the test."
         ),
-        "Virtual time counts instructions: the order of models is meaningful, absolute latencies are not."
-            .into(),
     ]
 }
 
@@ -400,9 +400,12 @@ mod tests {
     #[test]
     fn a_prediction_from_an_explained_cell_says_that_the_tracer_is_in_its_figures() {
         let mut prediction = prediction();
-        assert!(!text(&prediction, Style::default()).contains("tracer"));
-        prediction.cells[0].explained = true;
-        assert_says(&text(&prediction, Style::default()), &[EXPLAINED]);
+        for explained in [false, true] {
+            prediction.cells[0].explained = explained;
+            let text = text(&prediction, Style::default());
+            assert_says(&text, &["Virtual time counts instructions"]);
+            assert_eq!(text.contains("The tracer that explains wakeups"), explained, "{text}");
+        }
     }
 
     #[test]

@@ -108,6 +108,11 @@ impl<'a> RunSet<'a> {
         self.entries.first().map_or(TimeDomain::Real, |e| e.run.time_domain)
     }
 
+    /// Whether a tracer followed the wakeups of any of them.
+    pub(crate) fn is_explained(&self) -> bool {
+        self.entries.iter().any(|entry| entry.run.explanation.is_some())
+    }
+
     /// The first two that must not be in one picture, and why.
     pub fn fault(&self) -> Option<String> {
         let first = self.entries.first()?;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{counted, grouped};
 use wakescope_stats::compare::{RunFigures, percent, probability, times};
@@ -183,9 +182,7 @@ fn basis(trend: &Trend, style: Style) -> String {
         "Change points: E-divisive, {how}; false positive rate {} per series.",
         percent(trend.alpha)
     )];
-    if trend.time_domain == TimeDomain::Virtual {
-        lines.push(domain::VIRTUAL_TIME.into());
-    }
+    lines.extend(domain::caveats(trend.time_domain, trend.explained).map(Into::into));
     lines.iter().map(|line| format!(" {}\n", style.faint(&wrapped(line, WIDTH - 2, " ")))).collect()
 }
 

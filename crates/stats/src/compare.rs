@@ -131,6 +131,9 @@ pub struct Compare {
     pub settings: Settings,
     /// Which time the figures are in.
     pub time_domain: TimeDomain,
+    /// Whether a tracer followed wakeups of any of the runs: in virtual time, its own time is in their figures.
+    #[serde(default)]
+    pub explained: bool,
     /// One per quantity: only files of other programs hold several.
     pub quantities: Vec<OfQuantity>,
     /// In which order the runs were measured. Unless that is accepted, `blocks` leave figures and
@@ -343,6 +346,7 @@ fn judged(
         notes,
         settings: Settings::of(options, &differences, order),
         time_domain: all.first().map(|l| l.run.time_domain).unwrap_or_default(),
+        explained: all.iter().any(|l| l.run.tracing.explained),
         order,
         differences,
         limits,

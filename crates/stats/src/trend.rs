@@ -70,6 +70,9 @@ pub struct Trend {
     pub repeat: String,
     /// Which time the figures are in.
     pub time_domain: TimeDomain,
+    /// Whether a tracer followed wakeups of any of the runs: in virtual time, its own time is in their figures.
+    #[serde(default)]
+    pub explained: bool,
     /// One per quantity: only files of other programs hold several.
     pub series: Vec<Series>,
     /// In what the runs are not alike.
@@ -232,6 +235,7 @@ fn followed(
         seed: options.seed,
         repeat: String::new(),
         time_domain: runs[0].run.time_domain,
+        explained: runs.iter().any(|l| l.run.tracing.explained),
         notes: series
             .iter()
             .flat_map(|of| {

@@ -320,6 +320,7 @@ fn full() -> Lab {
             cpus: 1,
             emulator: "QEMU 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)".into(),
             guest_sha256: sha256.clone(),
+            explained: true,
         },
         kernels: vec![LabKernel {
             name: "6.1-cloud".into(),

@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 
 use expect_test::expect;
 use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::Explanation;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::observation::{Observation, Sums, ThreadSums};
-use wakescope_core::run::{LoadResult, Run};
+use wakescope_core::run::{LoadResult, Run, TimeDomain};
 use wakescope_core::source::Source;
 use wakescope_core::stated::Stated;
 use wakescope_core::watch::observed::{Group, Grouping, Observed, SWITCHES};
@@ -380,10 +381,17 @@ fn several_quantities_have_a_sentence_each() {
 
 #[test]
 fn virtual_time_is_called_virtual() {
-    let of = |us| Run { time_domain: TimeDomain::Virtual, ..run(us) };
-    let got = held(&[of(3)], &[of(4)], &Options::default());
-    assert!(text(&got, PLAIN).contains(" times are virtual: they count instructions\n"));
-    assert!(text(&got, PLAIN).contains("Virtual time counts instructions"));
+    for explanation in [None, Some(Explanation::default())] {
+        let of = |us| Run {
+            time_domain: TimeDomain::Virtual,
+            explanation: explanation.clone(),
+            ..run(us)
+        };
+        let shown = text(&held(&[of(3)], &[of(4)], &Options::default()), PLAIN);
+        assert!(shown.contains(" times are virtual: they count instructions\n"));
+        assert!(shown.contains("Virtual time counts instructions"));
+        assert_eq!(shown.contains("The tracer that explains"), explanation.is_some(), "{shown}");
+    }
 }
 
 #[test]

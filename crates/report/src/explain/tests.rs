@@ -430,6 +430,8 @@ fn virtual_time_is_called_virtual() {
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
+            | The tracer that explains wakeups takes virtual time: it is in all figures of an explained cell.
+            | Compare such cells only with each other.
             | kernel 6.12.95 · tsc
             | preemption voluntary: no preempt= on its command line
             | timer 1.00 ms · fifo 90 · CPU 0

@@ -8,7 +8,7 @@ use wakescope_core::units::counted;
 
 use super::element::{Column, headline, key_table, name, paragraph, prose, text};
 use super::values;
-use crate::domain::{self, VIRTUAL_TIME};
+use crate::domain;
 use crate::headline::Headline;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
@@ -54,7 +54,7 @@ pub(crate) fn of_runs_beside(run_set: &RunSet, doubts: &[String]) -> String {
     if !doubts.is_empty() {
         out.push_str(&format!("<ul class=\"findings\">\n{doubts}</ul>\n"));
     }
-    out.push_str(&domain_caveat(run_set.domain()));
+    out.push_str(&caveats(run_set));
     out.push_str(&run_set.entries.iter().filter_map(source).collect::<String>());
     out.push_str(&findings(run_set));
     out
@@ -73,13 +73,12 @@ fn place(entry: &Entry) -> String {
     }
 }
 
-/// What virtual time leaves out.
-pub(super) fn domain_caveat(domain: TimeDomain) -> String {
-    match domain {
-        TimeDomain::Real => String::new(),
-        TimeDomain::Virtual => paragraph("caveat", &text(VIRTUAL_TIME)),
-        TimeDomain::Simulated => paragraph("caveat", "All times are simulated."),
-    }
+/// What is to be known of the time of all runs.
+fn caveats(run_set: &RunSet) -> String {
+    let domain = run_set.domain();
+    let simulated = (domain == TimeDomain::Simulated).then_some("All times are simulated.");
+    let caveats = simulated.into_iter().chain(domain::caveats(domain, run_set.is_explained()));
+    caveats.map(|caveat| paragraph("caveat", &text(caveat))).collect()
 }
 
 fn of_one(entry: &Entry) -> String {

@@ -329,6 +329,7 @@ fn virtual_time_is_called_virtual() {
     let page = page(&RunSet::of(vec![Entry::of("a", &run)]));
     assert!(page.contains("412 virtual µs late"), "{page}");
     assert!(page.contains("Virtual time counts instructions"));
+    assert!(page.contains("The tracer that explains wakeups takes virtual time"));
     assert!(page.contains("\"word\":\"virtual \""));
     for caption in page.split("<caption>").skip(1).map(|c| c.split_once('<').unwrap().0) {
         assert!(caption.contains("virtual") || caption == "Work of the loads", "{caption}");

@@ -1,5 +1,4 @@
 use expect_test::{Expect, expect};
-use wakescope_core::explain::Share;
 use wakescope_core::lab::{ALPHA, Arm, Cell, LabKernel, SCHEMA, Settings, Status};
 use wakescope_stats::cells::{compare, limits, parse_limit};
 
@@ -79,13 +78,13 @@ fn judge(lab: &mut Lab, pairs: &[(&str, &str)]) {
 #[test]
 fn a_lab_whose_guests_explain_says_that_the_tracer_is_in_its_figures() {
     let mut lab = journal();
-    let says = |lab: &Lab| {
-        let texts = [text(lab, Extent::Screen, Style::default()), markdown(lab)];
-        texts.map(|text| text.replace("\n ", " ").contains(EXPLAINED))
-    };
-    assert_eq!(says(&lab), [false, false]);
-    lab.cells[0].culprit = Some(Share::default());
-    assert_eq!(says(&lab), [true, true]);
+    // Also where none of them was late enough to be explained.
+    for explained in [false, true] {
+        lab.settings.explained = explained;
+        for text in [text(&lab, Extent::Screen, Style::default()), markdown(&lab)] {
+            assert_eq!(text.contains("The tracer that explains wakeups"), explained, "{text}");
+        }
+    }
 }
 
 /// Models and loads of 6.1-cloud, and its RT kernel.
