@@ -72,19 +72,17 @@ impl Thread {
     }
 
     /// How the times between wakeups deviate from the interval, over all `threads`; `None` where that was not
-    /// recorded of one of them. A thread that woke less than twice has no such time.
+    /// recorded of one of them. A thread that woke less than twice has no such time, so that nothing of it is
+    /// lacking.
     pub fn interval_deviation_of<'a>(
         threads: impl IntoIterator<Item = &'a Self>,
     ) -> Option<IntervalDeviation> {
-        let mut sum: Option<IntervalDeviation> = None;
-        for thread in threads {
+        threads.into_iter().try_fold(IntervalDeviation::default(), |sum, thread| {
             match &thread.interval_deviation {
-                Some(one) => sum = Some(sum.map_or_else(|| one.clone(), |sum| sum.merged(one))),
-                None if thread.woken.count < 2 => {}
-                None => return None,
+                Some(one) => Some(sum.merged(one)),
+                None => (thread.woken.count < 2).then_some(sum),
             }
-        }
-        sum
+        })
     }
 
     /// All that it has over time, in the order in which a record holds them.

@@ -110,6 +110,7 @@ fn findings(runs: &[&Run]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wakescope_core::distribution::Distribution;
     use wakescope_core::interval_deviation::IntervalDeviation;
     use wakescope_core::run::StampedPart;
 
@@ -128,12 +129,20 @@ mod tests {
         assert_eq!(merged(&[]), None);
     }
 
+    /// Two runs with one wakeup each have two together, and no time between them.
     #[test]
-    fn a_run_with_one_wakeup_hides_no_deviation_of_another() {
-        let (once, mut often) = (run_of(&[&[5_000]]), run_of(&[&[6_000; 3]]));
-        often.threads[0].interval_deviation = Some(IntervalDeviation::default());
-        for runs in [[&once, &often], [&often, &once]] {
-            assert!(merged(&runs).unwrap().interval_deviation().is_some());
+    fn runs_with_one_wakeup_hide_no_deviation_of_another() {
+        let once = run_of(&[&[5_000]]);
+        let (mut often, unknown) = (run_of(&[&[6_000; 3]]), run_of(&[&[6_000; 3]]));
+        let longer = Distribution::of([300, 200]);
+        often.threads[0].interval_deviation =
+            Some(IntervalDeviation { longer, ..IntervalDeviation::default() });
+        for (third, want) in [(&often, Some(2)), (&unknown, None)] {
+            for order in [[0, 1, 2], [0, 2, 1], [2, 0, 1]] {
+                let runs = order.map(|at| [&once, &once, third][at]);
+                let got = merged(&runs).unwrap().interval_deviation();
+                assert_eq!(got.map(|all| all.count()), want, "{order:?}");
+            }
         }
     }
 
