@@ -78,13 +78,32 @@ impl SpanNs {
     /// assert_eq!(SpanNs(124_999_999_999).rounded_down().to_string(), "2.08 min");
     /// ```
     pub fn rounded_down(self) -> Self {
+        Self(self.0 - self.0 % self.step_ns())
+    }
+
+    /// Rounded up to a time that prints as what it is, of one that is needed: less would not do.
+    ///
+    /// ```
+    /// use wakescope_core::units::SpanNs;
+    /// assert_eq!(SpanNs(124_800_000_001).rounded_up(), SpanNs(125_400_000_000));
+    /// assert_eq!(SpanNs(124_800_000_001).rounded_up().to_string(), "2.09 min");
+    /// ```
+    pub fn rounded_up(self) -> Self {
+        match self.0 % self.step_ns() {
+            0 => self,
+            beyond => Self(self.0.saturating_add(self.step_ns() - beyond)),
+        }
+    }
+
+    /// What the last digit stands for that is printed of it.
+    fn step_ns(self) -> u64 {
         let unit_ns = UNITS.iter().rfind(|(_, ns)| self.0 >= *ns).map_or(1, |(_, ns)| *ns);
         let step_ns = match self.0 / unit_ns {
             ..10 => unit_ns / 100,
             10..100 => unit_ns / 10,
             _ => unit_ns,
         };
-        Self(self.0 - self.0 % step_ns.max(1))
+        step_ns.max(1)
     }
 }
 
@@ -377,6 +396,16 @@ mod tests {
             if let Some(minutes) = minutes {
                 prop_assert!(minutes * 60e9 <= span_ns as f64 + 1.0, "{} {}", span_ns, minutes);
             }
+        }
+
+        #[test]
+        fn what_is_rounded_up_is_the_next_that_is_rounded_down(
+            span_ns in 1_u64..8_640_000_000_000_000,
+        ) {
+            let up = SpanNs(span_ns).rounded_up();
+            prop_assert!(up.0 >= span_ns && up.0 - span_ns <= span_ns / 100, "{up}");
+            prop_assert_eq!(up.rounded_down(), up);
+            prop_assert_eq!(SpanNs(up.0 - 1).rounded_down() < SpanNs(span_ns), true, "{}", up);
         }
 
         #[test]

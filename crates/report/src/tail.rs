@@ -113,7 +113,8 @@ fn time_needed(run: &Run, tail: &Tail) -> String {
         .filter(|&(needed_ns, _)| needed_ns > tail.duration_ns)
         .take(2)
         .map(|(needed_ns, name)| {
-            format!("{} for less than one in {name}", span(needed_ns, run.time_domain))
+            let needed = SpanNs(needed_ns).rounded_up();
+            format!("{} for less than one in {name}", span(needed.0, run.time_domain))
         })
         .collect();
     match open.is_empty() {

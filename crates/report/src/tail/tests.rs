@@ -69,8 +69,8 @@ fn bursts_are_worth_less() {
          How long is long enough?
          · Late expiries come in bursts of about 3.7: 20,000 count as 5,427 independent ones. With 95 %
            confidence, fewer than 1 in 1,810 expiries (one every 1.81 s) is later than 206 µs.
-         · Measuring time needed without a value above 206 µs, with 95 % confidence: 11.0 min for less than
-           one in a minute, 11.0 h for less than one in an hour.
+         · Measuring time needed without a value above 206 µs, with 95 % confidence: 11.1 min for less than
+           one in a minute, 11.1 h for less than one in an hour.
          · No extrapolation: late wakeups come in bursts (extremal index 0.27).
     "#]].assert_eq(&shown(&with_course(&exponential(5_000, 3))));
 }
