@@ -97,16 +97,15 @@ fn is_of_several(Blamed { cause, culprit, phase, others, .. }: Blamed) -> bool {
 fn cause_of(blamed: Blamed) -> String {
     match is_of_several(blamed) {
         true => format!("several {}s", cause(blamed.cause)),
-        false if is_of_deadline(blamed) => "deadline task".into(),
         false => cause(blamed.cause).into(),
     }
 }
 
 /// Whether this is a task with a deadline that is not known to come first: then the one that waited has one as well,
 /// and which is earlier is not seen.
-fn is_of_deadline(Blamed { cause, culprit, .. }: Blamed) -> bool {
+fn is_of_deadline(Share { cause, culprit, evidence, .. }: &Share) -> bool {
     let has_deadline = matches!(culprit, Culprit::Task(task) if task.policy == Policy::Deadline);
-    has_deadline && cause == Cause::EqualOrLowerTask
+    has_deadline && *cause == Cause::EqualOrLowerTask && *evidence == Evidence::Bound
 }
 
 /// What a culprit was in: `exit_mmap in rm[412], waiting for a lock`; empty if that is not known. It is
@@ -145,7 +144,11 @@ pub(super) fn softirq_name(name: &str) -> String {
 
 /// `231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]`
 pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
-    format!("{} {}{}", domain::span(share.ns, domain), cause_of(share.blamed()), whose(share))
+    let cause = match is_of_deadline(share) {
+        true => "deadline task".into(),
+        false => cause_of(share.blamed()),
+    };
+    format!("{} {cause}{}", domain::span(share.ns, domain), whose(share))
 }
 
 /// A cause and its culprit: `no preemption point in copy_page`, `softirq NET_RX`.

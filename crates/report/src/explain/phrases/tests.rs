@@ -69,6 +69,12 @@ fn shares_read_as_sentences() {
         nowhere(),
         "231 µs deadline task dl[9] deadline",
     );
+    // A probe with a deadline that had not gone to sleep yet was seen to have the CPU.
+    let awake = share(Cause::EqualOrLowerTask, deadline.clone(), nowhere());
+    check(
+        &Share { evidence: Evidence::Edge, ..awake },
+        "231 µs equal- or lower-priority task dl[9] deadline",
+    );
     let higher = "231 µs higher-priority task dl[9] deadline";
     with(Cause::HigherPriorityTask, deadline, nowhere(), higher);
     // Of tasks that took turns none is known to have run for long.
