@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::sched::{affinity, set_affinity, set_timer_slack};
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, set_timer_slack};
 use wakescope_testing::skip;
 
 use super::one_probe::options;
@@ -21,6 +21,8 @@ const MOST_WOKEN: usize = 64;
 fn sleep_to_expiries(cpu: u32, stop: &AtomicBool) {
     set_affinity(&[cpu]).unwrap();
     set_timer_slack(SpanNs(1)).unwrap();
+    // Where that is allowed, other work keeps none of them from sleeping to the same expiry as the others.
+    let _ = set_schedule(Schedule::Fifo { priority: 1 });
     while !stop.load(Ordering::Relaxed) {
         let next = clock::now().0 / INTERVAL + 1;
         clock::sleep_until(MonoNs(next * INTERVAL)).unwrap();
