@@ -300,6 +300,12 @@ SEC("tp_btf/hrtimer_expire_exit") int on_timer_exit(u64 *ctx)
 	return 0;
 }
 
+/* Whether it is no target, where a process is followed. */
+INLINE int is_of_another_process(struct task_struct *task)
+{
+	return task->tgid != (s32)target_pid;
+}
+
 /*
  * Whether it is no target, as far as a number tells: what each switch and each wakeup asks first. Names and
  * cgroups take more than that to compare.
@@ -308,16 +314,10 @@ INLINE int is_stranger(struct task_struct *task)
 {
 	u32 kind = targets;
 	if (kind == PROCESS)
-		return task->tgid != target_pid;
+		return is_of_another_process(task);
 	if (kind == THREAD)
 		return task->pid != target_pid;
 	return 0;
-}
-
-/* The same where a process is followed. */
-INLINE int is_of_another_process(struct task_struct *task)
-{
-	return task->tgid != (s32)target_pid;
 }
 
 /* The same where threads of a name are followed: whether the name begins otherwise. */
