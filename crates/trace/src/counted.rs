@@ -24,7 +24,7 @@ impl Counted {
     /// Adds up what was counted in each of `places`, which have their components one behind the
     /// other.
     pub(crate) fn of(figures: &Words, places: usize) -> Self {
-        let sum = |component| Self::one(figures, places, component);
+        let sum = |component| of_component(figures, places, component);
         let sched_duration = sum(3);
         let components = ComponentTable {
             irq_latency: sum(0),
@@ -34,21 +34,13 @@ impl Counted {
         };
         Self { components, wakeup_latency: sum(WAKEUP_LATENCY), net_of_steal: sum(NET_OF_STEAL) }
     }
+}
 
-    /// How late wakeups were: the part of it all that is looked at while they go on.
-    pub(crate) fn lateness(figures: &Words, places: usize) -> Distribution {
-        Self::one(figures, places, WAKEUP_LATENCY)
-    }
-
-    /// The same without stolen time; empty without a clock of it.
-    pub(crate) fn net_lateness(figures: &Words, places: usize) -> Distribution {
-        Self::one(figures, places, NET_OF_STEAL)
-    }
-
-    fn one(figures: &Words, places: usize, component: usize) -> Distribution {
-        let part = |place| distribution(figures, (place * COMPONENTS + component) * FIGURES_WORDS);
-        (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
-    }
+/// One component in all of `places`, which can be read while programs count; empty if that is the one without stolen
+/// time, and there is no clock of it.
+pub(crate) fn of_component(figures: &Words, places: usize, component: usize) -> Distribution {
+    let part = |place| distribution(figures, (place * COMPONENTS + component) * FIGURES_WORDS);
+    (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
 }
 
 /// How many wakeups `places` counted, by the counters alone.
@@ -151,9 +143,9 @@ mod tests {
         assert_eq!(components.handler_duration, Distribution::default());
         // A kernel that does not show its scheduler's entry has no such component, rather than 0.
         assert_eq!(components.sched_duration, None);
-        assert_eq!(Counted::lateness(&words(2, &set), 2), wakeup_latency);
+        assert_eq!(of_component(&words(2, &set), 2, WAKEUP_LATENCY), wakeup_latency);
         assert_eq!((net_of_steal.count, net_of_steal.sum_ns), (3, 2_055));
-        assert_eq!(Counted::net_lateness(&words(2, &set), 2), net_of_steal);
+        assert_eq!(of_component(&words(2, &set), 2, NET_OF_STEAL), net_of_steal);
     }
 
     #[test]
@@ -167,7 +159,7 @@ mod tests {
         // The count is behind, as where a program is just counting.
         let mut set = three(0, 4);
         set[0].1 = 1;
-        let all = Counted::lateness(&words(1, &set), 1);
+        let all = of_component(&words(1, &set), 1, WAKEUP_LATENCY);
         assert_eq!((all.count, all.histogram.count()), (3, 3));
     }
 
@@ -176,7 +168,7 @@ mod tests {
         // A maximum, and a minimum, whose sample came when its bucket had been read already.
         let mut set = three(0, 4);
         (set[1].1, set[2].1) = (3, 5_000);
-        let all = Counted::lateness(&words(1, &set), 1);
+        let all = of_component(&words(1, &set), 1, WAKEUP_LATENCY);
         assert_eq!((all.min_ns, all.max_ns, all.fault()), (Some(7), Some(1_025), None));
     }
 
@@ -185,7 +177,7 @@ mod tests {
         let at = 4 * FIGURES_WORDS;
         let last = at + FIGURES_WORDS - 1;
         let set = [(at, 1), (at + 1, 1 << 40), (at + 2, 1 << 40), (last, 1)];
-        let all = Counted::lateness(&words(1, &set), 1);
+        let all = of_component(&words(1, &set), 1, WAKEUP_LATENCY);
         assert_eq!(all.count, 1);
         assert!(all.histogram.buckets()[0].lower > 1 << 39, "{:?}", all.histogram);
     }

@@ -371,7 +371,7 @@ impl Tracer {
         }
         if let Some(keep_ns) = worth_keeping(&self.lateness(), asked) {
             self.keep_ns = keep_ns;
-            let net = Counted::net_lateness(&self.figures, self.places);
+            let net = self.counted_so_far(shared::NET_OF_STEAL);
             self.keep_net_ns = worth_keeping(&net, asked).unwrap_or(keep_ns);
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
@@ -433,7 +433,11 @@ impl Tracer {
 
     /// How late wakeups were so far.
     pub fn lateness(&self) -> Distribution {
-        Counted::lateness(&self.figures, self.places)
+        self.counted_so_far(shared::WAKEUP_LATENCY)
+    }
+
+    fn counted_so_far(&self, component: usize) -> Distribution {
+        counted::of_component(&self.figures, self.places, component)
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
