@@ -572,4 +572,4 @@ pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

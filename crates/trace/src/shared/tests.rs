@@ -329,21 +329,25 @@ fn values() -> Vec<(&'static str, usize)> {
     kinds.map(|(name, value)| (name, value as usize)).into_iter().chain(rest).collect()
 }
 
-/// Asks the compiler of the programs whether it sees the same layouts and values.
 #[test]
 fn layouts_are_those_of_the_programs() {
-    let mut source = String::from("#include \"shared.h\"\n");
-    let mut same = |c: &str, rust: usize| {
-        writeln!(source, "_Static_assert({c} == {rust}, \"{c}\");").unwrap();
-    };
+    let mut all: Vec<_> = values().into_iter().map(|(c, rust)| (c.to_string(), rust)).collect();
     for Layout { name, bytes, fields } in layouts() {
-        same(&format!("sizeof(struct {name})"), bytes);
+        all.push((format!("sizeof(struct {name})"), bytes));
         for (field, at, bytes) in fields {
-            same(&format!("__builtin_offsetof(struct {name}, {field})"), at);
-            same(&format!("sizeof(((struct {name} *)0)->{field})"), bytes);
+            all.push((format!("__builtin_offsetof(struct {name}, {field})"), at));
+            all.push((format!("sizeof(((struct {name} *)0)->{field})"), bytes));
         }
     }
-    values().into_iter().for_each(|(c, rust)| same(c, rust));
+    check_with_compiler("shared.h", all);
+}
+
+/// Asks the compiler of the programs whether these expressions have these values behind a header of theirs.
+pub(crate) fn check_with_compiler(header: &str, values: impl IntoIterator<Item = (String, usize)>) {
+    let mut source = format!("#include \"{header}\"\n");
+    for (c, rust) in values {
+        writeln!(source, "_Static_assert({c} == {rust}, \"{c}\");").unwrap();
+    }
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
     let folder = wakescope_testing::Folder::new("layouts");
     let file = folder.write("layouts.c", &source);

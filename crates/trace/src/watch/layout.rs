@@ -138,3 +138,89 @@ pub(super) struct TaskBooks {
 
 // SAFETY: integers only, without gaps between them, for which every pattern of bits is a value.
 unsafe impl Pod for TaskBooks {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::tests::check_with_compiler;
+
+    /// Words of structs, by the names that their fields have in C.
+    #[test]
+    fn layouts_are_those_of_the_program() {
+        let words = [
+            ("turn, clock", turn::CLOCK),
+            ("turn, lost", turn::LOST),
+            ("turn, steal", turn::STEAL),
+            ("turn, tenure", turn::TENURE),
+            ("turn, pid", turn::PID_AND_SCHEDULE),
+            ("stay, ns", stay::NS),
+            ("stay, clock", stay::CLOCK),
+            ("stay, lost", stay::LOST),
+            ("stay, steal", stay::STEAL),
+            ("stay, throttled", stay::THROTTLED),
+            ("stay, turns", stay::TURNS),
+            ("stay, cpu", stay::CPU),
+            ("long_wait, version", long_wait::VERSION),
+            ("long_wait, asked", long_wait::ASKED),
+            ("long_wait, ns", long_wait::NS),
+            ("long_wait, here", long_wait::HERE),
+            ("long_wait, at", long_wait::AT),
+            ("long_wait, quota.least", long_wait::THROTTLED_LEAST),
+            ("long_wait, quota.most", long_wait::THROTTLED_MOST),
+            ("long_wait, whose.cgroup", long_wait::CGROUP),
+            ("long_wait, whose.comm", long_wait::COMM),
+            ("long_wait, stays", long_wait::STAYS),
+            ("long_wait, turn", long_wait::TURN),
+            ("long_wait, turns", long_wait::TURNS),
+            ("waits_row, sum", row::SUM),
+            ("waits_row, generation", row::GENERATION),
+            ("waits_row, cgroup", row::CGROUP),
+            ("waits_row, comm", row::COMM),
+            ("waits_row, buckets", row::BUCKETS),
+            ("extremes, max", extremes::MAX),
+            ("extremes, inverted_min", extremes::INVERTED_MIN),
+            ("cpu_row, switches", cpu::SWITCHES),
+            ("cpu_row, sum", cpu::SUM),
+            ("cpu_row, extremes", cpu::EXTREMES),
+            ("cpu_row, irq", cpu::IRQ),
+            ("cpu_row, first_irq", cpu::FIRST_IRQ),
+            ("cpu_row, asked", cpu::ASKED),
+            ("cpu_row, long_waits", cpu::LONG_WAITS),
+            ("cpu_row, buckets", cpu::BUCKETS),
+            ("cpu_row, longest", cpu::LONGEST),
+            ("watch_counts, unstamped", count::UNSTAMPED),
+            ("watch_counts, discarded", count::DISCARDED),
+            ("watch_counts, untracked", count::UNTRACKED),
+            ("watch_counts, first", count::FIRST),
+            ("watch_counts, caught_up", count::CAUGHT_UP),
+            ("watch_counts, missed", count::MISSED),
+            ("watch_counts, missed_ns", count::MISSED_NS),
+            ("watch_counts, moved", count::MOVED),
+            ("watch_counts, moved_ns", count::MOVED_NS),
+            ("watch_counts, contradicted", count::CONTRADICTED),
+            ("watch_counts, asleep", count::ASLEEP),
+            ("watch_counts, asleep_ns", count::ASLEEP_NS),
+        ];
+        let words = words.map(|(c, word)| (format!("__builtin_offsetof(struct {c})"), 8 * word));
+        let sizes = [
+            ("turn", turn::WORDS),
+            ("stay", stay::WORDS),
+            ("long_wait", long_wait::WORDS),
+            ("waits_row", row::WORDS),
+            ("extremes", extremes::WORDS),
+            ("cpu_row", cpu::WORDS),
+            ("watch_counts", count::WORDS),
+        ];
+        let sizes = sizes.map(|(c, words)| (format!("sizeof(struct {c})"), 8 * words));
+        let values = [
+            ("BUCKETS", BUCKETS),
+            ("STAYS", long_wait::MOST_STAYS),
+            ("KEPT_TURNS", long_wait::KEPT),
+            ("LONGEST", cpu::PLACES),
+            ("BANKS", cpu::BANKS),
+            ("sizeof(struct task_books)", size_of::<TaskBooks>()),
+        ];
+        let values = values.map(|(c, value)| (c.to_string(), value));
+        check_with_compiler("watch.h", words.into_iter().chain(sizes).chain(values));
+    }
+}
