@@ -561,7 +561,7 @@ struct counts {
 	u64 lost_records;
 	/* Wakeups that began while the last was still open, or could not be followed to their end. */
 	u64 broken;
-	/* Wakeups for whose thread there was no room. */
+	/* Wakeups for whose thread there was no room, or which came after all that one interrupt may have. */
 	u64 no_room;
 	/* What tracing adds to preempt_count & 0xff, and one more, as far as it was learnt: see beginnings.h. */
 	u64 least_depth;
