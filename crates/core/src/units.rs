@@ -247,8 +247,8 @@ pub fn grouped(count: u64) -> String {
 pub fn counted(count: u64, noun: &str) -> String {
     let noun = match (count, noun.strip_suffix('y')) {
         (1, _) => noun.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        (_, None) => format!("{noun}s"),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
     };
     format!("{} {noun}", grouped(count))
 }
@@ -370,6 +370,7 @@ mod tests {
             (20_000, "late wakeup", "20,000 late wakeups"),
             (1, "expiry", "1 expiry"),
             (2, "expiry", "2 expiries"),
+            (3, "day", "3 days"),
         ] {
             assert_eq!(counted(count, noun), want);
         }

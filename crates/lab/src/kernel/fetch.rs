@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use wakescope_core::units::counted;
 
 use super::catalogue::{Catalogue, NoSuchKernel, Offer};
 use super::image::{Image, ImageError, identify};
@@ -88,6 +89,14 @@ impl Remembered {
     }
 }
 
+/// An age of at least an hour, seconds, in words.
+fn in_words(age_s: u64) -> String {
+    match age_s / 3600 {
+        hours @ 0..24 => counted(hours, "hour"),
+        hours => counted(hours / 24, "day"),
+    }
+}
+
 /// A kernel that is in the cache now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
@@ -129,8 +138,8 @@ impl<'a> Source<'a> {
             (Ok(packages), _) => Ok(Catalogue::of(&packages, self.arch)),
             (Err(ArchiveError::Stopped), _) => Err(ArchiveError::Stopped),
             (Err(e), Some((known, age))) if !refresh => {
-                let days = age / GOOD_FOR_S;
-                watch.step(&Step::Note(&format!("{e}; using the list of {days} days ago")));
+                let age = in_words(age);
+                watch.step(&Step::Note(&format!("{e}; using the list of {age} ago")));
                 Ok(Catalogue::of(&known.packages, self.arch))
             }
             (Err(e), _) => Err(e),
@@ -188,22 +197,32 @@ impl<'a> Source<'a> {
             Some(usable) if usable.exact == name => return Ok(usable.fetched()),
             there => there,
         };
-        let catalogue = match self.catalogue(refresh, watch) {
-            Ok(catalogue) => catalogue,
-            Err(ArchiveError::Stopped) => return Err(ArchiveError::Stopped.into()),
-            Err(e) => return cached(there, watch).ok_or(FetchError::Archive(e)),
-        };
-        let offer = match catalogue.find(name) {
-            Ok(offer) => offer,
-            // The archive drops old kernels.
-            Err(e) => return cached(there, watch).ok_or(FetchError::NoSuchKernel(e)),
-        };
-        match self.bring(offer, name, watch) {
+        match (self.fetch_newest(name, refresh, watch), there) {
+            (Err(e @ FetchError::Archive(ArchiveError::Stopped)), _) => Err(e),
+            // The archive drops old kernels, and cannot always be reached.
+            (Err(e @ (FetchError::Archive(_) | FetchError::NoSuchKernel(_))), Some(there)) => {
+                let text = format!("{e}; using {} from the cache", there.exact);
+                watch.step(&Step::Note(&text));
+                Ok(there.fetched())
+            }
+            (fetched, _) => fetched,
+        }
+    }
+
+    /// Brings the newest kernel that the archive has under this name, unless it is in the cache.
+    fn fetch_newest(
+        &self,
+        name: &str,
+        refresh: bool,
+        watch: &mut dyn Watch,
+    ) -> Result<Fetched, FetchError> {
+        let find =
+            |catalogue: &Catalogue| catalogue.find(name).cloned().map_err(FetchError::NoSuchKernel);
+        let offer = find(&self.catalogue(refresh, watch)?)?;
+        match self.bring(&offer, name, watch) {
             // The archive may have moved on since the lists came in.
             Err(FetchError::Archive(ArchiveError::Failed { .. })) if !refresh => {
-                let catalogue = self.catalogue(true, watch)?;
-                let offer = catalogue.find(name).map_err(FetchError::NoSuchKernel)?;
-                self.bring(offer, name, watch)
+                self.bring(&find(&self.catalogue(true, watch)?)?, name, watch)
             }
             other => other,
         }
@@ -283,14 +302,6 @@ impl Usable {
     fn fetched(self) -> Fetched {
         Fetched { kernel: self.kernel, was_there: true, bytes: 0 }
     }
-}
-
-/// What the cache has, where the archive is of no help.
-fn cached(there: Option<Usable>, watch: &mut dyn Watch) -> Option<Fetched> {
-    let usable = there?;
-    let text = format!("the archive is not usable; using {} from the cache", usable.exact);
-    watch.step(&Step::Note(&text));
-    Some(usable.fetched())
 }
 
 /// Moves what is needed of an unpacked kernel from `tree` into `place`.

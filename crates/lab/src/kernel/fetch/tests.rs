@@ -240,6 +240,38 @@ fn an_archive_that_moves_on_is_looked_at_again() {
 }
 
 #[test]
+fn a_kernel_of_the_cache_is_used_where_the_archive_cannot_give_a_newer_one() {
+    let Some(mut site) = Mirror::new("out-of-reach") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    site.fetch("6.1-cloud", false).unwrap();
+    add_old_layout(&site, "6.1.0-10", "6.1.37-1");
+    site.publish();
+    // The list has the newer one, and then there is no network.
+    let unknown = site.fetch("6.1-rt", true);
+    assert!(matches!(unknown, Err(FetchError::NoSuchKernel(_))), "{unknown:?}");
+    for folder in ["dists", "pool"] {
+        fs::remove_dir_all(site.path(folder)).unwrap();
+    }
+    let fetched = site.fetch("6.1-cloud", false).unwrap();
+    assert_eq!((fetched.kernel.release.as_str(), fetched.was_there), ("6.1.0-9-cloud-amd64", true));
+    let note = site.notes.last().unwrap();
+    assert!(note.ends_with("; using 6.1.0-9-cloud from the cache"), "{note}");
+}
+
+#[test]
+fn the_age_of_a_list_is_said_in_hours_or_days() {
+    for (age_s, want) in [
+        (PARTLY_GOOD_FOR_S, "1 hour"),
+        (GOOD_FOR_S - 1, "23 hours"),
+        (GOOD_FOR_S, "1 day"),
+        (3 * GOOD_FOR_S, "3 days"),
+    ] {
+        assert_eq!(in_words(age_s), want);
+    }
+}
+
+#[test]
 fn what_is_not_signed_or_not_what_was_signed_is_refused() {
     let Some(mut site) = Mirror::new("signatures") else { return };
     add_old_layout(&site, "6.1.0-9", "6.1.27-1");
