@@ -251,6 +251,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_manual_has_the_size_of_the_largest_file() {
+        let manual = include_str!("../../../../docs/lab.md");
+        assert!(manual.contains(&format!("files of {} MiB at most", LARGEST >> 20)));
+    }
+
+    #[test]
     fn what_is_refused_is_left_out_and_nothing_else() {
         use Measure::{Landlock, Nobody, OwnUser};
         let [user, network, ipc] =
