@@ -42,6 +42,21 @@ fn a_kernel_that_panics_is_a_failed_cell_with_the_panic() {
 }
 
 #[test]
+fn a_kernel_that_stays_in_its_panic_is_not_waited_for() {
+    let name = "a_kernel_that_stays_in_its_panic_is_not_waited_for";
+    let Some(stock) = Stock::get(name) else { return };
+    // For ever, and for a virtual day.
+    for wait in ["panic=0", "panic=86400"] {
+        let bench = Bench::new(stock, "stays");
+        let append = format!("{NO_INIT} {wait}");
+        let args = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--append", &append];
+        let ran = bench.run(&args);
+        assert_failed(&ran, "the kernel panicked: not syncing: ", "Kernel panic - not syncing: ");
+        assert_eq!(bench.cells().len(), 1, "a panic repeats, so it is kept");
+    }
+}
+
+#[test]
 fn a_guest_out_of_virtual_time_is_a_failed_cell() {
     let Some(stock) = Stock::get("a_guest_out_of_virtual_time_is_a_failed_cell") else { return };
     let bench = Bench::new(stock, "virtual-time");

@@ -24,7 +24,7 @@ pub(super) fn conclude(end: &End, recipe: &Recipe, folder: &Path) -> Ending {
     for name in [RESULTS, WORDS] {
         let _ = fs::remove_file(folder.join(name));
     }
-    if !matches!(end, End::Restarted) {
+    if !matches!(end, End::Restarted | End::Panicked) {
         let [log, _] = lines.unwrap_or_default();
         return of_host(end, &log).into();
     }
@@ -119,7 +119,7 @@ fn of_host(end: &End, log: &[u8]) -> Failed {
         End::Flood => FailureKind::NoResult,
         End::Cancelled => FailureKind::Cancelled,
         End::NotStarted(e) if is_full(e) => FailureKind::DiskFull,
-        End::Restarted | End::Killed(_) | End::Refused(_) | End::NotStarted(_) => {
+        End::Restarted | End::Panicked | End::Killed(_) | End::Refused(_) | End::NotStarted(_) => {
             FailureKind::Emulator
         }
     };

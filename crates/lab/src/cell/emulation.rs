@@ -122,8 +122,7 @@ impl Emulation {
             Ok(boot) => boot,
             Err(e) => return End::NotStarted(e),
         };
-        let outputs = [console.clone(), results.clone()];
-        let watch = Watch { limit: *limit, outputs: &outputs, cancel };
+        let watch = Watch { limit: *limit, console: &console, results: &results, cancel };
         let start = |words: &File| self.confinement.start(qemu, &boot, words);
         let end = power::run(start, &words, watch, monitor.as_mut());
         // It may have been replaced just before it started.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::SpanNs;
@@ -16,6 +16,10 @@ use super::monitor::Monitor;
 /// A guest that prints more than that has lost its mind, bytes.
 const OUTPUT_MOST: u64 = 64 << 20;
 
+/// What a kernel that panics prints before it does nothing more, or before it waits to restart, if `panic=` says for
+/// how long (kernel/panic.c). It has told all by then.
+const END_OF_PANIC: [&str; 2] = ["---[ end Kernel panic", "Rebooting in "];
+
 /// How often to look whether it has ended.
 const LOOK: SpanNs = SpanNs(20_000_000);
 
@@ -24,6 +28,8 @@ const LOOK: SpanNs = SpanNs(20_000_000);
 pub enum End {
     /// It ended by itself: the guest restarted, orderly or not.
     Restarted,
+    /// It was ended because its kernel had panicked, and would have waited, or done nothing more.
+    Panicked,
     /// It was ended because this much of the host's time had passed.
     TimeUp(SpanNs),
     /// It was ended because the guest wrote without end.
@@ -42,6 +48,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restarted => f.write_str("the guest restarted"),
+            Self::Panicked => f.write_str("the guest's kernel panicked"),
             Self::TimeUp(limit) => write!(f, "the guest did not end within {limit} of host time"),
             Self::Flood => write!(f, "the guest wrote more than {} MiB", OUTPUT_MOST >> 20),
             Self::Cancelled => f.write_str("the guest was stopped on request"),
@@ -57,8 +64,10 @@ impl fmt::Display for End {
 pub struct Watch<'a> {
     /// The most time of the host that it may take.
     pub limit: SpanNs,
-    /// The files that its guest writes to.
-    pub outputs: &'a [PathBuf],
+    /// The file that its guest's console writes to.
+    pub console: &'a Path,
+    /// Another one that its guest writes to.
+    pub results: &'a Path,
     /// Set when it is to be ended.
     pub cancel: &'a AtomicBool,
 }
@@ -78,7 +87,8 @@ pub fn run(
     };
     let began = clock::now();
     // A guest that has taken the emulator over can make it say what it will.
-    let outputs: Vec<&Path> = watch.outputs.iter().map(PathBuf::as_path).chain([words]).collect();
+    let outputs = [watch.console, watch.results, words];
+    let mut panic = Panic { console: watch.console, read: 0 };
     loop {
         if let Some(exit) = child.try_wait() {
             return match exit {
@@ -90,6 +100,8 @@ pub fn run(
         }
         let end = if watch.cancel.load(Ordering::Relaxed) {
             Some(End::Cancelled)
+        } else if panic.has_ended() {
+            Some(End::Panicked)
         } else if clock::now().since(began) > watch.limit {
             Some(End::TimeUp(watch.limit))
         } else if outputs.iter().any(|path| size(path) > OUTPUT_MOST) {
@@ -106,6 +118,31 @@ pub fn run(
             Some(monitor) => monitor.attend(LOOK),
             None => std::thread::sleep(std::time::Duration::from_nanos(LOOK.0)),
         }
+    }
+}
+
+/// Looks for the end of a panic in what comes out of a console.
+struct Panic<'a> {
+    console: &'a Path,
+    /// How much of it was looked at, bytes.
+    read: u64,
+}
+
+impl Panic<'_> {
+    fn has_ended(&mut self) -> bool {
+        if size(self.console) <= self.read {
+            return false;
+        }
+        // What ends a panic may have come half before.
+        let from = self.read.saturating_sub(END_OF_PANIC[0].len() as u64);
+        let mut new = Vec::new();
+        let read = File::open(self.console).and_then(|mut file| {
+            file.seek(SeekFrom::Start(from))?;
+            file.take(OUTPUT_MOST).read_to_end(&mut new)
+        });
+        self.read = from + read.unwrap_or(0) as u64;
+        let text = String::from_utf8_lossy(&new);
+        END_OF_PANIC.iter().any(|end| text.contains(end))
     }
 }
 
@@ -133,6 +170,7 @@ fn last_words(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::fd::AsFd;
 
     use wakescope_sys::pipe::pipe;
@@ -156,9 +194,30 @@ mod tests {
                 Start { program: &program, stdio, apart, dies_with_thread: true, environment }.run()
             };
             let limit = SpanNs(200_000_000);
-            let watch = Watch { limit, outputs: &[], cancel: &AtomicBool::new(false) };
+            let (console, results) = (&folder.join("console"), &folder.join("results"));
+            let watch = Watch { limit, console, results, cancel: &AtomicBool::new(false) };
             let end = run(start, &folder.join(format!("{bytes}.log")), watch, None);
             assert!(end.to_string().contains(want), "{end}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_panic_is_seen_when_it_has_come_whole() {
+        let folder = Folder::new("panic");
+        let console = folder.join("console");
+        let mut panic = Panic { console: &console, read: 0 };
+        assert!(!panic.has_ended(), "there is no console yet");
+        let mut file = create_new(&console).unwrap();
+        for (text, want) in [
+            ("[    0.1] Linux version 6.1\n", false),
+            ("[    0.4] Kernel panic - not syncing: No working init found.\n", false),
+            ("", false),
+            ("[    0.4] ---[ end Ker", false),
+            ("nel panic - not syncing: ", true),
+            ("[    0.5] Rebooting in 30 seconds..\n", true),
+        ] {
+            file.write_all(text.as_bytes()).unwrap();
+            assert_eq!(panic.has_ended(), want, "{text}");
         }
     }
 }
