@@ -173,6 +173,10 @@ impl Equipping {
     ) -> Result<Kernel, Failure> {
         self.expect_files(names)?;
         let name = &names[place];
+        if !is_file(name) {
+            // Before it is fetched.
+            self.expect_program(self.arch())?;
+        }
         if is_file(name) {
             let own = names[..place].iter().filter(|name| is_file(name)).count();
             self.own_kernel(name, own, cache)
@@ -293,21 +297,34 @@ impl Equipping {
     /// The guest's program: the one that is named, the one that was built or installed with this
     /// one, or this one, which can do the same but is larger. That is said, for what a guest measures depends on it.
     fn program(&self, arch: Arch, waiting: &mut Waiting) -> Result<PathBuf, Failure> {
-        let variable = format!("WAKESCOPE_GUEST_{}", arch.to_string().to_uppercase());
-        let named = std::env::var_os(&variable).filter(|v| !v.is_empty()).map(PathBuf::from);
-        if let Some(program) = self.guest_program.clone().or(named) {
-            return Ok(program);
+        self.expect_program(arch)?;
+        Ok(self.named_program(arch).or_else(|| beside(&this_program())).unwrap_or_else(|| {
+            waiting.tell(NO_GUEST);
+            this_program()
+        }))
+    }
+
+    /// The guest's program that was named.
+    fn named_program(&self, arch: Arch) -> Option<PathBuf> {
+        let named = std::env::var_os(variable(arch)).filter(|v| !v.is_empty()).map(PathBuf::from);
+        self.guest_program.clone().or(named)
+    }
+
+    /// Fails if there is no program for guests of `arch`.
+    fn expect_program(&self, arch: Arch) -> Result<(), Failure> {
+        if self.named_program(arch).is_some() || Arch::of_this_program() == Some(arch) {
+            return Ok(());
         }
-        if Arch::of_this_program() == Some(arch) {
-            return Ok(beside(&this_program()).unwrap_or_else(|| {
-                waiting.tell(NO_GUEST);
-                this_program()
-            }));
-        }
+        let variable = variable(arch);
         Err(Failure::new(format!("there is no wakescope for guests of {arch}"))
             .because("a guest runs wakescope, and this program is for another architecture")
             .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
     }
+}
+
+/// The variable that names the program for guests of `arch`.
+fn variable(arch: Arch) -> String {
+    format!("WAKESCOPE_GUEST_{}", arch.to_string().to_uppercase())
 }
 
 /// Whether a load of `plan` is made by the project's own module.

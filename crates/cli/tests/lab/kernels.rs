@@ -101,6 +101,16 @@ fn bad_arguments_are_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_lab_without_a_program_for_its_guests_fetches_nothing() {
+    let lab = Lab::new("no-guest");
+    let arch = if std::env::consts::ARCH == "aarch64" { "amd64" } else { "arm64" };
+    let mut command = lab.command(&["run", "--arch", arch, "--kernel", "6.1-cloud"]);
+    command.env_remove(format!("WAKESCOPE_GUEST_{}", arch.to_uppercase()));
+    let why = format!("there is no wakescope for guests of {arch}");
+    check(command.env("PATH", lab.dir.path()), 2, &[&why, "--guest-program FILE"]);
+}
+
+#[test]
 fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     let lab = Lab::new("cached");
     lab.add(
