@@ -314,8 +314,8 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
     let is = checked(&image, name)
         .map_err(|e| lacking(&format!("contain a kernel image that cannot be booted: {e}")))?;
     take(&image, &place.join("image"))?;
-    match found.config {
-        Some(config) => take(&config, &place.join("config"))?,
+    match &found.config {
+        Some(config) => take(config, &place.join("config"))?,
         None if offer.complete => return Err(lacking("contain no configuration")),
         None => {}
     }
@@ -338,6 +338,7 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
         package: offer.packages[0].name.clone(),
         package_version: offer.version.clone(),
         fetched_bytes: offer.size(),
+        has_config: Some(found.config.is_some()),
     })
 }
 

@@ -37,6 +37,9 @@ pub struct Card {
     /// Bytes that were fetched.
     #[serde(default)]
     pub fetched_bytes: u64,
+    /// Whether its packages held a configuration; unknown of kernels that were fetched before 2026-12.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_config: Option<bool>,
 }
 
 /// A kernel in the cache.
@@ -102,6 +105,11 @@ impl Stored {
             return Err(damaged("its image has changed".into()));
         }
         let there = |file: &str| Some(self.folder.join(file)).filter(|path| path.exists());
+        let config = there("config");
+        // Without it, a guest has another image, and its figures are others.
+        if self.card.has_config == Some(true) && config.is_none() {
+            return Err(damaged("its configuration is missing".into()));
+        }
         Ok(Kernel {
             name: name.into(),
             arch: self.name.arch,
@@ -109,7 +117,7 @@ impl Stored {
             version: self.card.version.clone(),
             image,
             sha256,
-            config: there("config"),
+            config,
             modules: there(MODULES),
             package: Some(format!("{} {}", self.card.package, self.card.package_version)),
         })

@@ -320,6 +320,20 @@ fn a_package_that_lies_about_its_kernel_is_refused() {
 }
 
 #[test]
+fn a_kernel_without_its_configuration_is_fetched_again() {
+    let Some(mut site) = Mirror::new("no-config") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    let kernel = site.fetch("6.1-cloud", false).unwrap().kernel;
+    fs::remove_file(kernel.config.as_ref().unwrap()).unwrap();
+    let mut memo = Memo::open(&site.cache);
+    let e = Kernel::from_cache(&site.cache, Arch::Amd64, "6.1-cloud", &mut memo).unwrap_err();
+    assert!(e.to_string().contains("its configuration is missing"), "{e}");
+    let again = site.fetch("6.1-cloud", false).unwrap();
+    assert_eq!((again.kernel, again.was_there), (kernel, false));
+}
+
+#[test]
 fn an_image_that_was_changed_is_fetched_again() {
     let Some(mut site) = Mirror::new("changed") else { return };
     add_old_layout(&site, "6.1.0-9", "6.1.27-1");
