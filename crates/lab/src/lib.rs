@@ -19,6 +19,7 @@ pub mod plan;
 pub mod qemu;
 pub mod scope;
 pub mod similar;
+mod sources;
 pub mod states;
 pub mod store;
 pub mod sum;

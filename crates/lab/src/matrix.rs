@@ -366,8 +366,7 @@ fn blank(spec: &CellSpec, found: &Found) -> Cell {
 
 fn fill(cell: &mut Cell, outcome: &Outcome) {
     match outcome {
-        Outcome::NotRun => {}
-        Outcome::Failed(_) => {}
+        Outcome::NotRun | Outcome::Failed(_) => {}
         Outcome::Kept { cell: stored, cached } => {
             cell.cached = *cached;
             cell.run = Some(stored.folder.display().to_string());

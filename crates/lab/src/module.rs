@@ -14,6 +14,7 @@ use crate::archive::tool::{self, Tool};
 use crate::archive::{ArchiveError, Site};
 use crate::cache::{Cache, CacheError};
 use crate::kernel::{Arch, Kernel};
+use crate::sources::{Sources, last_lines};
 use crate::sum;
 use crate::watch::{Step, Watch};
 
@@ -32,7 +33,7 @@ pub(crate) const FILE: &str = "wakescope.ko";
 pub(crate) const KEY_LENGTH: usize = 16;
 
 /// Its sources, which are part of the program: what is built fits what talks to it.
-const SOURCES: [(&str, &str); 11] = [
+const SOURCES: Sources<'_> = Sources(&[
     ("Kbuild", include_str!("../../../kmod/Kbuild")),
     ("compat.h", include_str!("../../../kmod/compat.h")),
     ("device.c", include_str!("../../../kmod/device.c")),
@@ -44,13 +45,10 @@ const SOURCES: [(&str, &str); 11] = [
     ("sections.c", include_str!("../../../kmod/sections.c")),
     ("spin.h", include_str!("../../../kmod/spin.h")),
     ("wakescope.h", include_str!("../../../kmod/wakescope.h")),
-];
+]);
 
 /// A module with debugging information has half a megabyte.
 const LARGEST: u64 = 16 << 20;
-
-/// How many lines of a failed build are shown.
-const LINES: usize = 12;
 
 /// A user without any rights.
 const NOBODY: &str = "65534";
@@ -143,10 +141,7 @@ pub fn build(
     let stage = cache.stage(&place)?;
     let sources = stage.path().join("src");
     Cache::create(&sources)?;
-    for (name, text) in SOURCES {
-        let file = sources.join(name);
-        write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
-    }
+    SOURCES.write_into(&sources)?;
     watch.step(&Step::Build(release));
     let module = compile(&headers.tree, &sources, release, compiler, watch)?;
     let file = stage.path().join(FILE);
@@ -168,9 +163,7 @@ pub(crate) fn are_headers(tree: &Path, release: &str) -> bool {
 
 /// Where the module for the kernel `release` is kept, of these sources.
 pub(crate) fn place(cache: &Cache, release: &str) -> PathBuf {
-    let sources =
-        SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes())));
-    let key = sum::of_bytes(sources.concat().as_bytes());
+    let key = sum::of_bytes(SOURCES.sums().as_bytes());
     cache.modules().join(release).join(&key[..KEY_LENGTH])
 }
 
@@ -189,13 +182,12 @@ fn compile(
         .arg(headers::folder(release))
         .args(compiler.make_arguments());
     let ended = tool::run(&build, module, watch, |_| Ok(()))?;
-    let mut lines: Vec<String> = ended.complaints.lines().map(str::to_owned).collect();
     if !ended.success() {
-        let denied = lines.iter().find(|line| line.starts_with("unshare: "));
+        let denied = ended.complaints.lines().find(|line| line.starts_with("unshare: "));
         if let Some(line) = denied {
-            return Err(ModuleError::NoPlace(line.clone()));
+            return Err(ModuleError::NoPlace(line.into()));
         }
-        let complaints = lines.split_off(lines.len().saturating_sub(LINES));
+        let complaints = last_lines(&ended.complaints);
         return Err(ModuleError::Build { release: release.into(), complaints });
     }
     if !ended.output.starts_with(b"\x7fELF") {
@@ -274,6 +266,6 @@ mod tests {
             .filter(|name| is_source(name) && !name.ends_with(".mod.c"))
             .collect();
         there.sort();
-        assert_eq!(there, SOURCES.map(|(name, _)| name));
+        assert_eq!(there, SOURCES.names().collect::<Vec<_>>());
     }
 }

@@ -10,11 +10,12 @@ use super::ScopeFailure;
 use crate::archive::ArchiveError;
 use crate::archive::tool::{self, Tool};
 use crate::cache::{Cache, CacheError};
+use crate::sources::{Sources, last_lines};
 use crate::sum;
 use crate::watch::{Unwatched, Watch};
 
 /// Its sources, which are part of the program: what is built fits what reads it.
-const SOURCES: [(&str, &str); 25] = [
+const SOURCES: Sources<'_> = Sources(&[
     ("arch.h", include_str!("../../../../plugin/arch.h")),
     ("arm64.h", include_str!("../../../../plugin/arm64.h")),
     ("qemu.h", include_str!("../../../../plugin/qemu.h")),
@@ -40,7 +41,7 @@ const SOURCES: [(&str, &str); 25] = [
     ("x86.c", include_str!("../../../../plugin/x86.c")),
     ("x86_instructions.c", include_str!("../../../../plugin/x86_instructions.c")),
     ("x86_timer.c", include_str!("../../../../plugin/x86_timer.c")),
-];
+]);
 
 /// Compilers, by the names that they have on most machines.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
@@ -70,17 +71,12 @@ const KEY_LENGTH: usize = 16;
 /// It has some 30 kB.
 const LARGEST: u64 = 1 << 20;
 
-/// How many lines of a failed build are shown.
-const LINES: usize = 12;
-
 /// The compiler of this machine, and the folder for what it makes of these sources.
 fn place(cache: &Cache, watch: &mut dyn Watch) -> Result<(PathBuf, PathBuf), ScopeFailure> {
     let compiler = COMPILERS.into_iter().find_map(tool::find).ok_or(ScopeFailure::NoCompiler)?;
     let version = Tool::new(&compiler).arg("--version");
     let version = tool::run(&version, tool::text(4096), watch, |_| Ok(())).map_err(of_tool)?;
-    let sources: Vec<String> =
-        SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes()))).into();
-    let made_of = format!("{}{}\n{}", sources.concat(), FLAGS.join(" "), version.output);
+    let made_of = format!("{}{}\n{}", SOURCES.sums(), FLAGS.join(" "), version.output);
     let place = cache.plugins().join(&sum::of_bytes(made_of.as_bytes())[..KEY_LENGTH]);
     Ok((compiler, place))
 }
@@ -116,18 +112,14 @@ pub(super) fn build(cache: &Cache, watch: &mut dyn Watch) -> Result<PathBuf, Sco
         return Ok(path);
     }
     let stage = cache.stage(&place)?;
-    for (name, text) in SOURCES {
-        let file = stage.path().join(name);
-        write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
-    }
-    let parts = SOURCES.map(|(name, _)| name).into_iter().filter(|name| name.ends_with(".c"));
+    SOURCES.write_into(stage.path())?;
+    let parts = SOURCES.names().filter(|name| name.ends_with(".c"));
     let compile = Tool::new(&compiler).current_dir(stage.path()).args(FLAGS);
     let compile = compile.args(["-o", FILE]).args(parts);
     let ended = tool::run(&compile, tool::text(0), watch, |_| Ok(())).map_err(of_tool)?;
     let built = std::fs::metadata(stage.path().join(FILE)).is_ok_and(|meta| meta.len() < LARGEST);
     if !ended.success() || !built {
-        let mut lines: Vec<String> = ended.complaints.lines().map(str::to_owned).collect();
-        let complaints = lines.split_off(lines.len().saturating_sub(LINES));
+        let complaints = last_lines(&ended.complaints);
         return Err(ScopeFailure::Compiler { compiler, complaints });
     }
     let sum = sum::of_file(&stage.path().join(FILE)).map_err(CacheError::io("read", &path))?;
@@ -161,7 +153,7 @@ mod tests {
         let mut files: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         files.sort_unstable();
-        let mut known = SOURCES.map(|(name, _)| name.to_owned());
+        let mut known: Vec<_> = SOURCES.names().map(str::to_owned).collect();
         known.sort_unstable();
         assert_eq!(files, known);
     }
@@ -234,7 +226,7 @@ int main(int count, char **words)
     fn program(compiler: &Path, text: &str) -> (Folder, PathBuf) {
         let folder = Folder::new("plugin-program");
         let at = |name: &str| folder.path().join(name);
-        for (name, text) in SOURCES {
+        for &(name, text) in SOURCES.0 {
             fs::write(at(name), text).unwrap();
         }
         fs::write(at("main.c"), text).unwrap();

@@ -21,7 +21,7 @@ pub const RECIPE: &str = "recipe.json";
 /// The ending's file.
 pub(crate) const ENDING: &str = "ending.json";
 
-/// The largest of the cell's own files, in bytes. A recipe holds a command line of 4 KiB at most.
+/// The largest of the cell's own files, in bytes. A recipe holds a command line of 2,047 bytes at most.
 const LARGEST: u64 = 1 << 20;
 
 /// How a cell is called. It does not determine the result: the same kernel can have two names.
