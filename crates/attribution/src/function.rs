@@ -1,7 +1,7 @@
 //! Which function of a kernel stack is to be named.
 
-use super::softirq::{softirq_actions, softirq_name};
 use wakescope_core::explain::{Context, Culprit, Frame, Function, Within};
+use wakescope_core::softirq::{SOFTIRQS, softirq_name};
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
 ///
@@ -204,7 +204,9 @@ pub(crate) fn within(context: &Context, stack: &[Frame]) -> Within {
 /// The part of a stack that is in this softirq, without what that broke into; empty if the stack is
 /// not in it.
 pub(crate) fn of_softirq(stack: &[Frame], number: u8) -> &[Frame] {
-    let does_its_work = |frame: &Frame| softirq_actions(number).contains(&frame.name());
+    let Some(softirq) = SOFTIRQS.get(usize::from(number)) else { return &[] };
+    let does_its_work =
+        |frame: &Frame| [softirq.functions, softirq.ends_with].concat().contains(&frame.name());
     stack.iter().rposition(does_its_work).map_or(&[], |at| &stack[..=at])
 }
 

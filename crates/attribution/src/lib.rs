@@ -30,7 +30,6 @@ mod ranking;
 mod rule;
 mod sections;
 mod seen;
-mod softirq;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -52,7 +51,6 @@ pub use ranking::{rank_by, rank_stored_by};
 pub use rule::Rule;
 pub use sections::{function_at, sections};
 pub use seen::{Interrupts, Seen};
-pub use softirq::softirq_name;
 pub use tally::{Histogrammed, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
 pub use timeline::timeline;
 pub use tuning::Tuning;

@@ -1,10 +1,10 @@
 //! What happened while a task waited, in order of time.
 
-use super::softirq::softirq_name;
 use wakescope_core::explain::{
     Context, Event, Interrupt, Interrupted, Mode, NamedTask, Step, StepEvent, StepMode, Wakeup,
     What, WokenBy,
 };
+use wakescope_core::softirq::softirq_name;
 use wakescope_core::units::MonoNs;
 
 /// The most steps, the one included that says how many are left out.

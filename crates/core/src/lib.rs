@@ -40,6 +40,7 @@ pub mod redact;
 pub mod ring;
 pub mod run;
 pub mod scope;
+pub mod softirq;
 pub mod sound_card;
 pub mod source;
 pub mod starvation;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::explain::Frame;
+use wakescope_core::softirq::{SOFTIRQS, Softirq};
 use wakescope_model::Image;
 use wakescope_model::image::{SourceKind, StackId};
 
@@ -32,20 +33,6 @@ const OWN: [&str; 11] = [
     "kthread",
 ];
 
-/// The functions that do the work of softirqs, by their numbers.
-const SOFTIRQ_ACTIONS: [&str; 10] = [
-    "tasklet_hi_action",
-    "run_timer_softirq",
-    "net_tx_action",
-    "net_rx_action",
-    "blk_done_softirq",
-    "irq_poll_softirq",
-    "tasklet_action",
-    "sched_balance_softirq",
-    "hrtimer_run_softirq",
-    "rcu_core_si",
-];
-
 /// Functions and their addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
@@ -58,7 +45,7 @@ pub(crate) struct Addresses {
 impl Addresses {
     pub(crate) fn of(image: &Image) -> Self {
         let nmis = image.sources.iter().filter(|source| source.kind == SourceKind::Nmi);
-        let own = OWN.into_iter().chain(SOFTIRQ_ACTIONS).map(str::to_owned);
+        let own = OWN.into_iter().chain(SOFTIRQS.iter().filter_map(action)).map(str::to_owned);
         let names: Vec<String> = image
             .functions
             .iter()
@@ -81,7 +68,8 @@ impl Addresses {
 
     /// The function that does the work of a softirq.
     pub(crate) fn softirq_action(&self, number: u8) -> u64 {
-        SOFTIRQ_ACTIONS.get(usize::from(number)).map_or(0, |name| self.function(name))
+        let name = SOFTIRQS.get(usize::from(number)).and_then(action);
+        name.map_or(0, |name| self.function(name))
     }
 
     /// A chain of calls, innermost first.
@@ -95,6 +83,10 @@ impl Addresses {
         let name = at.and_then(|at| self.names.get(at));
         name.map_or_else(Frame::default, |name| Frame::in_function(name.clone(), address % PAGE))
     }
+}
+
+fn action(softirq: &Softirq) -> Option<&'static str> {
+    softirq.functions.last().copied()
 }
 
 fn address(function: usize) -> u64 {

@@ -553,7 +553,7 @@ fn name_of(image: &Image, who: Who) -> String {
         Who::Task(task) => image.task_name(Some(task)).chars().take(15).collect(),
         Who::Source(source) => image.sources[source.index()].name.clone(),
         Who::Timer(stack) => innermost(stack),
-        Who::Softirq(number) => wakescope_attribution::softirq_name(number),
+        Who::Softirq(number) => wakescope_core::softirq::softirq_name(number),
         Who::Function(stack) => innermost(stack),
         Who::Scheduler(stack) => format!("__schedule of {}", innermost(stack)),
     }

@@ -45,7 +45,7 @@ fn share(image: &Image, cause: Cause, who: Who, ns: u64) -> TrueShare {
         Who::Source(source_id) if cause == Cause::Nmi => Culprit::nmi(source(source_id.index())),
         Who::Source(source_id) => Culprit::interrupt(source(source_id.index())),
         Who::Timer(stack) => Culprit::timer(innermost(image, stack)),
-        Who::Softirq(number) => Culprit::softirq(&wakescope_attribution::softirq_name(number)),
+        Who::Softirq(number) => Culprit::softirq(&wakescope_core::softirq::softirq_name(number)),
         Who::Function(stack) => function(innermost(image, stack)),
         Who::Scheduler(_) => function("__schedule"),
     };

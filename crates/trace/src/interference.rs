@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aya::maps::{HashMap, MapData};
-use wakescope_attribution::softirq_name;
 use wakescope_core::explain::{Culprit, Interference, Interrupt, Work};
+use wakescope_core::softirq::softirq_name;
 use wakescope_decode::{Irq, Vector, interrupt_name};
 
 use crate::shared::{self, A_SOFTIRQ, A_VECTOR, AN_NMI, Source, window_ns};

@@ -1,8 +1,8 @@
 //! Interrupts, their timers' functions, and softirqs, one within another.
 
 use crate::rule::Rule;
-use crate::softirq::softirq_name;
 use wakescope_core::explain::{Cause, Culprit, Interrupt, What};
+use wakescope_core::softirq::softirq_name;
 
 /// One of them, not yet ended.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use wakescope_core::explain::{
     Cause, Culprit, Evidence, Frame, Marks, Phase, Share, Task, Within, WokenBy,
 };
 use wakescope_core::scope::edges::{EdgeKind, WayIn};
+use wakescope_core::softirq::softirq_name;
 
 use super::cpu::{Cpu, Entered};
 use super::cut::Cut;
 use super::{Late, SectionEnd, at, woken_by};
 use crate::function::{culprit, who_had_interrupts_off};
-use crate::softirq::softirq_name;
 
 /// A wakeup, followed.
 pub(super) struct Followed {

@@ -2,11 +2,11 @@
 
 use wakescope_core::explain::Share;
 use wakescope_core::scope::signals::{Signal, Slice};
+use wakescope_core::softirq::softirq_name;
 
 use super::cpu::Cpu;
 use super::cut::Cut;
 use super::is_same;
-use crate::softirq::softirq_name;
 
 /// Signals of different kinds.
 const TRACKS: usize = 8;

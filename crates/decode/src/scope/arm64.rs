@@ -8,7 +8,7 @@ use super::frames::Function;
 use super::kernel::{Followed, Tasks, What};
 use super::memory::Memory;
 use super::preempt_count::Division;
-use super::symbols::{Symbol, u32_at};
+use super::symbols::{Symbol, address, u32_at};
 use super::unwind::Base;
 
 /// Bytes of a table of ways in, and of one way (`VBAR_EL1`).
@@ -45,20 +45,16 @@ const NEAR: usize = 256;
 /// msr sp_el0, x0 to x30.
 const SETS_TASK: u32 = 0xd518_4100;
 
-fn at(symbols: &[Symbol], name: &str) -> Option<u64> {
-    symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
-}
-
 /// Where the kernel's code ends.
 pub(super) fn end_of_code(symbols: &[Symbol]) -> Result<u64, ScopeError> {
-    at(symbols, "_etext").ok_or(ScopeError::Lacks("_etext"))
+    address(symbols, "_etext").ok_or(ScopeError::Lacks("_etext"))
 }
 
 /// All ways into the kernel, with the names that each has.
 pub(super) fn ways_in(symbols: &[Symbol]) -> Result<Vec<(Followed, &'static str)>, ScopeError> {
-    at(symbols, TABLES[0]).ok_or(ScopeError::Lacks(TABLES[0]))?;
+    address(symbols, TABLES[0]).ok_or(ScopeError::Lacks(TABLES[0]))?;
     let mut all = Vec::new();
-    for start in TABLES.iter().filter_map(|name| at(symbols, name)) {
+    for start in TABLES.iter().filter_map(|name| address(symbols, name)) {
         let behind = symbols.iter().map(|symbol| symbol.address).find(|&address| address > start);
         let length = behind.map_or(TABLE, |behind| behind.saturating_sub(start));
         for table in 0..(length / TABLE).clamp(1, 4) {
@@ -91,7 +87,8 @@ fn types<'a>(
     budget: &Budget,
 ) -> Result<Option<&'a [u8]>, Exceeded> {
     const HEAD: [u8; 12] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0];
-    if let Some((start, end)) = at(symbols, "__start_BTF").zip(at(symbols, "__stop_BTF")) {
+    if let Some((start, end)) = address(symbols, "__start_BTF").zip(address(symbols, "__stop_BTF"))
+    {
         return Ok(memory.between(start, end));
     }
     let places = memory.stretches().flat_map(|(_, bytes)| {
@@ -115,7 +112,7 @@ pub(super) fn tasks(
     symbols: &[Symbol],
     budget: &Budget,
 ) -> Result<(Tasks, u64, Division), ScopeError> {
-    let function = at(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
+    let function = address(symbols, SWITCHES).ok_or(ScopeError::Lacks(SWITCHES))?;
     let current = sets_task(memory, function);
     let current = current.ok_or(ScopeError::Lacks("an instruction by which tasks are switched"))?;
     let types = types(memory, symbols, budget)?;
@@ -130,7 +127,7 @@ pub(super) fn tasks(
         let [count] = of_thread[..] else { return None };
         let of_each_cpu = btf::variables(types, ".data..percpu").ok()?;
         let has_mark = of_each_cpu.contains_key(Division::MARK);
-        let division = Division::of(has_mark || at(symbols, Division::MARK).is_some());
+        let division = Division::of(has_mark || address(symbols, Division::MARK).is_some());
         Some((tasks, member("thread_info")? + u64::from(count), division))
     };
     found().ok_or(ScopeError::Lacks("type information (CONFIG_DEBUG_INFO_BTF)"))
@@ -139,7 +136,7 @@ pub(super) fn tasks(
 /// The functions of the kernel, with what holds where each begins.
 pub(super) fn functions(symbols: &[Symbol], starts: &[(u64, String)], end: u64) -> Vec<Function> {
     // Code that is entered from programs and from anywhere in the kernel, not by calls.
-    let entry = at(symbols, "__entry_text_start").zip(at(symbols, "__entry_text_end"));
+    let entry = address(symbols, "__entry_text_start").zip(address(symbols, "__entry_text_end"));
     let entry = entry.map_or(0..0, |(start, end)| start..end);
     let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([end]);
     let functions = starts.iter().zip(ends).filter(|((start, _), _)| *start < end);
@@ -159,7 +156,7 @@ pub(super) fn patched_jumps(memory: &Memory, symbols: &[Symbol]) -> Vec<(u64, u6
     const ENTRY: usize = 16;
     let table = || {
         let (start, end) =
-            (at(symbols, "__start___jump_table")?, at(symbols, "__stop___jump_table")?);
+            (address(symbols, "__start___jump_table")?, address(symbols, "__stop___jump_table")?);
         Some((start, memory.between(start, end)?))
     };
     let (start, table) = table().unwrap_or_default();

@@ -8,7 +8,7 @@ use wakescope_core::scope::edges::AskKind;
 use super::kernel::MODULES;
 use super::memory::Memory;
 use super::need_resched;
-use super::symbols::Symbol;
+use super::symbols::{Symbol, address};
 
 /// What the two static calls are known by (include/linux/sched.h, include/linux/kernel.h).
 const KEYS: [(&str, AskKind); 2] = [
@@ -37,7 +37,7 @@ pub(super) fn find(memory: &Memory, symbols: &[Symbol]) -> Vec<(u64, AskKind)> {
 }
 
 fn listed(memory: &Memory, symbols: &[Symbol]) -> Option<Vec<(u64, AskKind)>> {
-    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    let at = |name: &str| address(symbols, name);
     let (start, end) = (at("__start_static_call_sites")?, at("__stop_static_call_sites")?);
     let [cond, might] = KEYS.map(|(name, kind)| at(name).map(|address| (address, kind)));
     let keys = [cond?, might?];

@@ -6,10 +6,11 @@ use wakescope_core::btf;
 use wakescope_core::budget::Budget;
 use wakescope_core::scope::edges::AskKind;
 use wakescope_core::scope::locks::NotSeen;
+use wakescope_core::softirq::SOFTIRQS;
 
 use super::memory::Memory;
 use super::preempt_count::Division;
-use super::symbols::{self, Symbol};
+use super::symbols::{self, Symbol, address};
 use super::unwind::{self, Base, Unwind};
 use super::{ScopeError, arm64, asks, frames, lock_functions};
 
@@ -102,6 +103,7 @@ pub(super) enum What {
 }
 
 impl What {
+    /// In the order of the plugin's numbers, which is that of the declaration.
     const ALL: [Self; 10] = [
         Self::Interrupt,
         Self::Exception,
@@ -121,7 +123,7 @@ impl What {
 
     /// As the plugin numbers them.
     pub(super) fn number(self) -> u64 {
-        Self::ALL.into_iter().zip(0..).find(|(what, _)| *what == self).map_or(0, |(_, n)| n)
+        self as u64
     }
 }
 
@@ -135,21 +137,6 @@ pub(super) struct Tasks {
     pub(super) prio: u64,
     pub(super) policy: u64,
 }
-
-/// The functions of softirqs, in the order of their numbers (include/linux/interrupt.h), by all names that
-/// they had since 6.1.
-const SOFTIRQS: [&[&str]; 10] = [
-    &["tasklet_hi_action"],
-    &["run_timer_softirq"],
-    &["net_tx_action"],
-    &["net_rx_action"],
-    &["blk_done_softirq"],
-    &["irq_poll_softirq"],
-    &["tasklet_action"],
-    &["run_rebalance_domains", "sched_balance_softirq"],
-    &["hrtimer_run_softirq"],
-    &["rcu_core_si"],
-];
 
 /// Functions whose first argument is a task that they make ready.
 const WAKES: [&str; 2] = ["try_to_wake_up", "wake_up_new_task"];
@@ -188,7 +175,7 @@ impl Kernel {
 
     fn x86(memory: &Memory, symbols: &[Symbol], budget: &Budget) -> Result<Self, ScopeError> {
         let unwinds = unwind::find(memory, symbols, budget)?;
-        let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+        let at = |name: &str| address(symbols, name);
         let in_struct = || at("pcpu_hot").map(|address| address.wrapping_add(IN_PCPU_HOT));
         let preempt_count =
             at("__preempt_count").or_else(in_struct).ok_or(ScopeError::Lacks("__preempt_count"))?;
@@ -391,7 +378,7 @@ pub(super) fn ask_kind(number: u64) -> Option<AskKind> {
 
 /// How to find the task that runs, as the kernel's own type information says it.
 fn tasks(memory: &Memory, symbols: &[Symbol]) -> Option<Tasks> {
-    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    let at = |name: &str| address(symbols, name);
     // In the struct of 6.2 to 6.14 it stands first.
     let current = at("current_task").or_else(|| at("pcpu_hot"))?;
     let (start, end) = (at("__start_BTF")?, at("__stop_BTF")?);
@@ -436,7 +423,7 @@ fn variables(symbols: &[Symbol]) -> Vec<(u64, String)> {
 
 /// Between which addresses the variables lie that each CPU has of its own.
 fn own(symbols: &[Symbol]) -> (u64, u64) {
-    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    let at = |name: &str| address(symbols, name);
     at("__per_cpu_start").zip(at("__per_cpu_end")).unwrap_or_default()
 }
 
@@ -444,7 +431,7 @@ fn own(symbols: &[Symbol]) -> (u64, u64) {
 fn functions_followed(symbols: &[Symbol], machine: Machine) -> impl Iterator<Item = Followed> {
     let names_interrupts = machine == Machine::Arm64;
     let what = move |name: &str| {
-        let softirq = SOFTIRQS.iter().zip(0..).find(|(names, _)| names.contains(&name));
+        let softirq = SOFTIRQS.iter().zip(0..).find(|(known, _)| known.functions.contains(&name));
         match softirq {
             Some((_, number)) => Some((What::Softirq, number)),
             None if WAKES.contains(&name) => Some((What::Wake, 0)),
@@ -476,10 +463,7 @@ fn ways_in(symbols: &[Symbol]) -> Result<Vec<Followed>, ScopeError> {
     const STUBS: &str = "irq_entries_start";
     const LAST_STUBS: &str = "spurious_entries_start";
     const SYSTEM_CALL: &str = "entry_SYSCALL_64";
-    let at = |name: &'static str| {
-        let found = symbols.iter().find(|symbol| symbol.name == name);
-        found.map(|symbol| symbol.address).ok_or(ScopeError::Lacks(name))
-    };
+    let at = |name: &'static str| address(symbols, name).ok_or(ScopeError::Lacks(name));
     // A stub for each vector, without names of their own, up to whatever follows.
     let (start, last) = (at(STUBS)?, at(LAST_STUBS)?);
     let behind = symbols.iter().map(|symbol| symbol.address).find(|&address| address > last);

@@ -6,7 +6,7 @@
 //! read: the plugin compares the address that is read with that of the task.
 
 use super::memory::Memory;
-use super::symbols::Symbol;
+use super::symbols::{Symbol, address};
 
 /// How far into the scheduler the bit is looked for, bytes. It stands in the first 700 of 6.1 to 7.2.
 const NEAR: usize = 1 << 12;
@@ -22,7 +22,7 @@ pub(super) fn find(memory: &Memory, symbols: &[Symbol]) -> Vec<u64> {
 }
 
 fn listed(memory: &Memory, symbols: &[Symbol]) -> Option<Vec<u64>> {
-    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    let at = |name: &str| address(symbols, name);
     let scheduler = memory.from(at("__schedule")?)?;
     let bit = bit_cleared(&scheduler[..scheduler.len().min(NEAR)])?;
     let (start, end) = (at("_stext")?, at("_etext")?);

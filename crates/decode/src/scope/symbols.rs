@@ -37,6 +37,11 @@ pub(super) struct Symbol {
     pub(super) name: String,
 }
 
+/// The address of the first symbol of this name.
+pub(super) fn address(symbols: &[Symbol], name: &str) -> Option<u64> {
+    symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+}
+
 /// All symbols of the kernel, in order of their addresses.
 pub(super) fn find(memory: &Memory, budget: &Budget) -> Result<Vec<Symbol>, ScopeError> {
     for (start, bytes) in memory.stretches() {

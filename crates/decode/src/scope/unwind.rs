@@ -5,7 +5,7 @@ use wakescope_core::budget::Budget;
 
 use super::ScopeError;
 use super::memory::Memory;
-use super::symbols::Symbol;
+use super::symbols::{Symbol, address};
 use crate::orc::{self, Format, Kind};
 
 /// Any function that every kernel has. Where it begins, a call has just stored what it returns to.
@@ -56,7 +56,7 @@ pub(super) fn find(
     symbols: &[Symbol],
     budget: &Budget,
 ) -> Result<Vec<Unwind>, ScopeError> {
-    let at = |name: &str| symbols.iter().find(|symbol| symbol.name == name).map(|s| s.address);
+    let at = |name: &str| address(symbols, name);
     let known = || {
         let (places, end) = (at("__start_orc_unwind_ip")?, at("__stop_orc_unwind_ip")?);
         Some((places, end.checked_sub(places)? / 4, at("__start_orc_unwind")?, at(A_FUNCTION)?))
