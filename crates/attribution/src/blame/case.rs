@@ -37,9 +37,9 @@ pub(super) struct Case<'a> {
     pub(super) opening: Opening,
     /// Whether the interrupt, or the waker, was on another CPU than the one that was watched.
     pub(super) remote: bool,
-    /// Whether the timer woke the task in a thread that ran only after its interrupt: so it is for timers of user
-    /// space with PREEMPT_RT. What was seen then is the thread, and not what the interrupt broke into.
-    pub(super) woken_in_thread: bool,
+    /// The first switch after the timer's interrupt, if the timer woke the task in a thread that ran only then: so it is
+    /// for timers of user space with PREEMPT_RT. What was seen is the thread, and not what the interrupt broke into.
+    pub(super) woken_in_thread: Option<(MonoNs, &'a Task)>,
     /// When an interrupt from another CPU asked this one to reschedule.
     pub(super) asked: Option<MonoNs>,
     /// When the task had gone to sleep, if events tell that it was still awake when the wakeup was
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
             known_switches: wakeup.known_switches.filter(|_| doubtful && !disordered),
             opening: Opening::Unseen,
             remote: is_remote(wakeup),
-            woken_in_thread: false,
+            woken_in_thread: None,
             asked: None,
             asleep: None,
             interrupt: None,
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         }
         case.opening = case.opening();
         case.interrupt = case.interrupt_name();
-        case.woken_in_thread = case.was_woken_in_thread();
+        case.woken_in_thread = case.switch_to_thread();
         case.asleep = case.fell_asleep();
         case
     }
@@ -272,8 +272,7 @@ impl<'a> Case<'a> {
             return Some(self.marks.response);
         }
         let entry = self.marks.irq_entry.filter(|_| !self.doubtful && !self.remote)?;
-        let first = self.switch_after(entry).filter(|_| self.woken_in_thread);
-        if let Some((at, _)) = first.filter(|(_, from)| self.is_own(from)) {
+        if let Some((at, _)) = self.woken_in_thread.filter(|(_, from)| self.is_own(from)) {
             return Some(at);
         }
         let switches = self.events().filter(|event| event.at <= entry);
@@ -283,14 +282,11 @@ impl<'a> Case<'a> {
 
     /// See [`Self::woken_in_thread`]. Where an interrupt itself wakes the task, the first switch after it is one from
     /// whom it broke into.
-    fn was_woken_in_thread(&self) -> bool {
-        let Some(context) = self.context().filter(|context| context.softirq.is_some()) else {
-            return false;
-        };
-        let entry = self.marks.irq_entry.filter(|_| !self.remote);
-        let first = entry.and_then(|entry| self.switch_after(entry));
-        matches!(self.wakeup.woken_by, WokenBy::Timer { .. })
-            && first.is_some_and(|(_, from)| from.pid != context.task.pid)
+    fn switch_to_thread(&self) -> Option<(MonoNs, &'a Task)> {
+        let context = self.context().filter(|context| context.softirq.is_some())?;
+        let by_timer = matches!(self.wakeup.woken_by, WokenBy::Timer { .. });
+        let entry = self.marks.irq_entry.filter(|_| by_timer && !self.remote)?;
+        self.switch_after(entry).filter(|(_, from)| from.pid != context.task.pid)
     }
 
     /// When the task was switched to or from, and whether to.

@@ -52,9 +52,13 @@ impl Split {
 /// a probe slept 0.45 s for a page before it set its timer. Ticks came meanwhile, but switches were lost,
 /// and 37 ms were blamed on interrupts off in the load.)
 pub(super) fn waiting(case: &Case) -> Split {
+    if case.timer_was_not_there() {
+        return Split::unexplained(Rule::NoTimerYet);
+    }
+    if let Some((_, runs)) = case.woken_in_thread {
+        return before_thread(case, runs);
+    }
     match case.context() {
-        _ if case.timer_was_not_there() => Split::unexplained(Rule::NoTimerYet),
-        _ if case.woken_in_thread => before_thread(case),
         Some(context) if is_asleep(context) => waking(case, context),
         Some(context) if case.is_own(&context.task) => on_its_way_to_sleep(case),
         Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
@@ -71,9 +75,8 @@ pub(super) fn waiting(case: &Case) -> Split {
 /// The wait for the interrupt of a timer that wakes in a thread, which runs after that. Of what the interrupt broke into
 /// only the task is known. (6.1-rt in the lab, a probe by timerfd that was awake when it was due: 3.05 ms of it were
 /// blamed on interrupts off in `hrtimer_run_softirq`, of the thread.)
-fn before_thread(case: &Case) -> Split {
-    let first = case.marks.irq_entry.and_then(|entry| case.switch_after(entry));
-    match first.is_some_and(|(_, runs)| runs.is_idle()) && !case.known.guest && !case.doubtful {
+fn before_thread(case: &Case, runs: &Task) -> Split {
+    match runs.is_idle() && !case.known.guest && !case.doubtful {
         true => idle_exit(&Context::default()),
         false => delivery(case, stood_still(Rule::LateInterrupt, case)),
     }

@@ -96,7 +96,7 @@ impl<'a> Sweep<'_, 'a> {
     fn is_of_here(&self, context: &Context, runs: &Task) -> bool {
         let is_same = context.task.pid == runs.pid;
         let is_from_afar = matches!(context.mode, Mode::Idle(_)) && !context.task.is_known();
-        let is_elsewhere = self.case.remote || self.case.woken_in_thread;
+        let is_elsewhere = self.case.remote || self.case.woken_in_thread.is_some();
         !is_elsewhere || (is_same && (!runs.is_idle() || is_from_afar))
     }
 
