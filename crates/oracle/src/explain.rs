@@ -95,13 +95,12 @@ fn add_truths(image: &Image, run: &mut Run, truths: &[Truth]) {
 
 /// How right attribution is about these wakeups.
 fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: &[Truth]) -> Record {
-    let key = |pid: u32, due: u64| (pid, due);
     let truths: BTreeMap<(u32, u64), &Truth> =
-        truths.iter().map(|truth| (key(truth.pid(), truth.due), truth)).collect();
+        truths.iter().map(|truth| ((truth.pid(), truth.due), truth)).collect();
     let mut record = Record::default();
     let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
     for wakeup in wakeups {
-        let Some(truth) = truths.get(&key(wakeup.task.pid, wakeup.marks.due.0)) else {
+        let Some(truth) = truths.get(&(wakeup.task.pid, wakeup.marks.due.0)) else {
             record.uncompared += 1;
             continue;
         };

@@ -196,7 +196,8 @@ impl Kernel {
             }
             self.wake_softirq_thread(image, cpu, env);
         }
-        self.leave_softirqs(image, cpu, after, env)
+        self.leave_softirqs(image, cpu, after, env);
+        false
     }
 
     pub(super) fn end_softirq(
@@ -213,20 +214,19 @@ impl Kernel {
         self.next_softirq(image, cpu, round, after, env);
     }
 
-    /// No softirq runs any more. Always `false`: none has begun.
+    /// No softirq runs any more.
     fn leave_softirqs(
         &mut self,
         image: &Image,
         cpu: CpuId,
         after: After,
         env: &mut impl Environment,
-    ) -> bool {
+    ) {
         self.lower_count(cpu, SOFTIRQ_UNIT, env);
         match after {
             After::Interrupt => self.return_from_interrupt(image, cpu, env),
             After::BhEnable | After::Thread => self.preempt_if_enabled(image, cpu, env),
         }
-        false
     }
 
     pub(super) fn softirqs_after_enable(
