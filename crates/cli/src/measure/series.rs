@@ -242,7 +242,7 @@ fn show(
     }
     text += &limits(rows, style);
     if is_undecided {
-        text += " inconclusive on all limits: not every run of the series was measured\n";
+        text += " not every run of the series was measured: a limit that no run exceeded is inconclusive\n";
     }
     let show = output::command("report", folder);
     text += &format!("\n runs: {}   show: {show}\n", folder.display());
