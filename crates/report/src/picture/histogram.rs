@@ -12,9 +12,12 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(run_set)?;
     let scale = Scale::of(run_set);
     let words = quantity::words_of(run_set);
+    let of_what = match scale {
+        Scale::Counts => String::new(),
+        Scale::Shares => format!(" as shares of each run's {}", words.many),
+    };
     let description = format!(
-        "Outlines of histograms{}, both scales logarithmic, eight bands to each doubling. {}",
-        if scale == Scale::Shares { " as shares of each run's wakeups" } else { "" },
+        "Outlines of histograms{of_what}, both scales logarithmic, eight bands to each doubling. {}",
         frame::description(run_set)
     );
     let (mut scene, top) = frame::begin(run_set, room, &quantity::by_value(words), description);

@@ -330,7 +330,11 @@ fn histograms_of_runs_of_unequal_length_are_shares() {
         let shares = scene.notes.iter().any(|(name, _)| *name == "shares");
         let percent = texts(&scene).iter().any(|text| text.contains('%'));
         assert_eq!(shares, percent, "the axis and the page's script agree");
-        assert_eq!(scene.description.contains("shares"), shares);
+        assert_eq!(scene.description.contains("as shares of each run's expiries"), shares);
+        assert_eq!(
+            texts(&scene).iter().any(|t| t.starts_with("share of a run's expiries")),
+            shares
+        );
         (lines, shares)
     };
     let (lines, shares) = drawn([&a, &b]);
