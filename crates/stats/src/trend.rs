@@ -432,7 +432,10 @@ fn too_few(runs: usize, figures: usize, alpha: f64) -> String {
         );
     };
     let why = match runs < 2 * LEAST {
-        true => format!("a change point needs {LEAST} runs before it and {LEAST} after"),
+        true => {
+            let more = if needed > 2 * LEAST { ", and more to be significant" } else { "" };
+            format!("a change point needs {LEAST} runs before it and {LEAST} after{more}")
+        }
         false => format!(
             "they cannot show a change of any size. The clearest one has {}, times {figures} for the number \
              of figures",

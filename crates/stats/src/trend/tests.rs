@@ -148,7 +148,12 @@ fn so_few_runs_that_no_step_is_found_are_not_said_to_be_without_one() {
         (
             5,
             0.05,
-            "5 runs are too few: a change point needs 3 runs before it and 3 after. It takes 9 runs.",
+            "5 runs are too few: a change point needs 3 runs before it and 3 after, and more to be significant. It takes 9 runs.",
+        ),
+        (
+            5,
+            0.2,
+            "5 runs are too few: a change point needs 3 runs before it and 3 after. It takes 6 runs.",
         ),
         (
             12,
