@@ -22,6 +22,7 @@
  */
 #include "bpf.h"
 #include "watch.h"
+#include "watch_buckets.h"
 #include "watch_counts.h"
 #include "watch_quota.h"
 #include "watch_stays.h"
@@ -50,34 +51,6 @@ struct {
 
 /* Tasks that could run when the watch began, by their numbers. */
 MAP(MAP_HASH, u32, u32, 1, 0) runnable_before SEC(".maps");
-
-/* The highest bit that is set in a byte: no instruction of BPF tells. */
-#define TWICE(n) n, n
-#define FOUR(n) TWICE(n), TWICE(n)
-#define SIXTEEN(n) FOUR(n), FOUR(n), FOUR(n), FOUR(n)
-#define SIXTY_FOUR(n) SIXTEEN(n), SIXTEEN(n), SIXTEEN(n), SIXTEEN(n)
-const volatile u8 highest_bits[256] = {
-	0, 0, TWICE(1), FOUR(2), FOUR(3), FOUR(3), SIXTEEN(4), SIXTEEN(5), SIXTEEN(5),
-	SIXTY_FOUR(6), SIXTY_FOUR(7), SIXTY_FOUR(7),
-};
-
-/* 16 buckets an octave from 2^7 ns up to 2^34 ns, one for what is less, and one for what is more. */
-INLINE u32 bucket_of(u64 ns)
-{
-	if (ns < (1ULL << LEAST_OCTAVE))
-		return 0;
-	if (ns >> END_OCTAVE)
-		return BUCKETS - 1;
-	u32 octave = LEAST_OCTAVE;
-	if (ns >> 15) {
-		octave = 15;
-		if (ns >> 23)
-			octave = ns >> 31 ? 31 : 23;
-	}
-	octave += highest_bits[(ns >> octave) & 255];
-	u32 within = (ns >> (octave - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1);
-	return 1 + ((octave - LEAST_OCTAVE) << OCTAVE_BITS) + within;
-}
 
 /* The index of the row for this task: that of all others if there is none, and none is free. */
 APART u32 row_of(struct task_struct *task)
@@ -139,6 +112,32 @@ APART int note_runner(struct turn *turn, struct task_books *books, struct task_s
 	u32 index = books ? books->row : NO_ROW;
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
 	turn->tenure = row ? TENURE(index, generation_for(row, task)) : 0;
+	return 0;
+}
+
+/*
+ * Notes anew whose `turn` ends with this switch: exec gives a task another name, and mostly its first turn is all
+ * that a short program has. A priority that the task gave back is the one that kept others waiting. If it got a more
+ * urgent one, or another policy, it is not known for how long it had which, so the turn is nobody's.
+ */
+APART int end_turn(struct turn *turn, struct task_struct *task)
+{
+	u32 index = turn->tenure;
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	s32 prio = prio_of(task, task->prio);
+	int is_ordinary = prio >= 100 && turn->prio >= 100;
+	if (!row || turn->pid != (u32)task->pid)
+		return 0;
+	if (!is_ordinary && (prio < turn->prio || turn->policy != (u16)task->policy)) {
+		turn->tenure = 0;
+		return 0;
+	}
+	if (is_ordinary) {
+		turn->prio = prio;
+		turn->policy = task->policy;
+	}
+	if (generation_for(row, task) != turn->tenure >> 32)
+		turn->tenure = tenure_of(task, books_of(task));
 	return 0;
 }
 
@@ -413,6 +412,10 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	if (COLD(state & TASK_DEAD))
 		forget_task(prev);
 	begin_turn(turn, next, cpu);
+	struct turn *last = turn_at(number, cpu->switches - 1);
+	/* Only turns that can take much of a long wait are worth another look. */
+	if (last && last->tenure && COLD(turn->clock - last->clock >= LEAST_LONG / 8))
+		end_turn(last, prev);
 	if (COLD(!cpu->switches)) {
 		cpu->first_irq = cpu->irq;
 		cpu->first_clock = turn->clock;

@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::bench::{Running, Test, eventually_or_told, kill, skip};
 use crate::common::following::{can_follow, can_follow_real_time};
 use crate::common::{Checker, read};
-use crate::planted::{Group, Hog, alone, cpu};
+use crate::planted::{Group, Hog, alone, cpu, start_executor};
 use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy, WaitKind};
 use wakescope_core::watch::episode::Episode;
 use wakescope_core::watch::explained::{Explained, Explanations};
@@ -105,6 +105,50 @@ fn a_real_time_task_that_keeps_the_cpu_is_named() {
     let who = culprit(&test, "fifo-hog", Cause::HigherPriorityTask);
     assert_eq!((who.policy, who.priority), (Policy::Fifo, Some(7)));
     drop((hog, waiter));
+    end(running);
+}
+
+#[test]
+fn a_program_is_named_although_its_turn_began_before_it_was_executed() {
+    const NAME: &str = "a_program_is_named_although_its_turn_began_before_it_was_executed";
+    if !can_follow_real_time(NAME) {
+        return;
+    }
+    let _alone = alone();
+    let test = Test::new("watch-executed");
+    let running = start(&test);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let executor = start_executor(&test, ("executes", "executed"), cpu(), false);
+    let by_either = |episode: &Episode| match &episode.culprit {
+        Culprit::Task(task) if ["executes", "executed"].contains(&&*task.comm) => {
+            Some(task.clone())
+        }
+        _ => None,
+    };
+    let found = await_episode(&test, "it is named", |episode| by_either(episode).is_some());
+    let who = by_either(&found).unwrap();
+    assert_eq!((&*who.comm, who.policy), ("executed", Policy::Fifo), "{found:?}");
+    drop((executor, waiter));
+    end(running);
+}
+
+#[test]
+fn nobody_is_named_for_a_turn_in_which_a_task_became_a_real_time_task() {
+    const NAME: &str = "nobody_is_named_for_a_turn_in_which_a_task_became_a_real_time_task";
+    if !can_follow_real_time(NAME) {
+        return;
+    }
+    let _alone = alone();
+    let test = Test::new("watch-became");
+    let running = start(&test);
+    let waiter = Hog::start("waits-for-it", cpu(), Schedule::Other { nice: 0 });
+    let executor = start_executor(&test, ("executes", "executed"), cpu(), true);
+    let found = await_episode(&test, "it is not explained", |episode| {
+        let waits = episode.task.comm == "waits-for-it" && episode.moved_ns == 0;
+        waits && episode.ns > 10_000_000 && episode.unexplained_ns > episode.ns / 2
+    });
+    assert_eq!(found.cause, Cause::Unexplained, "{found:?}");
+    drop((executor, waiter));
     end(running);
 }
 

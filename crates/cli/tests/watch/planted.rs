@@ -226,6 +226,29 @@ pub(crate) fn start_parent(test: &Test, name: &str, (from, to): (u32, u32)) -> (
     (Spinner(parent), Spinner(mover))
 }
 
+/// A shell called `parent` that executes, again and again, a program of this name. Each is a SCHED_FIFO task that keeps
+/// its CPU until it ends. If it `begins_ordinary`, it makes itself one in its first turn.
+pub(crate) fn start_executor(
+    test: &Test,
+    (parent, name): (&str, &str),
+    cpu: u32,
+    begins_ordinary: bool,
+) -> Spinner {
+    for copy in [parent, name] {
+        copy_program(Path::new("/bin/sh"), &test.dir.join(copy));
+    }
+    let real_time = ["chrt", "-f", "7"];
+    let [first, second] =
+        if begins_ordinary { [&[][..], &real_time] } else { [&real_time, &[][..]] };
+    let program = test.dir.join(name);
+    let spin =
+        format!("{} -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'", program.display());
+    let script = format!("while :; do {} {spin}; sleep 0.05; done", second.join(" "));
+    let mut shell = test.program(Path::new("taskset"));
+    shell.args(["-c", &cpu.to_string()]).args(first).arg(test.dir.join(parent));
+    Spinner(shell.args(["-c", &script]).spawn().unwrap())
+}
+
 /// A process that ends with this.
 pub(crate) struct Spinner(Child);
 
