@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::preemption::Preemption;
 use crate::time_domain::TimeDomain;
+use crate::validity::RtLimit;
 
 /// Facts about the machine, as far as they could be read. What could not be read is `None` or
 /// empty, never a guess.
@@ -139,6 +140,19 @@ pub struct RtLimits {
     /// Whether this process may exceed that limit (`CAP_SYS_NICE` outside a user namespace).
     /// `None`: not known.
     pub nice_capability: Option<bool>,
+}
+
+impl RtLimits {
+    /// How much of each period real-time tasks get where the kernel throttles them; `None` where it does not, or
+    /// that is not known.
+    pub fn throttling(&self) -> Option<RtLimit> {
+        // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c, 6.12).
+        if self.fair_server == Some(true) && self.group_scheduling != Some(true) {
+            return None;
+        }
+        let limit = RtLimit { runtime_ns: self.runtime_ns?, period_ns: self.period_ns? };
+        Some(limit).filter(|limit| limit.runtime_ns < limit.period_ns)
+    }
 }
 
 /// How long the fair server may run ordinary tasks before real-time ones in each period: on the CPU where that is

@@ -4,6 +4,7 @@ use crate::finding::{Finding, Severity};
 use crate::host::{FairServerShare, Host, KernelFiles, RtLimits};
 use crate::run::TimeDomain;
 use crate::units::SpanNs;
+use crate::validity::RtLimit;
 
 /// What is to be known about every measurement of `cpus` on `host`, the gravest first.
 pub fn host_findings(host: &Host, time: TimeDomain, cpus: &[u32]) -> Vec<Finding> {
@@ -173,14 +174,8 @@ fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
 
 /// What the kernel takes from real-time tasks, if it throttles them.
 fn throttled(rt: &RtLimits) -> Option<String> {
-    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c,
-    // 6.12).
-    if rt.fair_server == Some(true) && rt.group_scheduling != Some(true) {
-        return None;
-    }
-    let (runtime, period) = (rt.runtime_ns?, rt.period_ns?);
-    let rest = SpanNs(period.checked_sub(runtime).filter(|&rest| rest > 0)?);
-    let (runtime, period) = (SpanNs(runtime), SpanNs(period));
+    let RtLimit { runtime_ns, period_ns } = rt.throttling()?;
+    let [runtime, period, rest] = [runtime_ns, period_ns, period_ns - runtime_ns].map(SpanNs);
     Some(format!(
         "the kernel throttles real-time tasks that use {runtime} of a CPU within {period}, for the \
          remaining {rest}"

@@ -14,7 +14,7 @@ use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::sound_card::SoundCard;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{LeftOut, Observed, RtLimit, findings};
+use wakescope_core::validity::{LeftOut, Observed, findings};
 use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
@@ -323,7 +323,7 @@ impl Measurement for Session {
             line: self.line.clone(),
             line_fault,
             not_saved: unsaved.cause,
-            rt_limit: rt_limit(&self.host),
+            rt_limit: self.host.rt.throttling(),
         };
         let mut all = findings(&self.plan, &observed);
         // What was seen in the run tells more than what was to be expected of the host.
@@ -553,14 +553,4 @@ fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
         schedule: schedule_of_waker(plan),
         between: waker.map_or(Between::Threads, |waker| waker.between),
     }
-}
-
-/// Where real-time tasks are throttled, how much of each period they get.
-fn rt_limit(host: &Host) -> Option<RtLimit> {
-    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c).
-    if host.rt.fair_server == Some(true) && host.rt.group_scheduling != Some(true) {
-        return None;
-    }
-    let limit = RtLimit { runtime_ns: host.rt.runtime_ns?, period_ns: host.rt.period_ns? };
-    Some(limit).filter(|limit| limit.runtime_ns < limit.period_ns)
 }
