@@ -1,6 +1,6 @@
 //! `wakescope compare`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use wakescope_core::limit::{Limit, Outcome as Judged};
@@ -177,7 +177,7 @@ const ENDINGS: Endings<'static, Format> = &[
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
     if let Some(runs) = args.interleave_plan {
         let plan = shown::plan(&interleaved(runs.into(), args.seed), args.seed);
-        return print_to(args.output.as_deref(), &plan).map(|()| Outcome::Done);
+        return output::result_text(args.output.as_deref(), &plan).map(|()| Outcome::Done);
     }
     let format = args.format()?;
     let mut compared = match watches::run(args)? {
@@ -285,12 +285,7 @@ fn show(compared: &Compare, format: Format, args: &CompareArgs) -> Result<(), Fa
         Format::Junit => shown::junit(compared),
         Format::Markdown => shown::markdown(compared),
     };
-    print_to(args.output.as_deref(), &text)
-}
-
-/// Prints to a file, or else to standard output.
-pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<(), Failure> {
-    output::result(file, |out| out.write_all(text.as_bytes()))
+    output::result_text(args.output.as_deref(), &text)
 }
 
 /// Reads a chance: `5%` or `0.05`, above 0 and at most one half.

@@ -116,6 +116,11 @@ pub(crate) fn result(
     }
 }
 
+/// Writes a text to the file that the user named for it, or to stdout if there is none.
+pub(crate) fn result_text(file: Option<&Path>, text: &str) -> Result<(), Failure> {
+    result(file, |out| out.write_all(text.as_bytes()))
+}
+
 /// Writes a result to the file that the user named for it, compressed if the name says so.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_file_with(path, |out| out.write_all(bytes))

@@ -10,8 +10,8 @@ use wakescope_stats::compare::{Refusal, Watched};
 use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend, trend_of_watches};
 
 use crate::compare::{
-    differing, failure, labelled, parse_alpha, print_to, read_ungrouped, refuse_repetitions,
-    repeated, watches_of,
+    differing, failure, labelled, parse_alpha, read_ungrouped, refuse_repetitions, repeated,
+    watches_of,
 };
 use crate::ending::{Endings, format_for};
 use crate::runs;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
     }
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = if format == Format::Json { trend.to_json() } else { shown::text(&trend, style) };
-    print_to(args.output.as_deref(), &text)?;
+    output::result_text(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
 }
 

@@ -12,7 +12,6 @@ use wakescope_report::style::clean;
 
 use super::scope::{AgainArgs, Cells, FUNCTIONS};
 use super::{parse_positive, with_similar};
-use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
 
@@ -121,7 +120,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome, Failure> {
         Format::Json => prediction.to_json(),
         Format::Text => shown::text(&prediction, style),
     };
-    print_to(args.output.as_deref(), &text)?;
+    output::result_text(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
 }
 

@@ -19,7 +19,6 @@ use super::emulators::emulators;
 use super::showing::Showing;
 use super::waiting::Waiting;
 use super::{cache, failure_of_cache, failure_of_store, parse_positive, with_similar};
-use crate::compare::print_to;
 use crate::ending::{Endings, format_for};
 use crate::{Failure, Outcome, output};
 
@@ -146,7 +145,7 @@ pub(crate) fn run(args: &ScopeArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.trace {
         write_trace(path, &seen, &signals)?;
     }
-    print_to(args.output.as_deref(), &text)?;
+    output::result_text(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
 }
 

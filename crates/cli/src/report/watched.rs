@@ -29,6 +29,6 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
                 .try_this("choose another format: text or json"));
         }
     };
-    output::result(args.output.as_deref(), |out| out.write_all(shown.as_bytes()))?;
+    output::result_text(args.output.as_deref(), &shown)?;
     Ok(Some(Outcome::Done))
 }
