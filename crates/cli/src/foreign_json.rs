@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
 
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use wakescope_core::run::SCHEMA;
 use wakescope_core::watch::SCHEMA as WATCH;
 use wakescope_report::style::clean;
@@ -29,15 +29,13 @@ pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
     }
     let text = read_whole(&mut *file, LARGEST).ok().filter(|_| file.rewind().is_ok())?;
     let kind = |schema: &str| schema.split('/').next().unwrap_or_default().to_owned();
-    // A file of a watch has a window on each line.
-    let first = serde_json::Deserializer::from_slice(&text).into_iter::<Head>().next();
-    let schema = first.and_then(Result::ok).map(|head| head.schema);
-    if schema.is_some_and(|schema| kind(&schema) == kind(WATCH)) {
+    // Some files have an object on each line, as those of a watch: the first one shows whose they are.
+    let keys = first_of::<BTreeMap<String, IgnoredAny>>(&text)?;
+    let schema = first_of::<Head>(&text).map(|head| head.schema);
+    let schema = schema.filter(|schema| schema.starts_with("wakescope."));
+    if schema.as_ref().is_some_and(|schema| kind(schema) == kind(WATCH)) {
         return Some(watch_is_no_run(path, path.parent().unwrap_or(path)));
     }
-    let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&text).ok()?;
-    let head: Option<Head> = serde_json::from_slice(&text).ok();
-    let schema = head.map(|head| head.schema).filter(|schema| schema.starts_with("wakescope."));
     let path = path.display();
     match schema {
         Some(schema) if kind(&schema) == kind(SCHEMA) => None,
@@ -61,6 +59,11 @@ pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
             ),
         ),
     }
+}
+
+/// The first of the JSON values in a text; `None` if it is none of this type.
+fn first_of<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
+    serde_json::Deserializer::from_slice(text).into_iter().next()?.ok()
 }
 
 /// That `path` is of a watch, which lies in `folder`, where a run is needed.

@@ -211,6 +211,10 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     fs::write(test.dir.join("other"), r#"{"schema": "wakescope.load/1"}"#).unwrap();
     fs::write(test.dir.join("json"), "[1, 2]").unwrap();
     fs::write(test.dir.join("unknown"), r#"{"b": 1, "a": {"c": []}}"#).unwrap();
+    let samples = "{\"cpu\": 0, \"expiry_ns\": 0}\n{\"cpu\": 0, \"expiry_ns\": 1}\n";
+    fs::write(test.dir.join("samples.jsonl"), samples).unwrap();
+    let episodes = "{\"schema\": \"wakescope.episode/1\"}\n{\"comm\": \"a\"}\n";
+    fs::write(test.dir.join("episodes.jsonl"), episodes).unwrap();
     fs::write(test.dir.join("deep"), "[".repeat(200_000)).unwrap();
     for (args, message) in [
         ("missing", "→ name a run folder"),
@@ -230,6 +234,9 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("other", "its schema is `wakescope.load/1`"),
         ("unknown", "it is JSON, but neither a run record nor the output of a supported program"),
         ("unknown", "its keys are `a`, `b`"),
+        ("samples.jsonl", "it is JSON, but neither a run record nor the output of a supported"),
+        ("samples.jsonl", "its keys are `cpu`, `expiry_ns`"),
+        ("episodes.jsonl", "as a run: its schema is `wakescope.episode/1`"),
         (
             "text --format xml",
             "possible values: text, html, svg, png, md, json, realfeel, cyclictest,",
