@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_core::observation::Observation;
 use wakescope_core::watch::observed::Grouping;
-use wakescope_lab::plan::{parse_margin, shell_quoted};
+use wakescope_lab::plan::{margin_as_argument, parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 use wakescope_stats::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
 
@@ -232,7 +232,7 @@ impl CompareArgs {
             ("--max-regression", self.max_regression),
         ] {
             if let Some(share) = share {
-                add(&format!("{name}={share}"));
+                add(&format!("{name}={}", margin_as_argument(share)));
             }
         }
         for limit in &self.fail_above {

@@ -23,7 +23,7 @@ pub use file::LARGEST_FILE;
 pub use overrides::Overrides;
 pub use own::OwnKeys;
 pub use repeat::{repeat, shell_quoted};
-pub use words::{CpuSpeed, LoadSet, Seeds, parse_margin};
+pub use words::{CpuSpeed, LoadSet, Seeds, margin_as_argument, parse_margin};
 
 /// What a lab is to do.
 ///

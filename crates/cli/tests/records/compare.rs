@@ -64,7 +64,7 @@ fn what_is_asked_changes_the_verdict() {
     check(&HIGH, &LOW, &["--margin", "150%"], 0, "No difference: ");
     check(&HIGH, &LOW, &["--alpha", "1%"], 3, "Inconclusive: ");
     check(&HIGH, &LOW, &["--max-regression", "20%"], 1, "Worse: ");
-    check(&HIGH, &LOW, &["--max-regression", "1.5"], 0, "Worse: ");
+    check(&HIGH, &LOW, &["--max-regression", "150%"], 0, "Worse: ");
     check(&WIDE, &LOW, &["--max-regression", "20%"], 3, "Inconclusive: ");
     check(&LOW, &HIGH, &["--fail-above", "10ms"], 1, "Better: ");
     check(&LOW, &HIGH, &["--fail-above", "11ms", "--fail-above", "p99=1ms"], 0, "Better: ");
@@ -453,7 +453,13 @@ fn what_cannot_be_read_or_compared_says_why() {
     for args in [&["compare"][..], &["compare", "new/0"], &["compare", "--against", "old/0"]] {
         assert_eq!(test.start_command(args).output().code, Some(2), "{args:?}");
     }
-    for args in [["--margin", "x"], ["--alpha", "0"], ["--max-regression", "-5%"]] {
+    for args in [
+        ["--margin", "x"],
+        ["--margin", "10"],
+        ["--alpha", "0"],
+        ["--max-regression", "-5%"],
+        ["--max-regression", "10"],
+    ] {
         assert_eq!(compare(&test, &new, &old, &args).code, Some(2), "{args:?}");
     }
 }

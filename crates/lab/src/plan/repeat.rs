@@ -4,6 +4,7 @@ use wakescope_core::explain::Above;
 use wakescope_core::units::SpanNs;
 
 use super::Overrides;
+use super::words::margin_as_argument;
 
 /// The command that repeats a lab: `plan` is the word after `--plan`, if there was one, and
 /// `overrides` are the other options. Safe to paste into a shell.
@@ -49,7 +50,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         ("priority", priority.map(|n| n.to_string())),
         ("above", above.map(Above::as_argument)),
         ("worst", worst.map(|n| n.to_string())),
-        ("margin", margin.map(|margin| margin.to_string())),
+        ("margin", margin.map(margin_as_argument)),
     ];
     let once = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let compare = compare.iter().flatten().map(|pair| ("compare", pair.clone()));

@@ -217,7 +217,8 @@ impl FromStr for CpuSpeed {
     }
 }
 
-/// Reads a margin: `10%` or `0.1`, at most ten times.
+/// Reads a margin: `10%` or `0.1`, at most ten times. Without `%` it is below 1: who writes `10` and means 10 % would
+/// otherwise allow a hundred times as much.
 ///
 /// # Errors
 /// What to write.
@@ -227,7 +228,24 @@ pub fn parse_margin(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     let margin = number.parse::<f64>().ok().map(|m| m / unit).filter(|m| is_margin(*m));
-    margin.ok_or_else(|| format!("`{}` is not a margin; write 10% or 0.1", shortened(text)))
+    match margin {
+        Some(margin) if margin >= 1.0 && !text.ends_with('%') => Err(format!(
+            "`{}` without % would be {}; write {margin}% or {}",
+            shortened(text),
+            margin_as_argument(margin),
+            margin / 100.0
+        )),
+        Some(margin) => Ok(margin),
+        None => Err(format!("`{}` is not a margin; write 10% or 0.1", shortened(text))),
+    }
+}
+
+/// A margin as [`parse_margin`] reads it. From 1 on it has a `%`, and nine digits behind the point at most.
+pub fn margin_as_argument(margin: f64) -> String {
+    match margin < 1.0 {
+        true => margin.to_string(),
+        false => format!("{}%", (margin * 1e11).round() / 1e9),
+    }
 }
 
 /// Whether a number can be a margin.
@@ -323,5 +341,22 @@ mod tests {
         for bad in ["", "%", "-1%", "NaN", "inf", "11", "ten"] {
             assert!(parse_margin(bad).is_err(), "{bad}");
         }
+        for (bad, want) in [
+            ("10", "`10` without % would be 1000%; write 10% or 0.1"),
+            ("2.5", "`2.5` without % would be 250%; write 2.5% or 0.025"),
+            ("1", "`1` without % would be 100%; write 1% or 0.01"),
+        ] {
+            assert_eq!(parse_margin(bad).unwrap_err(), want);
+        }
+    }
+
+    #[test]
+    fn margins_are_written_as_they_are_read() {
+        for tenths in 0..=10_000 {
+            let margin = parse_margin(&format!("{}.{}%", tenths / 10, tenths % 10)).unwrap();
+            let written = margin_as_argument(margin);
+            assert_eq!(parse_margin(&written), Ok(margin), "{written}");
+        }
+        assert_eq!([0.05, 1.1, 10.0].map(margin_as_argument), ["0.05", "110%", "1000%"]);
     }
 }
