@@ -86,8 +86,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHARE", value_parser = parse_alpha)]
     alpha: Option<f64>,
 
-    /// Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is
-    /// inconclusive
+    /// Exit with 1 only if a figure is significantly worse by more than this, as in 10%, with 3 if
+    /// that is inconclusive
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
     max_regression: Option<f64>,
 

@@ -67,7 +67,7 @@ pub(crate) struct LoadArgs {
     json: bool,
 
     /// List the loads
-    #[arg(long, conflicts_with = "names")]
+    #[arg(long, conflicts_with_all = ["names", "duration", "dir", "seed", "json"])]
     list: bool,
 }
 

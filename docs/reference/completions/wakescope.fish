@@ -85,7 +85,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l pcm -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure, as in 10s or 5min' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
@@ -93,7 +93,7 @@ fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r -f -a "find\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to run while measuring, with commas between them; `wakescope load --list` lists them' -r -f -a "find\t''
 launch\t''
 file-move\t''
 cpu\t''
@@ -177,7 +177,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pcm -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure, as in 10s or 5min' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
@@ -185,7 +185,7 @@ fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r -f -a "find\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to run while measuring, with commas between them; `wakescope load --list` lists them' -r -f -a "find\t''
 launch\t''
 file-move\t''
 cpu\t''
@@ -328,7 +328,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against 
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Instead of comparing, print a script that measures N runs a side alternately' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'Smallest relative difference that counts [default: 10%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better", "worse" or failed --max-regression [default: 5%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is inconclusive' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, as in 10%, with 3 if that is inconclusive' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum (100us) or percentile (p99.9=50us) is above this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l by -d 'Of watches: how waits of both sides are matched [default: series]' -r -f -a "series\t'Tasks of one name in one cgroup'
 comm\t'Tasks of one name'

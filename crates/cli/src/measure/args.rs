@@ -61,7 +61,7 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     own: OwnOptions,
 
-    /// How long to measure
+    /// How long to measure, as in 10s or 5min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: SpanNs,
 
@@ -82,7 +82,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true)]
     priority: Option<u8>,
 
-    /// Loads to run while measuring; `wakescope load --list` lists them
+    /// Loads to run while measuring, with commas between them; `wakescope load --list` lists them
     #[arg(long, value_name = "NAME,…", value_parser = offering(load_names(), loads), hide_possible_values = true)]
     pub(super) load: Vec<Loads>,
 

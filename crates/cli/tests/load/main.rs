@@ -174,6 +174,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
         (&["find", "--dir", "/does/not/exist"], "→ use another directory: --dir"),
         (&["sync", "--dir", "/does/not/exist"], "cannot make a directory in /does/not/exist"),
         (&["fifos-mmap", "--dir", "/proc"], "→ use another directory: --dir"),
+        (&["--list", "--json"], "'--list' cannot be used with '--json'"),
     ] {
         let out = test.output(args);
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
