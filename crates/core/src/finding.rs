@@ -142,6 +142,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("not-checked", "files of the kernel are missing, so most checks were left out"),
     ("rt-throttling", "the kernel takes real-time tasks off the CPU for part of each period"),
     ("rt-group", "real-time group scheduling limits the probe"),
+    ("sched-ext", "a scheduler of sched_ext decides which ordinary tasks run"),
     ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),
     ("hypervisor", "the machine is a guest: the numbers include delays by its hypervisor"),
     ("virtual-time", "time was counted in instructions, not measured"),

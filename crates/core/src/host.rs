@@ -37,6 +37,9 @@ pub struct Host {
     pub idle: Idle,
     /// Frequency governors in use, each once.
     pub governors: Vec<String>,
+    /// The scheduler of sched_ext that decides which ordinary tasks run, by the name that it gave itself; `None`
+    /// without one.
+    pub sched_ext: Option<String>,
     /// Limits on real-time tasks.
     pub rt: RtLimits,
     /// The hypervisor's name where the machine is a guest.

@@ -19,6 +19,7 @@ pub fn host_findings(host: &Host, time: TimeDomain, cpus: &[u32]) -> Vec<Finding
         unprivileged(&host.rt),
         rt_group(&host.rt),
         rt_throttling(&host.rt),
+        sched_ext(host),
         idle_states(host, cpus),
         governor(host),
     ]
@@ -172,6 +173,16 @@ fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
         .then(|| Finding::new("rt-throttling", Severity::Note, known.join("; "), hint))
 }
 
+fn sched_ext(host: &Host) -> Option<Finding> {
+    let name = match host.sched_ext.as_deref()? {
+        "" => "a scheduler of sched_ext without a name".into(),
+        name => format!("the sched_ext scheduler {name}"),
+    };
+    let message = format!("{name} decides which ordinary tasks run, not the kernel's own");
+    let hint = "nothing, if it runs in use, too; else end the program that loaded it";
+    Some(Finding::new("sched-ext", Severity::Note, message, hint))
+}
+
 /// What the kernel takes from real-time tasks, if it throttles them.
 fn throttled(rt: &RtLimits) -> Option<String> {
     let RtLimit { runtime_ns, period_ns } = rt.throttling()?;
@@ -302,6 +313,14 @@ mod tests {
         check(
             |h| h.governors = vec!["powersave".into(), "performance".into(), "schedutil".into()],
             &[("governor", Note, "powersave, schedutil")],
+        );
+        check(
+            |h| h.sched_ext = Some("simple".into()),
+            &[("sched-ext", Note, "the sched_ext scheduler simple decides")],
+        );
+        check(
+            |h| h.sched_ext = Some(String::new()),
+            &[("sched-ext", Note, "a scheduler of sched_ext without a name decides")],
         );
     }
 

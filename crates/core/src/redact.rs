@@ -120,6 +120,7 @@ fn redact_host(host: &mut Host) {
         cmdline,
         idle: _,
         governors: _,
+        sched_ext: _,
         rt: _,
         hypervisor: _,
         microcode: _,

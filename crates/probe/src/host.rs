@@ -88,6 +88,7 @@ fn from_sources(
         cmdline: sources.cmdline.text.as_deref().map(masked).unwrap_or_default(),
         idle: idle(files, measured.first().copied().unwrap_or(0)),
         governors: governors(files, measured),
+        sched_ext: sched_ext(files),
         rt: rt_limits::read(files, sources, &status),
         hypervisor: machine_name::hypervisor(files),
         microcode: machine_name::microcode(files),
@@ -109,6 +110,14 @@ fn unreadable(files: &Files) -> Vec<KernelFiles> {
 }
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// The scheduler that is loaded through sched_ext (6.12 and later), if one is.
+fn sched_ext(files: &Files) -> Option<String> {
+    const FOLDER: &str = "/sys/kernel/sched_ext";
+    files.word(&format!("{FOLDER}/state")).filter(|state| state == "enabled")?;
+    // Without a name it is there all the same.
+    Some(files.word(&format!("{FOLDER}/root/ops")).unwrap_or_default())
+}
 
 fn clock(files: &Files) -> Clock {
     Clock {

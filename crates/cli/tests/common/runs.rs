@@ -535,6 +535,7 @@ fn full_host() -> Host {
             }],
         },
         governors: vec!["performance".into()],
+        sched_ext: Some("simple".into()),
         rt: RtLimits {
             runtime_ns: Some(950_000_000),
             period_ns: Some(1_000_000_000),

@@ -23,6 +23,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "host/idle/governor",
             "host/idle/states/name",
             "host/governors",
+            "host/sched_ext",
             "host/hypervisor",
             "host/microcode",
             "card/name",

@@ -55,6 +55,7 @@ const STAYS: &[(&str, &str)] = &[
     ("host.idle.governor", "as above"),
     ("host.idle.states[].name", "as above"),
     ("host.governors[]", "as above"),
+    ("host.sched_ext", "decides figures, as the kernel's release does"),
     ("host.hypervisor", "sold to anybody, and decides figures"),
     ("host.microcode", "as above"),
     ("plan.fail_above[]", "times and percentiles"),
@@ -268,6 +269,7 @@ fn host() -> Host {
             states: vec![IdleState { name: marker(), exit_latency_ns: 1, disabled: false }],
         },
         governors: vec![marker()],
+        sched_ext: Some(marker()),
         rt: RtLimits {
             runtime_ns: None,
             period_ns: None,

@@ -347,6 +347,16 @@ fn the_fair_server_is_known_from_debugfs_or_the_release() {
 }
 
 #[test]
+fn a_scheduler_of_sched_ext_is_known_while_it_is_loaded() {
+    let machine = Machine::of(&[("/sys/kernel/sched_ext/state", "disabled\n")]);
+    assert_eq!(machine.read().sched_ext, None);
+    machine.write("/sys/kernel/sched_ext/state", b"enabled\n");
+    assert_eq!(machine.read().sched_ext.as_deref(), Some(""));
+    machine.write("/sys/kernel/sched_ext/root/ops", b"simple\n");
+    assert_eq!(machine.read().sched_ext.as_deref(), Some("simple"));
+}
+
+#[test]
 fn the_share_of_the_fair_server_is_the_largest_of_all_cpus() {
     let machine = Machine::of(&[("/sys/kernel/debug/sched/fair_server/", "")]);
     let check = |cpu: u32, runtime: u64, period: u64, want: Option<(u64, u64)>| {

@@ -90,6 +90,7 @@ fn host(run: &Run) -> Vec<(&'static str, String)> {
         ("clock", clock),
         ("idle states", states.join(", ")),
         ("governors", list(&host.governors)),
+        ("sched_ext", option(&host.sched_ext)),
         ("microcode", option(&host.microcode)),
         // A record may be anybody's, and older than the masking.
         ("command line", plain(&masked(&host.cmdline), 2_000)),

@@ -194,6 +194,7 @@ const ASPECTS: &[Aspect] = &[
         of: |run| run.host.hypervisor.clone(),
     },
     Aspect { what: "clock", key: "host.clock", matters: false, of: clock },
+    Aspect { what: "scheduler of sched_ext", key: "", matters: false, of: sched_ext },
     Aspect {
         what: "architecture",
         key: "host.arch",
@@ -342,6 +343,15 @@ fn idle_states(run: &Observation) -> Option<String> {
 
 fn clock(run: &Observation) -> Option<String> {
     named(&run.host.clock.source)
+}
+
+/// The scheduler of sched_ext, which files of other programs do not tell.
+fn sched_ext(run: &Observation) -> Option<String> {
+    let name = run.host.sched_ext.as_deref().map_or("none", |name| match name {
+        "" => "one without a name",
+        name => name,
+    });
+    run.source.is_none().then(|| name.to_owned())
 }
 
 fn named(text: &str) -> Option<String> {

@@ -696,10 +696,11 @@ fn round_trips_over_lines_of_other_speeds_are_refused() {
 
 #[test]
 fn what_does_not_matter_is_pointed_out() {
-    let changes: [Change; 5] = [
+    let changes: [Change; 6] = [
         ("policy", |run| run.plan.priority = Some(7)),
         ("interval", |run| run.plan.interval_ns = 1_005_000),
         ("processor", |run| run.host.cpu_model = Some("other".into())),
+        ("scheduler of sched_ext", |run| run.host.sched_ext = Some("simple".into())),
         ("validity", |run| {
             let finding = Finding::new("steal", Severity::Warning, "some".into(), "");
             run.validity = Validity::of(vec![finding]);
