@@ -413,7 +413,7 @@ fn nesting_that_is_too_deep_for_the_preempt_count_is_called_so() {
     {
         for rules in Rules::ALL {
             let at = |depth| result(&nested(disable.clone(), enable.clone(), depth), rules);
-            assert_eq!((at(most), at(most + 1)), (Ok(()), overflow.clone()), "{}", rules.name);
+            assert_eq!((at(most), at(most + 1)), (Ok(()), overflow), "{}", rules.name);
         }
     }
     // These are not in the preempt count.
