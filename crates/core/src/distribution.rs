@@ -138,8 +138,19 @@ impl Distribution {
     pub fn max_range(&self) -> Option<(u64, u64)> {
         let (max_ns, last) = (self.max_ns?, self.histogram.buckets().last()?);
         let (low, high) = self.within_a_step(max_ns);
-        let low = if self.has_edges_as_extremes() { last.lower } else { low.max(last.lower) };
-        Some((low.min(max_ns), high.min(last.upper - 1).max(max_ns)))
+        let low = if self.has_edges_as_extremes() { 0 } else { low };
+        Some((low.max(self.least_in(last)).min(max_ns), high.min(last.upper - 1).max(max_ns)))
+    }
+
+    /// The same of the true minimum, which lies within the first bucket.
+    pub fn min_range(&self) -> Option<(u64, u64)> {
+        let (min_ns, first) = (self.min_ns?, self.histogram.buckets().first()?);
+        let (low, high) = self.range_of(first)?;
+        let high = match self.has_edges_as_extremes() {
+            true => high,
+            false => high.min(self.within_a_step(min_ns).1),
+        };
+        Some((low.min(min_ns), high.max(min_ns)))
     }
 
     /// The maximum in ns; `None` without samples, and where it is the edge of a bucket that is too wide for a value:
@@ -501,7 +512,8 @@ mod tests {
             let holds = |(low, high): (u64, u64), ns: u64| low <= ns && ns <= high;
             let mut samples = samples;
             samples.sort_unstable();
-            let max = *samples.last().unwrap();
+            let (min, max) = (samples[0], *samples.last().unwrap());
+            prop_assert!(holds(d.min_range().unwrap(), min), "{:?} {}", d.min_range(), min);
             prop_assert!(holds(d.max_range().unwrap(), max), "{:?} {}", d.max_range(), max);
             for (rank, &ns) in (1..).zip(&samples) {
                 let range = d.range_at(rank).unwrap();

@@ -60,12 +60,19 @@ impl fmt::Display for Values {
 
 /// The latest that a sample of `bucket` can have been.
 fn latest(bucket: &Bucket, d: &Distribution) -> u64 {
-    (bucket.upper - 1).min(d.max_ns.unwrap_or(u64::MAX))
+    (bucket.upper - 1).min(latest_of_all(d))
 }
 
-/// The least late of all samples, where it is known: some programs do not state it.
+/// The latest that any sample can have been, which a file may state a step too low; 0 without samples.
+fn latest_of_all(d: &Distribution) -> u64 {
+    d.max_range().map_or(0, |(_, high)| high)
+}
+
+/// The latest that the least late of all samples can have been, where that is known: some programs do not
+/// state it.
 fn least(run: &Run, d: &Distribution) -> Option<u64> {
-    d.min_ns.filter(|_| run.knows("threads.woken.min_ns"))
+    let (_, high) = d.min_range().filter(|_| run.knows("threads.woken.min_ns"))?;
+    Some(high)
 }
 
 /// Values and counts that make the same histogram: each bucket's samples as late as they can have

@@ -7,7 +7,7 @@ use wakescope_core::budget::{Budget, Exceeded};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, head, least, values_of};
+use super::{Values, head, latest_of_all, least, values_of};
 use wakescope_core::harmless::clean;
 
 /// The most rows; cyclictest's own limit.
@@ -164,7 +164,7 @@ pub(super) struct Column {
     pub(super) count: u64,
     /// Samples per µs, ascending, none empty.
     pub(super) rows: Vec<(u64, u64)>,
-    max_ns: Option<u64>,
+    max_ns: u64,
     sum_ns: u64,
     /// Whether of some samples only bounds are known, so that rows have them as late as they can have been.
     has_bounds: bool,
@@ -186,7 +186,7 @@ impl Column {
             }
         }
         let has_bounds = d.only_bounded().next().is_some();
-        Self { count: d.count, rows, max_ns: d.max_ns, sum_ns: d.sum_ns, has_bounds }
+        Self { count: d.count, rows, max_ns: latest_of_all(d), sum_ns: d.sum_ns, has_bounds }
     }
 
     /// Samples in the first `rows` rows.
@@ -199,7 +199,7 @@ impl Column {
     }
 
     pub(super) fn max_us(&self) -> u64 {
-        self.max_ns.unwrap_or(0) / 1_000
+        self.max_ns / 1_000
     }
 
     /// The mean in µs: exact, but not below that of what the file has, which are so many rows and the

@@ -10,7 +10,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, exact, head, latest, least, seconds, us, values_of};
+use super::{Values, exact, head, latest, latest_of_all, least, seconds, us, values_of};
 use crate::parts::{self, Extremes, Part};
 use wakescope_core::harmless::clean;
 
@@ -55,7 +55,7 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
     for (thread, histogram) in run.threads.iter().zip(encoded) {
         let tag = thread.cpu.map_or_else(|| "any".into(), |cpu| format!("cpu{cpu}"));
         let length = thousandths(run.duration_ns, 1_000_000);
-        let max_ms = thousandths(values.of(thread).max_ns.unwrap_or(0), 1_000);
+        let max_ms = thousandths(latest_of_all(values.of(thread)), 1_000);
         writeln!(out, "Tag={tag},0.000,{length},{max_ms},{histogram}")?;
     }
     Ok(())
@@ -90,8 +90,9 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
             _ => writeln!(out, " {:>14.2}", all.count as f64 / beyond as f64)?,
         }
     }
-    let (mean, deviation) = moments(&all, least_ns, &places);
-    let max_ns = all.max_ns.unwrap_or(0);
+    let max_ns = latest_of_all(&all);
+    let max_ns = max_ns - max_ns % places.resolution_ns;
+    let (mean, deviation) = moments(&all, (least_ns, max_ns), &places);
     let octaves = (64 - (max_ns | (SUB_BUCKETS - 1)).leading_zeros()) - SUB_BUCKETS.ilog2() + 1;
     writeln!(out, "#[Mean    = {mean:>12}, StdDeviation   = {deviation:>12.3}]")?;
     writeln!(out, "#[Max     = {:>12}, Total count    = {:>12}]", places.text(max_ns), all.count)?;
@@ -99,12 +100,15 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
     writeln!(out, "#[{}, {} s]", head(run, values, places.unit), seconds(run.duration_ns))
 }
 
-/// Each value that there is, once, with how many samples it stands for.
+/// Each value that there is, once, with how many samples it stands for: in whole steps, as it is printed.
 fn rows_of(run: &Run, all: &Distribution, resolution_ns: u64) -> Vec<(u64, u64)> {
     let mut rows: Vec<(u64, u64)> = Vec::new();
-    let mut add = |value: u64, count: u64| match rows.last_mut() {
-        Some(last) if last.0 == value => last.1 += count,
-        _ => rows.push((value, count)),
+    let mut add = |value: u64, count: u64| {
+        let value = value - value % resolution_ns;
+        match rows.last_mut() {
+            Some(last) if last.0 == value => last.1 += count,
+            _ => rows.push((value, count)),
+        }
     };
     if let Some(least) = least(run, all) {
         values_of(all, Some(least)).for_each(|(value, count)| add(value, count));
@@ -154,10 +158,10 @@ impl Places {
 
 /// The mean to a thousandth of a unit, and the largest standard deviation that samples can have with this
 /// mean. The mean is not below that of the lines: of samples with bounds only, these are upper bounds.
-fn moments(d: &Distribution, least_ns: u64, places: &Places) -> (String, f64) {
+fn moments(d: &Distribution, extremes_ns: (u64, u64), places: &Places) -> (String, f64) {
     let &Places { unit_ns, resolution_ns, extremes, .. } = places;
     // As who reads the file knows them: to its resolution, and from the first line to the maximum.
-    let parts = parts::of(d, (least_ns, d.max_ns.unwrap_or(0)), resolution_ns, extremes);
+    let parts = parts::of(d, extremes_ns, resolution_ns, extremes);
     let (lowest, highest) = parts::sums(&parts);
     let sum = u128::from(d.sum_ns).max(lowest);
     // In whole numbers: a mean that was read from such a file stays what it was. At an end of what samples can

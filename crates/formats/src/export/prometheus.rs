@@ -7,7 +7,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::source::Quantity;
 
-use super::{Values, latest, seconds};
+use super::{Values, latest, latest_of_all, seconds};
 use wakescope_core::harmless::clean;
 
 /// Which of the two formats.
@@ -63,8 +63,9 @@ pub fn write(
     let largest = format!("{name}_max_seconds");
     head(&largest, "gauge", "Largest value of the histogram.", format, out)?;
     for (thread, labels) in run.threads.iter().zip(&whose.threads) {
-        if let Some(max_ns) = values.of(thread).max_ns {
-            writeln!(out, "{largest}{{{labels}}} {}", seconds(max_ns))?;
+        let d = values.of(thread);
+        if d.count > 0 {
+            writeln!(out, "{largest}{{{labels}}} {}", seconds(latest_of_all(d)))?;
         }
     }
 

@@ -9,7 +9,7 @@ use flate2::write::ZlibEncoder;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::Bucket;
 
-use super::values_of;
+use super::{latest_of_all, values_of};
 
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
@@ -92,7 +92,7 @@ fn encoded(
 ) -> io::Result<Vec<u8>> {
     let counts = counts(values_of(d, least), unit_ns, scale)?;
     // A histogram must be able to hold twice the lowest value at least.
-    let highest = signed(d.max_ns.unwrap_or(0) / unit_ns)?.max(2 * scale.lowest());
+    let highest = signed(latest_of_all(d) / unit_ns)?.max(2 * scale.lowest());
     let mut out = COOKIE.to_be_bytes().to_vec();
     out.extend(length(counts.len())?.to_be_bytes());
     out.extend(0_u32.to_be_bytes()); // Nothing is shifted.

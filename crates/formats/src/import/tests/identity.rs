@@ -12,7 +12,7 @@ use wakescope_core::run::{Overflow, Thread, TimeDomain};
 use super::*;
 use crate::export::cyclictest::Layout;
 use crate::export::tests::written;
-use crate::export::{Values, cyclictest, cyclictest_json, hdr};
+use crate::export::{Values, cyclictest, cyclictest_json, hdr, prometheus};
 use crate::made_up::run_of;
 
 /// What may not change on the way. What one of the formats has no room for is in none of them.
@@ -322,11 +322,8 @@ fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
             }
             for (after, before) in of_threads(&again).iter().zip(of_threads(run)) {
                 for rank in [first, before.count.div_ceil(2).max(first), before.count] {
-                    // As reports, files have the maximum as it was stated, to its step.
-                    let latest_us = |d: &Distribution| {
-                        d.range_at(rank).map(|(_, high)| high.min(d.max_ns.unwrap_or(0)) / 1_000)
-                    };
-                    let (is, was) = (latest_us(after), latest_us(&before));
+                    let latest = |d: &Distribution| d.range_at(rank).map(|(_, high)| high);
+                    let (is, was) = (latest(after), latest(&before));
                     assert!(is >= was, "{of} as {format}: {is:?} {was:?} of {rank}: {text}");
                 }
             }
@@ -334,11 +331,39 @@ fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
     }
 }
 
+/// 5 µs of cyclictest is anything from 5.000 to 5.999 µs, and 1 µs anything up to 1.999 µs.
+#[test]
+fn extremes_that_were_cut_off_are_exported_as_the_ends_of_their_steps() {
+    let values: Vec<u64> = [1; 10].into_iter().chain([5; 20]).collect();
+    let run = only_run(Format::CyclictestText, &cyclictest_text(&[values], 20, true), None);
+    let format = prometheus::Format::Prometheus;
+    let metrics = written(|out| prometheus::write(&run, "", Values::Woken, format, out));
+    let labels = "cpu=\"any\",time=\"real\",distribution=\"woken\"";
+    for (le, count) in [("1e-06", 0), ("2e-06", 10), ("5e-06", 10), ("1e-05", 30)] {
+        let line = format!("seconds_bucket{{{labels},le=\"{le}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    let line = format!("max_seconds{{{labels}}} 0.000005999\n");
+    assert!(metrics.contains(&line), "{metrics}");
+    for format in [Format::HdrLog, Format::HdrPercentiles] {
+        let text = exported(format, &run, Layout::Full);
+        let d = only_run(format, &text, None).woken();
+        let latest = [1, 10, 11, 30].map(|rank| d.range_at(rank).map(|(_, high)| high));
+        assert_eq!(latest, [1_999, 1_999, 5_999, 5_999].map(Some), "{format}: {text}");
+    }
+    // Values that are exact stay so.
+    let exact = run_of(&[&[1_000, 5_000]]);
+    let metrics = written(|out| prometheus::write(&exact, "", Values::Woken, format, out));
+    assert!(metrics.contains(",le=\"1e-06\"} 1\n"), "{metrics}");
+    assert!(metrics.contains(",le=\"5e-06\"} 2\n"), "{metrics}");
+}
+
 /// A mean with three decimals of a millisecond may be larger than that of the samples can be.
 #[test]
 fn a_rounded_mean_makes_no_sum_that_the_samples_cannot_have() {
     for (values, sum_ns, mean) in [
-        (&[0, 1][..], 1_000, "0.500"),
+        (&[0][..], 0, "0.000"),
+        (&[0, 1], 1_000, "0.500"),
         (&[1, 1, 2], 4_000, "1.333"),
         (&[0, 1, 4_725], 4_725_000, "1575.000"),
     ] {
