@@ -228,7 +228,17 @@ impl Distribution {
             Some(min_ns) if !self.has_edges_as_extremes() => self.within_a_step(min_ns).0,
             _ => 0,
         };
-        Some((bucket.lower.max(least).min(high), high))
+        Some((self.least_in(bucket).max(least).min(high), high))
+    }
+
+    /// The least value that `bucket` can hold, by its own lower end.
+    fn least_in(&self, bucket: &Bucket) -> u64 {
+        match &self.stated {
+            Some(stated) if stated.rows_are_rounded => {
+                bucket.lower.saturating_sub(self.step_ns().saturating_mul(3) / 2 - 1)
+            }
+            _ => bucket.lower,
+        }
     }
 
     /// What a program can have meant by `percentile`: programs round a rank up, down, or off.
@@ -520,6 +530,48 @@ mod tests {
                 prop_assert!(holds(range, ns) && range.1 - range.0 < step, "{range:?} {ns}");
                 let is_known = matches!(d.quantile_at(rank), Some(Quantile::Known(_)));
                 prop_assert!(!is_known || range.1 - range.0 <= ns / 15, "{range:?} {ns}");
+            }
+        }
+
+        /// Each row holds the samples up to the value that it is named by, which is rounded.
+        #[test]
+        fn a_range_of_rounded_rows_holds_the_true_figure(
+            mut samples in prop::collection::vec(0_u64..20_000, 1..60),
+            is_end in prop::collection::vec(any::<bool>(), 60),
+            step in prop::sample::select(vec![1_u64, 10, 1_000]),
+        ) {
+            samples.sort_unstable();
+            let last = samples.len() - 1;
+            // The first row is that of the minimum. Rows that are named alike are one.
+            let mut rows = std::collections::BTreeMap::new();
+            for (at, &ns) in samples.iter().enumerate() {
+                let is_end = is_end[at] || ns == samples[0];
+                if at == last || (is_end && samples[at + 1] > ns) {
+                    rows.insert((ns + step / 2) / step * step, at as u64 + 1);
+                }
+            }
+            let (mut lower, mut held) = (0, 0);
+            let mut buckets = Vec::new();
+            for (&row, &up_to) in &rows {
+                buckets.push(Bucket { lower, upper: row + step, count: up_to - held });
+                (lower, held) = (row + step, up_to);
+            }
+            let stated =
+                Stated { resolution_ns: step, rows_are_rounded: true, ..Stated::default() };
+            let d = Distribution {
+                count: samples.len() as u64,
+                min_ns: rows.keys().next().copied(),
+                max_ns: rows.keys().last().copied(),
+                histogram: Histogram::from_buckets(buckets).unwrap(),
+                stated: Some(stated),
+                ..Distribution::default()
+            };
+            prop_assert_eq!(d.fault(), None);
+            let holds = |(low, high): (u64, u64), ns: u64| low <= ns && ns <= high;
+            prop_assert!(holds(d.max_range().unwrap(), samples[last]), "{:?}", d.max_range());
+            for (rank, &ns) in (1..).zip(&samples) {
+                let range = d.range_at(rank).unwrap();
+                prop_assert!(holds(range, ns), "{range:?} {ns}");
             }
         }
 

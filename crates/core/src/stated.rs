@@ -23,6 +23,11 @@ pub struct Stated {
     /// lie anywhere in that bucket.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extremes_are_edges: bool,
+    /// Whether the ends of buckets are rounded values, so that samples may lie up to a step and a half below
+    /// their bucket. A row from 2 ms to 3 ms holds what is above the end of the row before, which is printed
+    /// as 1 ms, and is anything from 0.5 ms on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rows_are_rounded: bool,
 }
 
 impl Stated {
@@ -33,6 +38,7 @@ impl Stated {
             percentiles: BTreeMap::new(),
             resolution_ns: both().map(|stated| stated.resolution_ns).max()?,
             extremes_are_edges: both().any(|stated| stated.extremes_are_edges),
+            rows_are_rounded: both().any(|stated| stated.rows_are_rounded),
         })
     }
 }

@@ -58,6 +58,7 @@ pub(crate) fn full_run() -> Run {
         percentiles: [("p50".parse().unwrap(), 8_127)].into(),
         resolution_ns: 1_000,
         extremes_are_edges: true,
+        rows_are_rounded: true,
     });
     let woken = distribution(&[8_123, 8_123, 5_040_211]);
     let by_logger =

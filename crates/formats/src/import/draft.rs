@@ -50,6 +50,8 @@ pub(super) struct Draft {
     pub(super) step_ns: u64,
     /// Whether the stated extremes are edges of rows, and so known to no more than a row.
     pub(super) extremes_are_edges: bool,
+    /// Whether the ends of rows are rounded values.
+    pub(super) rows_are_rounded: bool,
     /// How the stated extremes take part in the mean and the deviation that are stated from here on.
     pub(super) extremes: Extremes,
     /// Figures that the file states beside the samples.
@@ -231,6 +233,7 @@ impl Draft {
                 let stated = d.stated.get_or_insert_default();
                 stated.resolution_ns = resolution_ns;
                 stated.extremes_are_edges = self.extremes_are_edges;
+                stated.rows_are_rounded = self.rows_are_rounded;
             }
         }
         self.source.unknown = self.not_told();

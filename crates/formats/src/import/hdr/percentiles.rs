@@ -154,10 +154,7 @@ impl Table {
         let of_value = of_value
             .ok_or_else(|| value.fault("not a number with as many decimals as the others"))?;
         let count = count.number()?;
-        let rises = |&(last, held): &(u64, u64)| match count == held {
-            true => of_value >= last,
-            false => of_value > last && count > held,
-        };
+        let rises = |&(last, held): &(u64, u64)| of_value >= last && count >= held;
         if !self.rows.last().is_none_or(rises) || self.max.is_some() {
             return Err(line.fault("this does not rise from the line before it"));
         }
@@ -201,7 +198,9 @@ impl Table {
         let mut counts = Counts::default();
         let (mut lower, mut held) = (0, 0);
         let mut first = None;
-        for &(value, count) in &self.rows {
+        // With few digits, neighbouring lines name the same value: only the last counts all of its samples.
+        for rows in self.rows.chunk_by(|&(a, _), &(b, _)| a == b) {
+            let &[.., (value, count)] = rows else { continue };
             let upper = ns(value)? + resolution_ns;
             if count > held {
                 counts.push(lower, upper, count - held)?;
@@ -228,6 +227,8 @@ impl Table {
         }
         draft.thread(None, all);
         draft.extremes = EXTREMES;
+        // Libraries print three digits of a value, which they round: 0.002 ms is 1.5 to 2.5 µs.
+        draft.rows_are_rounded = true;
         let deviation = self.deviation.as_deref().and_then(super::super::lines::thousandths);
         for (figure, value) in [(Figure::Mean, mean), (Figure::Deviation, deviation)] {
             if let Some(value) = value {

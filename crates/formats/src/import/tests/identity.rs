@@ -221,6 +221,50 @@ fn hgrm(values: &[u64], decimals: usize, unit: &str) -> String {
     text
 }
 
+/// A percentile distribution of values in ns as libraries print it: in a unit, with three decimals.
+#[allow(clippy::cast_precision_loss)]
+fn printed_hgrm(values_ns: &[u64], unit: Unit) -> String {
+    let mut histogram = HdrHistogram::<u64>::new(3).unwrap();
+    values_ns.iter().for_each(|&ns| histogram.record(ns).unwrap());
+    let in_unit = |ns: f64| ns / unit.ns() as f64;
+    let mut text =
+        format!("#[Unit: {unit}]\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n");
+    let mut count = 0;
+    for row in histogram.iter_quantiles(5) {
+        count += row.count_since_last_iteration();
+        let (value, level) = (in_unit(row.value_iterated_to() as f64), row.quantile_iterated_to());
+        let _ = writeln!(text, "{value:>12.3} {level:.12} {count:>10} 2.00");
+    }
+    let _ = write!(
+        text,
+        "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]\n\
+         #[Max     = {:>12.3}, Total count    = {count:>12}]\n\
+         #[Buckets =           27, SubBuckets     =         2048]\n",
+        in_unit(histogram.mean()),
+        in_unit(histogram.stdev()),
+        in_unit(histogram.max() as f64),
+    );
+    text
+}
+
+/// 0.002 ms is 1.5 to 2.5 µs, of which a table that counts whole µs would hold 2.000 to 2.999 µs.
+#[test]
+fn what_is_printed_with_few_digits_is_known_to_a_step() {
+    let text = "#[Unit: ms]\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n\
+         0.001 0.000000000000 2 1.00\n0.001 0.250000000000 3 1.33\n\
+         0.002 0.500000000000 4 2.00\n0.002 1.000000000000 5\n\
+         #[Mean    =        0.001, StdDeviation   =        0.000]\n\
+         #[Max     =        0.002, Total count    =            5]\n";
+    let d = only_run(Format::HdrPercentiles, text, None).woken();
+    let counts: Vec<u64> = d.histogram.buckets().iter().map(|bucket| bucket.count).collect();
+    assert_eq!(counts, [3, 2]);
+    assert_eq!(d.max_range(), Some((1_001, 2_999)));
+    assert_eq!(d.range_at(4), Some((501, 2_999)));
+    // What is printed to the nanosecond is exact.
+    let exact = only_run(Format::HdrPercentiles, &text.replace(": ms", ": us"), None).woken();
+    assert_eq!((exact.max_range(), exact.range_at(4)), (Some((2, 2)), Some((2, 2))));
+}
+
 #[test]
 fn the_limit_of_a_histogram_and_what_lies_beyond_come_back() {
     // -h 300, of which 58 samples lie beyond, up to 12 ms.
@@ -475,6 +519,28 @@ proptest! {
         let run = only_run(Format::HdrPercentiles, &hgrm(&values, decimals, unit), None);
         prop_assert_eq!(run.woken().count, values.len() as u64);
         check(Format::HdrPercentiles, &run, Layout::Full);
+    }
+
+    /// What is printed with fewer digits than it was recorded with is read, and holds every sample.
+    #[test]
+    fn of_printed_percentile_distributions(
+        values in prop::sample::select(vec![3_000_u64, 20_000, 2_000_000])
+            .prop_flat_map(|end| prop::collection::vec(1..end, 1..200)),
+        unit in prop::sample::select(vec![Unit::Us, Unit::Ms]),
+    ) {
+        let mut values = values;
+        values.sort_unstable();
+        let run = only_run(Format::HdrPercentiles, &printed_hgrm(&values, unit), None);
+        let d = run.woken();
+        prop_assert_eq!(d.count, values.len() as u64);
+        // The library itself has them to 0.1 %.
+        let holds = |(low, high): (u64, u64), ns: u64| low <= ns + ns / 1_000 && ns <= high;
+        for (rank, &ns) in (1..).zip(&values) {
+            let range = d.range_at(rank).unwrap();
+            prop_assert!(holds(range, ns), "{:?} {}", range, ns);
+        }
+        let latest = *values.last().unwrap();
+        prop_assert!(holds(d.max_range().unwrap(), latest), "{:?} {}", d.max_range(), latest);
     }
 
     #[test]
