@@ -199,7 +199,8 @@ pub struct Plan {
     /// The virtual sound card; `None` where the stimulus is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<AudioPlan>,
-    /// The length from which a gap counts; `None` where the probe sleeps.
+    /// The length from which a gap counts, in ns; 0 where each reading of the clock does, and `None` where the
+    /// probe sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_from_ns: Option<u64>,
     /// The measured CPUs, one probe thread each.

@@ -32,6 +32,8 @@ pub(super) struct Draft {
     pub(super) started: Option<Date>,
     pub(super) duration_ns: Option<u64>,
     pub(super) interval_ns: Option<u64>,
+    /// From which length on the program counts a gap in its busy loop.
+    pub(super) gap_from_ns: Option<u64>,
     pub(super) policy: Option<ProbePolicy>,
     pub(super) priority: Option<u8>,
     pub(super) kernel: Option<Kernel>,
@@ -237,6 +239,7 @@ impl Draft {
             }
         }
         self.source.unknown = self.not_told();
+        let stimulus = self.stimulus();
         let (unknown, omission) = (self.in_words(), self.source.omission);
         let message = format!("measured by {}: {omission}{unknown}", self.source.tool);
         self.find("imported", Severity::Note, message, "");
@@ -258,10 +261,8 @@ impl Draft {
                 ..Default::default()
             },
             plan: Plan {
-                stimulus: match self.target {
-                    Target::Probes => Stimulus::Timer,
-                    _ => Stimulus::Any,
-                },
+                stimulus,
+                gap_from_ns: self.gap_from_ns,
                 target: self.target,
                 interval_ns: self.interval_ns.unwrap_or_default(),
                 policy: self.policy.unwrap_or(ProbePolicy::Other),
@@ -311,11 +312,21 @@ impl Draft {
         }
     }
 
+    /// What its values come from. A program that measures gaps never sleeps.
+    fn stimulus(&self) -> Stimulus {
+        match (&self.target, self.source.quantity) {
+            (Target::Probes, Quantity::Gap) => Stimulus::Spin,
+            (Target::Probes, _) => Stimulus::Timer,
+            _ => Stimulus::Any,
+        }
+    }
+
     /// The record's keys that nothing is known of.
     fn not_told(&self) -> Vec<String> {
         let unless = |text: bool, key: &'static str| (!text).then_some(key);
-        let timer = self.target == Target::Probes;
-        let grid = timer && self.source.omission != Omission::None;
+        let probes = self.target == Target::Probes;
+        let busy = self.stimulus().is_busy();
+        let grid = probes && !busy && self.source.omission != Omission::None;
         let nothing_is_missed = matches!(self.source.omission, Omission::Relative | Omission::None);
         let cpus = self.threads.iter().all(|t| t.cpu.is_some());
         let course = self.threads.iter().all(|t| t.maxima.is_some());
@@ -330,11 +341,12 @@ impl Draft {
             kernel.then_some("host.idle"),
             kernel.then_some("host.cmdline"),
             kernel.then_some("host.cpus_online"),
-            unless(timer && grid, "plan.stimulus").filter(|_| timer),
+            unless(grid || busy, "plan.stimulus").filter(|_| probes),
             unless(self.interval_ns.is_some(), "plan.interval_ns").filter(|_| grid),
-            unless(self.policy.is_some(), "plan.policy").filter(|_| timer),
+            unless(self.gap_from_ns.is_some(), "plan.gap_from_ns").filter(|_| busy),
+            unless(self.policy.is_some(), "plan.policy").filter(|_| probes),
             unless(self.priority.is_some() || self.policy.is_some(), "plan.priority")
-                .filter(|_| timer),
+                .filter(|_| probes),
             unless(cpus, "plan.cpus"),
             Some("plan.load"),
             Some("plan.idle_states"),

@@ -27,7 +27,10 @@ const MOST_ROWS: usize = 1_024;
 
 fn draft(format: &str, about: &About) -> Result<Draft, ImportError> {
     unit::stated(about, Unit::Us, "oslat writes µs, if need be with decimals")?;
-    Ok(Draft::new("oslat", format, about, Quantity::Gap, Omission::None))
+    let mut draft = Draft::new("oslat", format, about, Quantity::Gap, Omission::None);
+    // Each reading of its clock is a sample, however soon after the one before it.
+    draft.gap_from_ns = Some(0);
+    Ok(draft)
 }
 
 /// How a version counts.

@@ -2,6 +2,7 @@ use std::fmt::Write;
 
 use expect_test::{Expect, expect};
 use wakescope_core::finding::Severity;
+use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -705,4 +706,18 @@ fn what_is_not_told_is_unknown() {
     assert!(!source.unknown.iter().any(|u| u == "plan.interval_ns" || u == "started"));
     assert_eq!(source.quantity, Quantity::WakeupLatency);
     assert_eq!(run.host.release, "6.12.95-rt");
+}
+
+/// oslat and osnoise measure in a loop that never sleeps.
+#[test]
+fn gaps_are_of_a_busy_loop() {
+    for (text, gap_from_ns) in [(OSLAT_2_4, Some(0)), (OSLAT_JSON, Some(0)), (OSNOISE, None)] {
+        let run = import(text.as_bytes()).remove(0).run;
+        assert_eq!((run.plan.stimulus, run.plan.gap_from_ns), (Stimulus::Spin, gap_from_ns));
+        let lacks = |key: &str| !run.knows(key);
+        assert_eq!(lacks("plan.gap_from_ns"), gap_from_ns.is_none(), "{text}");
+        assert!(!lacks("plan.stimulus") && !lacks("plan.interval_ns"), "{text}");
+    }
+    let timer = import(CYCLICTEST_2_4.as_bytes()).remove(0).run;
+    assert_eq!((timer.plan.stimulus, timer.knows("plan.gap_from_ns")), (Stimulus::Timer, true));
 }

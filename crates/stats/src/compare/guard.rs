@@ -150,7 +150,7 @@ const ASPECTS: &[Aspect] = &[
     },
     Aspect {
         what: "stimulus",
-        key: "",
+        key: "plan.stimulus",
         matters: true,
         of: |run| Some(run.plan.stimulus.to_string()),
     },
@@ -168,9 +168,14 @@ const ASPECTS: &[Aspect] = &[
     },
     Aspect {
         what: "length of a gap",
-        key: "",
+        key: "plan.gap_from_ns",
         matters: true,
-        of: |run| run.plan.gap_from_ns.map(|ns| format!("{} or more", SpanNs(ns))),
+        of: |run| {
+            run.plan.gap_from_ns.map(|ns| match ns {
+                0 => "every reading of the clock".into(),
+                ns => format!("{} or more", SpanNs(ns)),
+            })
+        },
     },
     Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
     Aspect { what: "scenario", key: "", matters: true, of: scenario },

@@ -694,6 +694,36 @@ fn round_trips_over_lines_of_other_speeds_are_refused() {
     assert!(found[0].message.contains("serial port at 115200 bits/s"), "{found:?}");
 }
 
+/// Of two programs that never sleep, one counts each reading of its clock, and one does not state which gaps.
+#[test]
+fn gaps_are_compared_if_they_count_from_the_same_length() {
+    let busy = |us: &[u64], gap_from_ns: Option<u64>| -> Vec<Run> {
+        let mut all = runs(us);
+        for run in &mut all {
+            run.plan =
+                Plan { stimulus: Stimulus::Spin, interval_ns: 0, gap_from_ns, ..run.plan.clone() };
+            let unknown = gap_from_ns.is_none().then(|| "plan.gap_from_ns".into());
+            run.source = Some(Source {
+                quantity: Quantity::Gap,
+                omission: Omission::None,
+                unknown: unknown.into_iter().collect(),
+                ..Source::default()
+            });
+        }
+        all
+    };
+    let old = busy(&HIGH, Some(1_000));
+    let refused = held(&busy(&LOW, Some(0)), &old, &Options::default()).unwrap_err();
+    let Refusal::Differences(found) = *refused else { panic!("{refused:?}") };
+    let want = "The runs differ in length of a gap: every reading of the clock (n0, n1, n2 and 2 more); 1.00 µs or more (o0, o1, o2 and 2 more).";
+    assert_eq!(found.iter().map(|d| &*d.message).collect::<Vec<_>>(), [want]);
+    let found = held(&busy(&LOW, None), &old, &Options::default()).unwrap().differences;
+    let found: Vec<(&str, bool)> = found.iter().map(|d| (&*d.what, d.matters)).collect();
+    assert_eq!(found, [("length of a gap", false)]);
+    let alike = held(&busy(&LOW, Some(1_000)), &old, &Options::default()).unwrap();
+    assert!(alike.differences.is_empty(), "{:?}", alike.differences);
+}
+
 #[test]
 fn what_does_not_matter_is_pointed_out() {
     let changes: [Change; 6] = [
