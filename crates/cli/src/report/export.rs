@@ -113,12 +113,16 @@ pub(super) fn write(
     }
     output::result(file, |out| write_run(run, format, args, out))?;
     match format {
-        Format::Hlog | Format::Prometheus | Format::OpenMetrics => {
-            tell_bounds(run, args.values(Values::Expiries), u64::MAX);
+        Format::Prometheus | Format::OpenMetrics => {
+            tell_bounds(run, args.values(Values::Expiries), u64::MAX, BOUND);
+        }
+        Format::Hlog => {
+            tell_bounds(run, args.values(Values::Expiries), u64::MAX, BOUND_WITH_MEAN);
         }
         Format::Cyclictest | Format::CyclictestJson => {
             let values = args.values(Values::Woken);
-            tell_bounds(run, values, cyclictest::end_ns(run, values, args.rows));
+            let end_ns = cyclictest::end_ns(run, values, args.rows);
+            tell_bounds(run, values, end_ns, BOUND_WITH_MEAN);
         }
         // They have the buckets as they are, or single samples.
         Format::Csv | Format::Hgrm | Format::Jsonl | Format::Trace => {}
@@ -126,9 +130,14 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Says which samples the file puts where they are at the most: its format has no bounds, but for
-/// samples from `beyond_ns` on, which it only counts.
-fn tell_bounds(run: &Run, values: Values, beyond_ns: u64) {
+/// Figures that a reader computes from samples that are as late as they can have been. A format that
+/// states the sum of its samples has the mean itself.
+const BOUND: &str = "percentiles among them are upper bounds";
+const BOUND_WITH_MEAN: &str = "percentiles among them, and a mean, are upper bounds";
+
+/// Says which samples the file puts where they are at the most, and by that which figures are `bound`:
+/// its format has no bounds, but for samples from `beyond_ns` on, which it only counts.
+fn tell_bounds(run: &Run, values: Values, beyond_ns: u64, bound: &str) {
     let (mut least, mut most, mut count, mut all) = (u64::MAX, 0, 0_u64, 0_u64);
     for d in values.of_threads(run) {
         all = all.saturating_add(d.count);
@@ -140,7 +149,7 @@ fn tell_bounds(run: &Run, values: Values, beyond_ns: u64) {
     if count > 0 {
         output::tell(&format!(
             "of {} of {} only bounds are known, from {} to {}: the file has each as late as it can \
-             have been, so that percentiles among them, and a mean, are upper bounds",
+             have been, so that {bound}",
             grouped(count),
             counted(all, "sample"),
             SpanNs(least),
