@@ -50,7 +50,7 @@ pub fn write(
 
     let other = run.quantity().to_string();
     let what = match values {
-        _ if run.quantity() == Quantity::Gap => other.as_str(),
+        _ if run.quantity() != Quantity::WakeupLatency => other.as_str(),
         Values::Woken => "lateness of each wakeup",
         Values::Expiries => "lateness of each timer expiry, missed ones included",
     };

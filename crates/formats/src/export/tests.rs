@@ -174,6 +174,21 @@ fn a_series_that_the_source_lacks_is_left_out() {
     }
 }
 
+#[test]
+fn the_help_names_the_quantity() {
+    let mut run = small();
+    for (quantity, want) in [
+        (Quantity::WakeupLatency, "lateness of each timer expiry, missed ones included"),
+        (Quantity::RunqueueDelay, "delay on the run queue"),
+        (Quantity::Gap, "gap in a busy loop"),
+    ] {
+        run.source = Some(Source { quantity, ..Source::default() });
+        let format = prometheus::Format::OpenMetrics;
+        let text = written(|out| prometheus::write(&run, "", Values::Expiries, format, out));
+        assert!(text.contains(&format!("_seconds wakescope run: {want}.\n")), "{text}");
+    }
+}
+
 /// Samples per µs.
 type Rows = BTreeMap<u64, u64>;
 
