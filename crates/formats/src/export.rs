@@ -4,6 +4,7 @@
 //! of its samples go to the side of the later wakeup: an exported run never looks better than it
 //! was. How many samples there are is the same in all of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use wakescope_core::distribution::Distribution;
@@ -84,6 +85,17 @@ fn values_of(d: &Distribution, least: Option<u64>) -> impl Iterator<Item = (u64,
             (latest(bucket, d), bucket.count - if i == 0 { apart } else { 0 })
         });
     least.map(|min| (min, 1)).into_iter().chain(rest).filter(|&(_, count)| count > 0)
+}
+
+/// Of each thread its CPU, or `any`, and how many threads before it have the same: names of two must
+/// differ.
+fn numbered(run: &Run) -> impl Iterator<Item = (String, u32)> {
+    let mut taken = BTreeMap::<Option<u32>, u32>::new();
+    run.threads.iter().map(move |thread| {
+        let next = taken.entry(thread.cpu).or_default();
+        *next += 1;
+        (thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string()), *next - 1)
+    })
 }
 
 /// Nanoseconds in a larger unit, to the nanosecond.

@@ -10,7 +10,7 @@ use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, exact, head, latest, latest_of_all, least, seconds, us, values_of};
+use super::{Values, exact, head, latest, latest_of_all, least, numbered, seconds, us, values_of};
 use crate::parts::{self, Extremes, Part};
 use wakescope_core::harmless::clean;
 
@@ -32,7 +32,7 @@ fn unit_of(run: &Run) -> (u64, &'static str) {
 }
 
 /// Writes a log with one interval, the run, and in it a histogram per CPU, with the tag `cpu0` and
-/// so on. Values are nanoseconds; the largest of an interval is in ms, as in all such logs.
+/// so on; of several threads that share a name, the second has `any-1`. Values are nanoseconds; the largest of an interval is in ms, as in all such logs.
 ///
 /// Fails, with nothing written, where values or counts are 2^63 or more: the format's are signed.
 pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
@@ -52,8 +52,9 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
         out,
         "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"HdrHistogramV2-compressed-base64\""
     )?;
-    for (thread, histogram) in run.threads.iter().zip(encoded) {
-        let tag = thread.cpu.map_or_else(|| "any".into(), |cpu| format!("cpu{cpu}"));
+    for ((thread, histogram), (cpu, number)) in run.threads.iter().zip(encoded).zip(numbered(run)) {
+        let cpu = if thread.cpu.is_some() { format!("cpu{cpu}") } else { cpu };
+        let tag = if number == 0 { cpu } else { format!("{cpu}-{number}") };
         let length = thousandths(run.duration_ns, 1_000_000);
         let max_ms = thousandths(latest_of_all(values.of(thread)), 1_000);
         writeln!(out, "Tag={tag},0.000,{length},{max_ms},{histogram}")?;

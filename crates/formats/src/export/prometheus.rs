@@ -1,13 +1,12 @@
 //! Classic histograms as Prometheus and OpenMetrics have them in text.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::source::Quantity;
 
-use super::{Values, latest, latest_of_all, seconds};
+use super::{Values, latest, latest_of_all, numbered, seconds};
 use wakescope_core::harmless::clean;
 
 /// Which of the two formats.
@@ -111,19 +110,11 @@ impl Labels {
             TimeDomain::Virtual => "virtual",
             TimeDomain::Simulated => "simulated",
         };
-        let mut taken = std::collections::BTreeMap::new();
-        let mut of_cpus = Vec::new();
-        for thread in &run.threads {
-            let cpu = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
-            let number: &mut u32 = taken.entry(cpu.clone()).or_default();
-            let mut labels = format!("cpu=\"{cpu}\",time=\"{time}\"");
-            // Two series must not have the same labels.
-            if *number > 0 {
-                let _ = write!(labels, ",thread=\"{number}\"");
-            }
-            *number += 1;
-            of_cpus.push(labels);
-        }
+        let labels = |(cpu, number): (String, u32)| match number {
+            0 => format!("cpu=\"{cpu}\",time=\"{time}\""),
+            _ => format!("cpu=\"{cpu}\",time=\"{time}\",thread=\"{number}\""),
+        };
+        let of_cpus: Vec<String> = numbered(run).map(labels).collect();
         let threads =
             of_cpus.iter().map(|cpu| format!("{cpu},distribution=\"{values}\"")).collect();
         Self { of_cpus, threads }

@@ -173,7 +173,9 @@ impl Log {
         for (tag, intervals) in &self.tags {
             let of_tag = |why| ImportError::new(format!("{}: {why}", clean(tag, 40)));
             let mut draft = self.draft(about, intervals, unit_ns).map_err(of_tag)?;
-            let cpu = tag.strip_prefix("cpu").and_then(number).filter(|&cpu| cpu < MOST_CPUS);
+            // A second thread on CPU 3 is `cpu3-1`.
+            let cpu = tag.strip_prefix("cpu").and_then(|rest| number(rest.split('-').next()?));
+            let cpu = cpu.filter(|&cpu| cpu < MOST_CPUS);
             for thread in &mut draft.threads {
                 thread.cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
             }

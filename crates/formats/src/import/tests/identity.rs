@@ -375,6 +375,23 @@ fn no_export_of_what_was_imported_looks_better_or_contradicts_itself() {
     }
 }
 
+/// Threads without a CPU, or on the same one, would be one if they had the same tag.
+#[test]
+fn threads_of_one_name_stay_apart_in_a_log() {
+    let mut run = run_of(&[&[1_000], &[2_000, 3_000], &[4_000; 3], &[5_000; 4]]);
+    for (thread, cpu) in run.threads.iter_mut().zip([None, Some(3), None, Some(3)]) {
+        thread.cpu = cpu;
+    }
+    let text = exported(Format::HdrLog, &run, Layout::Full);
+    let again = only_run(Format::HdrLog, &text, None);
+    let threads =
+        |run: &Run| run.threads.iter().map(|t| (t.cpu, t.woken.count)).collect::<Vec<_>>();
+    assert_eq!(threads(&again), threads(&run), "{text}");
+    for tag in ["Tag=any,", "Tag=cpu3,", "Tag=any-1,", "Tag=cpu3-1,"] {
+        assert!(text.contains(tag), "{text}");
+    }
+}
+
 /// 5 µs of cyclictest is anything from 5.000 to 5.999 µs, and 1 µs anything up to 1.999 µs.
 #[test]
 fn extremes_that_were_cut_off_are_exported_as_the_ends_of_their_steps() {
