@@ -476,6 +476,22 @@ fn cyclictest_samples_with_lines_of_threads() {
     );
 }
 
+/// Its only sample is the maximum and the minimum.
+#[test]
+fn a_thread_of_one_cycle_may_have_no_line_of_its_sample() {
+    let text = "       0:       0:      19\n       0:       1:      21\n\
+                T: 0 (27451) P:80 I:1000 C:      2 Min:     19 Act:   21 Avg:   20 Max:      21\n\
+                T: 1 (27452) P:80 I:1000 C:      1 Min:      7 Act:    7 Avg:    7 Max:       7\n";
+    let run = import(text.as_bytes()).remove(0).run;
+    let of = |at: usize| (run.threads[at].woken.count, run.threads[at].woken.max_ns);
+    assert_eq!((of(0), of(1)), ((2, Some(21_000)), (1, Some(7_000))));
+    for min in ["     6", "     8"] {
+        let text = text.replace("Min:      7", &format!("Min: {min}"));
+        let error = read_as(Format::CyclictestVerbose, text.as_bytes()).unwrap_err();
+        assert!(error.why.contains("contradicts its samples: the minimum is"), "{error}");
+    }
+}
+
 #[test]
 fn a_histogram_behind_samples_is_refused_with_a_remedy() {
     let text = format!("{CYCLICTEST_VERBOSE}# Histogram\n000065 000002\n");

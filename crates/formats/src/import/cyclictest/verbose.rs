@@ -3,6 +3,7 @@
 //! With `-q`, the lines of threads come behind them. They are of all cycles, while the samples of
 //! the last moment are not printed.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
@@ -290,15 +291,17 @@ fn complete(tally: &mut Tally, line: &Summary, budget: &Budget) -> Result<(), Im
         return Ok(());
     }
     let extremes = [
-        ("the maximum is", line.max, line.max < tally.max, line.max > tally.max),
-        ("the minimum is", line.min, line.min > tally.min, line.min < tally.min),
+        ("the maximum is", line.max, Ordering::Greater),
+        ("the minimum is", line.min, Ordering::Less),
     ];
-    for (what, value, is_within, is_beyond) in extremes {
-        let is_new = is_beyond || tally.count == 0;
-        if (is_within && tally.count > 0) || (is_new && tally.count == line.cycles) {
+    for (what, value, beyond) in extremes {
+        // The sample that was added for the maximum may be the minimum, too.
+        let held = if beyond == Ordering::Greater { tally.max } else { tally.min };
+        let place = if tally.count == 0 { beyond } else { value.cmp(&held) };
+        if place == beyond.reverse() || (place == beyond && tally.count == line.cycles) {
             return Err(contradicts(what, value));
         }
-        if is_new {
+        if place == beyond {
             tally.add(value, budget)?;
         }
     }
