@@ -143,6 +143,11 @@ impl<'a> Line<'a> {
         self.text.split_ascii_whitespace().map(word)
     }
 
+    /// The rest of it, from a byte of its text on.
+    pub(super) fn from(self, at: usize) -> Self {
+        Self { text: &self.text[at..], offset: self.offset + at, ..self }
+    }
+
     /// The words after `head`, if the line begins so.
     pub(super) fn after(self, head: &str) -> Option<Vec<Word<'a>>> {
         self.text

@@ -42,8 +42,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         let Some(at) = line.text.find(" cyclic:") else { continue };
-        let of = Line { text: &line.text[at + " cyclic:".len()..], ..line };
-        seen.take(of)?;
+        seen.take(line.from(at + " cyclic:".len()))?;
     }
     let end = lines.count();
     let cut = |what: &str| ImportError {

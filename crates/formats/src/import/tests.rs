@@ -452,6 +452,15 @@ fn percentiles_that_stress_ng_states_are_no_upper_bounds() {
     assert!(message(&without).ends_with("extremes: percentiles are upper bounds"));
 }
 
+#[test]
+fn an_error_of_stress_ng_names_the_place_in_the_file() {
+    let text = STRESS_NG.replace("94728", "94x28");
+    let (number, line) = (1..).zip(text.lines()).find(|(_, line)| line.contains("94x28")).unwrap();
+    let column = line.find("94x28").unwrap() as u64 + 1;
+    let error = read_as(Format::StressNg, text.as_bytes()).unwrap_err();
+    assert_eq!((error.line, error.column), (Some(number), Some(column)), "{error}");
+}
+
 /// stress-ng 0.15 with `--cyclic 2`: the kernel refused the policy to both.
 #[test]
 fn a_run_of_stress_ng_without_a_result_is_not_called_truncated() {
