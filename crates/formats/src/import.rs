@@ -207,6 +207,18 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
+impl From<String> for ImportError {
+    fn from(why: String) -> Self {
+        Self::new(why)
+    }
+}
+
+impl From<&str> for ImportError {
+    fn from(why: &str) -> Self {
+        Self::new(why)
+    }
+}
+
 impl From<std::io::Error> for ImportError {
     fn from(e: std::io::Error) -> Self {
         Self::new(format!("it cannot be read: {e}"))

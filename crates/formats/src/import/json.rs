@@ -10,8 +10,9 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use super::ImportError;
 use super::lines::Lines;
 
-/// The largest JSON that is read. Of 8,192 threads with 1,000 buckets it takes half of that.
-const LARGEST: u64 = 256 << 20;
+/// The largest JSON or XML that is read. Of 8,192 threads with 1,000 buckets JSON takes half of that, and of
+/// 1,024 cores with 3,500 buckets rteval's XML takes all.
+pub(super) const LARGEST: u64 = 256 << 20;
 
 /// All JSON of a file. Where something else stands before it, as when it was copied from a terminal,
 /// its lines are taken without their frames, and those before and behind it are left out.
@@ -19,13 +20,18 @@ pub(super) fn bytes(mut from: &mut dyn BufRead) -> Result<Vec<u8>, ImportError> 
     let mut bytes = Vec::new();
     Read::take(&mut from, LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(ImportError::new("it is larger than 256 MiB, the limit"));
+        return Err(too_large());
     }
     let start = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
     match start.starts_with(b"{") {
         true => Ok(bytes),
         false => within(&bytes),
     }
+}
+
+/// That a file exceeds [`LARGEST`].
+pub(super) fn too_large() -> ImportError {
+    ImportError::new("it is larger than 256 MiB, the limit")
 }
 
 /// From the first line that begins with `{` to the last that is `}` alone. What was left out leaves

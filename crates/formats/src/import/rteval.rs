@@ -21,11 +21,8 @@ use super::cyclictest::VALUED;
 use super::draft::{Draft, Kernel};
 use super::lines::{number, thousandths};
 use super::statement::Figure;
-use super::{About, ImportError, MOST_CPUS, MOST_ROWS, Unit, unit};
+use super::{About, ImportError, MOST_CPUS, MOST_ROWS, Unit, json, unit};
 use wakescope_core::harmless::clean;
-
-/// The largest file that is read; of 1,024 cores with 3,500 buckets it takes that.
-const LARGEST: u64 = 256 << 20;
 
 const DEPTH: usize = 32;
 
@@ -59,8 +56,27 @@ struct Seen {
 }
 
 pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
-    let mut limited = from.take(LARGEST);
-    let mut reader = Reader::from_reader(Newlines { from: &mut limited, lines: 1, column: 0 });
+    read_up_to(json::LARGEST, from, about)
+}
+
+/// Reads a file of at most `largest` bytes.
+pub(super) fn read_up_to(
+    largest: u64,
+    from: &mut dyn BufRead,
+    about: &About,
+) -> Result<Run, ImportError> {
+    let mut limited = from.take(largest + 1);
+    let seen = elements(&mut limited, &about.budget);
+    // Such a file ends for the reader inside an element.
+    if limited.limit() == 0 {
+        return Err(json::too_large());
+    }
+    seen?.finish(about)
+}
+
+/// Reads all elements, and what of them matters.
+fn elements(from: &mut dyn BufRead, budget: &Budget) -> Result<Seen, ImportError> {
+    let mut reader = Reader::from_reader(Newlines { from, lines: 1, column: 0 });
     reader.config_mut().trim_text(true);
     let mut seen = Seen::default();
     let mut path: Vec<String> = Vec::new();
@@ -68,21 +84,24 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     loop {
         event.clear();
         let next = reader.read_event_into(&mut event);
-        let at = |why: String| {
+        let at = |error: ImportError| {
             let place = reader.get_ref();
-            ImportError::at(place.lines, place.column, why)
+            ImportError {
+                remedy: error.remedy,
+                ..ImportError::at(place.lines, place.column, error.why)
+            }
         };
-        match next.map_err(|e| at(format!("not well-formed XML: {e}")))? {
+        match next.map_err(|e| at(format!("not well-formed XML: {e}").into()))? {
             Event::Start(element) => {
                 if path.len() >= DEPTH {
                     return Err(at("elements nest deeper than 32".into()));
                 }
                 path.push(String::from_utf8_lossy(element.name().as_ref()).into_owned());
-                seen.open(&path, &element, &about.budget).map_err(at)?;
+                seen.open(&path, &element, budget).map_err(at)?;
             }
             Event::Empty(element) => {
                 path.push(String::from_utf8_lossy(element.name().as_ref()).into_owned());
-                seen.open(&path, &element, &about.budget).map_err(at)?;
+                seen.open(&path, &element, budget).map_err(at)?;
                 seen.close(&path).map_err(at)?;
                 path.pop();
             }
@@ -91,7 +110,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
                 path.pop();
             }
             Event::Text(text) => {
-                let text = text.decode().map_err(|e| at(e.to_string()))?;
+                let text = text.decode().map_err(|e| at(e.to_string().into()))?;
                 seen.text(&path, text.trim()).map_err(at)?;
             }
             Event::DocType(_) => {
@@ -111,7 +130,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         let why = format!("the file ends inside <{}>: it is truncated", path.join("><"));
         return Err(ImportError::at(place.lines, place.column, clean(&why, 200)));
     }
-    seen.finish(about)
+    Ok(seen)
 }
 
 /// A reader that knows where it is, for messages.
@@ -155,7 +174,7 @@ impl Seen {
         path: &[String],
         element: &BytesStart<'_>,
         budget: &Budget,
-    ) -> Result<(), String> {
+    ) -> Result<(), ImportError> {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["rteval"] => self.version = attribute(element, "version")?,
@@ -194,9 +213,11 @@ impl Seen {
                 let (row, count) = (whole(&index)?, whole(&count)?);
                 let Some(part) = &mut self.current else { return Ok(()) };
                 if row >= MOST_ROWS || part.rows.last().is_some_and(|&(last, _)| row <= last) {
-                    return Err(format!("a <bucket> {row} that is not above the one before it"));
+                    return Err(
+                        format!("a <bucket> {row} that is not above the one before it").into()
+                    );
                 }
-                budget.keep(1, Entry::BUCKET).map_err(|e| e.to_string())?;
+                budget.keep(1, Entry::BUCKET)?;
                 part.rows.push((row, count));
             }
             [
@@ -208,7 +229,7 @@ impl Seen {
             ] => {
                 let unit = attribute(element, "unit")?;
                 if unit.as_deref() != Some("us") {
-                    return Err(format!("<{name}> has another unit than us"));
+                    return Err(format!("<{name}> has another unit than us").into());
                 }
             }
             _ => {}
@@ -216,7 +237,7 @@ impl Seen {
         Ok(())
     }
 
-    fn text(&mut self, path: &[String], text: &str) -> Result<(), String> {
+    fn text(&mut self, path: &[String], text: &str) -> Result<(), ImportError> {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let short = || Some(text.chars().take(200).collect::<String>());
         match parts.as_slice() {
@@ -246,7 +267,7 @@ impl Seen {
         Ok(())
     }
 
-    fn close(&mut self, path: &[String]) -> Result<(), String> {
+    fn close(&mut self, path: &[String]) -> Result<(), ImportError> {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         match parts.as_slice() {
             [.., "cyclictest", "system"] => self.system = self.current.take(),

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};
+use wakescope_core::budget::{Entry, Exceeded};
 use wakescope_core::finding::Severity;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
@@ -673,6 +674,21 @@ fn rteval_does_not_mix_what_timerlat_tells_apart() {
     let mixed = RTEVAL.replace("cyclictest", "timerlat");
     let error = read_as(Format::Rteval, mixed.as_bytes()).unwrap_err();
     assert!(error.why.contains("timerlat") && error.remedy.contains("rtla"), "{error:?}");
+}
+
+#[test]
+fn a_file_of_rteval_above_a_limit_is_not_called_truncated() {
+    let about = || About { file: "summary.xml".into(), ..About::default() };
+    let read = |largest| rteval::read_up_to(largest as u64, &mut RTEVAL.as_bytes(), &about());
+    assert!(read(RTEVAL.len()).is_ok());
+    for largest in [40, RTEVAL.len() / 2, RTEVAL.len() - 1] {
+        assert_eq!(read(largest).unwrap_err(), json::too_large(), "{largest}");
+    }
+    let about = about();
+    about.budget.keep(499_999, Entry::BUCKET).unwrap();
+    let error = rteval::read_up_to(1 << 20, &mut RTEVAL.as_bytes(), &about).unwrap_err();
+    assert!(error.line.is_some() && error.why.contains("histogram buckets"), "{error}");
+    assert_eq!(error.remedy, Exceeded::REMEDY);
 }
 
 #[test]
