@@ -14,7 +14,7 @@ use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
-use super::counts::{Counts, sum_of_mean};
+use super::counts::{Counts, in_ns, sum_of_mean};
 use super::cyclictest::json::{Preamble, not_longer, sum_of};
 use super::draft::Draft;
 use super::json::{self, Entries};
@@ -261,8 +261,8 @@ impl Seen {
             "Max-Min" => &mut self.range,
             _ => return Ok(()),
         };
-        let values =
-            words.iter().take(cpus).map(|w| w.thousandths()).collect::<Result<Vec<_>, _>>()?;
+        let ns = |word: &Word<'_>| in_ns(word.thousandths()?, 1).map_err(|why| word.fault(&why));
+        let values = words.iter().take(cpus).map(ns).collect::<Result<Vec<_>, _>>()?;
         if values.len() != cpus || into.is_some() {
             return Err(line.fault(&format!("not one value for each of {cpus} CPUs")));
         }
@@ -278,6 +278,7 @@ impl Seen {
         cpus: usize,
     ) -> Result<(), ImportError> {
         let row = thousandths(name).ok_or_else(|| line.fault("a row without a number"))?;
+        let row = in_ns(row, 1).map_err(|why| line.fault(&why))?;
         if self.last.is_some() || self.rows.last().is_some_and(|&(last, _)| row <= last) {
             return Err(line.fault("this row is not above the one before it"));
         }
@@ -397,15 +398,16 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
 
 impl Thread {
     fn rows(&self, unit: u64) -> Result<Rows, String> {
-        let row = |(key, count): &(String, u64)| thousandths(key).map(|row| (row, *count));
-        let rows: Option<Vec<(u64, u64)>> = self.histogram.0.iter().map(row).collect();
-        let mut rows = rows.ok_or("a row is not a number")?;
+        let row = |(key, count): &(String, u64)| -> Result<(u64, u64), String> {
+            let row = thousandths(key).ok_or("a row is not a number")?;
+            Ok((in_ns(row, 1)?, *count))
+        };
+        let mut rows: Vec<(u64, u64)> =
+            self.histogram.0.iter().map(row).collect::<Result<_, _>>()?;
         rows.sort_unstable();
         rows.retain(|&(_, count)| count > 0);
         let count = rows.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));
-        let ns = |value: u64| value.checked_mul(unit).filter(|&ns| ns < 1 << 62);
-        let extremes = ns(self.min).zip(ns(self.max));
-        let (min, max) = extremes.ok_or("an extreme is too large for a time")?;
+        let (min, max) = (in_ns(self.min, unit)?, in_ns(self.max, unit)?);
         let sum_ns = if count == 0 { 0 } else { sum_of(count, self.avg, 1_000)? };
         Ok(Rows { cpu: self.cpu, rows, min, max, sum_ns })
     }

@@ -749,6 +749,21 @@ fn what_is_not_told_is_unknown() {
     assert_eq!(run.host.release, "6.12.95-rt");
 }
 
+/// Values near 2^64 thousandths of µs would wrap around.
+#[test]
+fn times_of_oslat_that_are_too_large_are_refused() {
+    for (format, text, from, to) in [
+        (Format::OslatText, OSLAT_2_4, "Maximum:\t 36", "Maximum:\t 18446744073709551.615"),
+        (Format::OslatText, OSLAT_2_4, "    001 (us)", "    18446744073709551.615 (us)"),
+        (Format::OslatJson, OSLAT_JSON, "\"max\": 1993", "\"max\": 18446744073709551"),
+        (Format::OslatJson, OSLAT_JSON, "\"8\":", "\"18446744073709551\":"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = read_as(format, text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert!(error.why.contains("too large for a time"), "{to}: {error}");
+    }
+}
+
 /// oslat and osnoise measure in a loop that never sleeps.
 #[test]
 fn gaps_are_of_a_busy_loop() {
