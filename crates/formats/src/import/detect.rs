@@ -157,8 +157,8 @@ fn of_json(head: &str) -> Option<Format> {
         let program = command(head).split_ascii_whitespace().next().unwrap_or_default();
         return match program.rsplit('/').next() {
             Some("oslat") => Some(Format::OslatJson),
-            // wakescope writes the same.
-            Some("cyclictest" | "wakescope:") => Some(Format::CyclictestJson),
+            // wakescope's own files begin with the same word.
+            Some("cyclictest") => Some(Format::CyclictestJson),
             _ => None,
         };
     }

@@ -62,7 +62,7 @@ impl Watches<'_> {
         found
     }
 
-    /// Which watches have which value, in the order of the values. Those without one are left out.
+    /// Which watches have which value, in the order in which they come first. Those without one are left out.
     pub(super) fn by_value(&self, of: impl Fn(&Watched) -> Option<String>) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::new();
         for watch in self.all() {
