@@ -42,7 +42,9 @@ pub use words::{factor, percent, probability, ratio_within, times, word};
 
 pub(crate) use bounded::Ranges;
 pub(crate) use effect::{geometric_mean, mean};
-pub(crate) use guard::{differences, refuse_repetitions, repetition};
+pub(crate) use guard::{
+    differences, quantities, refuse_differences, refuse_repetitions, repetition,
+};
 pub(crate) use measured::{Measured, P999, count_of_maxima, of_lengths, of_shares, share_of};
 pub(crate) use steps::steps_note;
 pub(crate) use watches::{Watches, labelled};
@@ -295,7 +297,7 @@ fn judged(
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     guard::refuse_nothing(new, old)?;
     let mixture = guard::mixture(new, old, options.mix_quantities)?;
-    let mut differences = allowed_differences(new, old, watches, options)?;
+    let mut differences = allowed_differences(&all, [new, old], watches, options)?;
     let quantities = guard::quantities(new);
     let mut sides = match watches {
         None => [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>()),
@@ -362,15 +364,14 @@ fn judged(
 /// # Errors
 /// If a run is given twice, and, unless forced, if runs are not alike in what matters.
 fn allowed_differences(
-    new: &[Labelled],
-    old: &[Labelled],
+    all: &[Labelled],
+    [new, old]: [&[Labelled]; 2],
     watches: Option<&Watches>,
     options: &Options,
 ) -> Result<Vec<Difference>, Box<Refusal>> {
-    let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
-    guard::refuse_repetitions(&all)?;
-    let mut differences = guard::repetitions(new, old);
-    differences.extend(guard::differences(&all));
+    guard::refuse_repetitions(all)?;
+    let mut differences = guard::repetitions(all, [new, old]);
+    differences.extend(guard::differences(all));
     differences.extend(kernels::differences(new, old));
     differences.extend(watches.iter().flat_map(|watches| watches.differences()));
     guard::refuse_differences(differences, options.force)

@@ -11,7 +11,8 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 use crate::compare::{
     Difference, Labelled, MARGIN, Measured, P999, Ranges, Refusal, RunFigures, Watched, Watches,
     count_of_maxima, differences, geometric_mean, labelled, listed, mean, of_lengths, of_shares,
-    probability, ratio_within, refuse_repetitions, repetition, share_of, steps_note, times,
+    probability, quantities, ratio_within, refuse_differences, refuse_repetitions, repetition,
+    share_of, steps_note, times,
 };
 use crate::equal_count;
 use wakescope_core::run::TimeDomain;
@@ -211,16 +212,8 @@ fn followed(
     if let Some(empty) = measured.iter().find(|m| m.expiries.count == 0) {
         return Err(Box::new(Refusal::NoSamples(empty.label.into())));
     }
-    let matters: Vec<Difference> = differences.iter().filter(|d| d.matters).cloned().collect();
-    if !matters.is_empty() && !options.force {
-        return Err(Box::new(Refusal::Differences(matters)));
-    }
-    let mut quantities: Vec<Quantity> = Vec::new();
-    for quantity in runs.iter().map(|l| l.run.quantity()) {
-        if !quantities.contains(&quantity) {
-            quantities.push(quantity);
-        }
-    }
+    let differences = refuse_differences(differences, options.force)?;
+    let quantities = quantities(runs);
     let alpha = alpha_per_figure(options.alpha, quantities.len());
     let series: Vec<Series> = quantities
         .into_iter()

@@ -1,15 +1,12 @@
 //! Why a comparison came out as it did, in sentences.
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
-use crate::compare::{percent, times};
+use crate::compare::{P999, percent, times};
 use crate::paired::pairs_needed;
 use wakescope_core::units::{counted, grouped, one_or_many};
 
 /// How many seeds are named before the rest is counted.
 const SEEDS_NAMED: usize = 5;
-
-/// The fewest samples that carry p99.9.
-const SAMPLES_FOR_P999: u64 = 2_000;
 
 /// That two sides have the same cells.
 pub(super) const SAME_CELLS: &str =
@@ -64,7 +61,7 @@ fn named(seeds: &[u64], of: usize) -> String {
 
 /// Of `lacking` of `seeds` seeds without a 99.9th percentile.
 pub(super) fn of_few_samples(lacking: usize, seeds: usize) -> Option<String> {
-    let takes = || format!("it needs {} samples", grouped(SAMPLES_FOR_P999));
+    let takes = || format!("it needs {} samples", grouped(P999.samples_needed()));
     match lacking {
         0 => None,
         all if all == seeds => Some(format!("p99.9 is unknown: {}.", takes())),
@@ -163,13 +160,6 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::percentile::Percentile;
-
-    #[test]
-    fn the_samples_for_p999_are_those_that_carry_it() {
-        let p999: Percentile = "p99.9".parse().unwrap();
-        assert_eq!(p999.samples_needed(), SAMPLES_FOR_P999);
-    }
 
     #[test]
     fn seeds_are_named_or_counted() {

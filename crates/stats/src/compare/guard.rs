@@ -97,7 +97,7 @@ pub(super) fn mixture(
 }
 
 /// Refuses differences that matter, unless forced.
-pub(super) fn refuse_differences(
+pub(crate) fn refuse_differences(
     differences: Vec<Difference>,
     force: bool,
 ) -> Result<Vec<Difference>, Box<Refusal>> {
@@ -109,7 +109,7 @@ pub(super) fn refuse_differences(
 }
 
 /// The quantities of some runs, each once, in order of appearance.
-pub(super) fn quantities(runs: &[Labelled]) -> Vec<Quantity> {
+pub(crate) fn quantities(runs: &[Labelled]) -> Vec<Quantity> {
     let mut found = Vec::new();
     for quantity in runs.iter().map(|l| l.run.quantity()) {
         if !found.contains(&quantity) {
@@ -232,17 +232,24 @@ pub(super) fn by_value(
     runs: &[Labelled],
     of: impl Fn(&Observation) -> Option<String>,
 ) -> Vec<Value> {
+    grouped_by_value(runs.iter().map(|labelled| (labelled.label, of(labelled.run))))
+}
+
+/// The same of labels and values.
+pub(super) fn grouped_by_value<'a>(
+    runs: impl IntoIterator<Item = (&'a str, Option<String>)>,
+) -> Vec<Value> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut values: Vec<Value> = Vec::new();
-    for labelled in runs {
-        let Some(value) = of(labelled.run) else { continue };
+    for (label, value) in runs {
+        let Some(value) = value else { continue };
         let place = *places.entry(value.clone()).or_insert_with(|| {
             values.push(Value { value, runs: Vec::new() });
             values.len() - 1
         });
         // A file of several quantities is one run to its user.
-        if values[place].runs.last().is_none_or(|last| last != labelled.label) {
-            values[place].runs.push(labelled.label.into());
+        if values[place].runs.last().is_none_or(|last| last != label) {
+            values[place].runs.push(label.into());
         }
     }
     values
@@ -448,10 +455,9 @@ fn has_own_id(run: &Observation) -> bool {
 }
 
 /// Runs that are alike to the sample: on a side, and, unless virtual time repeats itself, on both.
-pub(super) fn repetitions(new: &[Labelled], old: &[Labelled]) -> Vec<Difference> {
-    let both: Vec<Labelled> = new.iter().chain(old).copied().collect();
-    let of_sides = [new, old].into_iter().find_map(repeated);
-    of_sides.or_else(|| repetition(&both)).into_iter().collect()
+pub(super) fn repetitions(all: &[Labelled], sides: [&[Labelled]; 2]) -> Vec<Difference> {
+    let of_sides = sides.into_iter().find_map(repeated);
+    of_sides.or_else(|| repetition(all)).into_iter().collect()
 }
 
 /// Two of `runs` that are alike to the sample, unless virtual time repeats itself.

@@ -1,6 +1,6 @@
 //! What one must know of watches that are compared, in sentences.
 
-use super::super::guard::difference;
+use super::super::guard::{difference, grouped_by_value};
 use super::super::words::{count_of, listed, percent};
 use super::super::{Difference, Value, Verdict};
 use super::{MOST_LISTED, OfGroup, OfWatches, OneSided, Watched, Watches};
@@ -64,16 +64,7 @@ impl Watches<'_> {
 
     /// Which watches have which value, in the order in which they come first. Those without one are left out.
     pub(super) fn by_value(&self, of: impl Fn(&Watched) -> Option<String>) -> Vec<Value> {
-        let mut values: Vec<Value> = Vec::new();
-        for watch in self.all() {
-            let Some(value) = of(watch) else { continue };
-            let run = watch.label.to_owned();
-            match values.iter_mut().find(|known| known.value == value) {
-                Some(known) => known.runs.push(run),
-                None => values.push(Value { value, runs: vec![run] }),
-            }
-        }
-        values
+        grouped_by_value(self.all().map(|watch| (watch.label, of(watch))))
     }
 
     /// What else one must know of them.
