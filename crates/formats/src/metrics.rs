@@ -104,6 +104,11 @@ fn cumulative(
     })
 }
 
+/// Nanoseconds in seconds, where a form has numbers in place of text.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 /// A label's value that holds nothing that could be something else in a line.
 fn label(text: &str) -> String {
     clean(text, usize::MAX)

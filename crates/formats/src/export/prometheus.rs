@@ -136,14 +136,14 @@ fn write_info(run: &Run, plan: &str, format: Format, out: &mut impl Write) -> io
         ("plan", plan.to_owned()),
         ("verdict", run.validity.verdict.to_string()),
     ];
-    let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));
+    let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value, 200)));
     writeln!(out, "wakescope_run_info{{{}}} 1", labels.join(","))
 }
 
-/// A label's value between its quotes.
-fn escaped(text: &str) -> String {
+/// A label's value between its quotes, of at most so many characters.
+pub(crate) fn escaped(text: &str, most: usize) -> String {
     // No line feed is left to escape.
-    clean(text, 200).replace('\\', "\\\\").replace('"', "\\\"")
+    clean(text, most).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// The lines that tell what follows.

@@ -113,3 +113,11 @@ pub(super) fn sum_of_mean(count: u64, mean_thousandths: u64, unit_ns: u64) -> u6
         / 1_000;
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
+
+/// The greatest width that divides both (Euclid); of 0 and a number, that number.
+pub(super) fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -14,7 +14,7 @@ use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
-use super::counts::{Counts, in_ns, sum_of_mean};
+use super::counts::{Counts, common_divisor, in_ns, sum_of_mean};
 use super::cyclictest::json::{Preamble, not_longer, sum_of};
 use super::draft::Draft;
 use super::json::{self, Entries};
@@ -321,13 +321,7 @@ impl Seen {
 
 /// The greatest width that rows ending there can have.
 fn width(rows: impl Iterator<Item = u64>) -> u64 {
-    let divisor = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    rows.fold(0, divisor).max(1)
+    rows.fold(0, common_divisor).max(1)
 }
 
 #[derive(Deserialize)]

@@ -13,7 +13,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Severity;
 use wakescope_core::source::{Omission, Quantity};
 
-use super::counts::{Counts, in_ns, sum_of_mean};
+use super::counts::{Counts, common_divisor, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
 use super::statement::Figure;
@@ -454,12 +454,4 @@ fn is_row(text: &str) -> bool {
     ["over:", "count:", "min:", "avg:", "max:"].contains(&head)
         || (text.split_ascii_whitespace().count() > 1
             && text.split_ascii_whitespace().all(|word| number(word).is_some()))
-}
-
-fn common_divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

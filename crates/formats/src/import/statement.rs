@@ -68,14 +68,10 @@ impl Figure {
     #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
     fn range(self, d: &Distribution, step_ns: u64, extremes: Extremes) -> Option<(f64, f64)> {
         let exact = |value: u64| (value as f64, value as f64);
-        if self == Self::Count {
-            return Some(exact(d.count));
-        }
-        let (min, max) = (d.min_ns?, d.max_ns?);
         Some(match self {
             Self::Count => exact(d.count),
-            Self::Min => exact(min),
-            Self::Max => exact(max),
+            Self::Min => exact(d.min_ns?),
+            Self::Max => exact(d.max_ns?),
             Self::Mean => mean(&parts(d, step_ns, extremes)?),
             Self::Deviation => deviation(&parts(d, step_ns, extremes)?, d.count),
             Self::Percentile(p) => {

@@ -29,8 +29,8 @@ struct Seen {
     percentiles: Vec<(Percentile, u64)>,
     extremes: Option<(u64, u64)>,
     width: Option<u64>,
-    /// Buckets that are printed at most, and that there would be.
-    buckets: Option<(u64, u64)>,
+    /// Buckets that are printed at most.
+    buckets: Option<u64>,
     rows: Vec<(u64, u64)>,
     note: Option<String>,
     /// The line that says that there is no result.
@@ -79,7 +79,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
             wide(samples, in_ns(min, 1).map_err(ImportError::new)?, max, 1, sum_ns)
         }
         Some(width) => {
-            let (printed, _) = seen.buckets.ok_or_else(|| cut("(for the first … buckets"))?;
+            let printed = seen.buckets.ok_or_else(|| cut("(for the first … buckets"))?;
             histogram(&seen.rows, width, printed, samples, (min, max), sum_ns, &mut draft)
         }
     };
@@ -167,9 +167,8 @@ impl Seen {
                 }
                 self.width = Some(width);
             }
-            ["(for", "the", "first", _, "buckets", "of", all] => {
-                let all = Word { text: all.trim_end_matches(')'), ..words[6] };
-                self.buckets = Some((words[3].number()?, all.number()?));
+            ["(for", "the", "first", _, "buckets", "of", _] => {
+                self.buckets = Some(words[3].number()?);
             }
             [.., "no", "latency", "information", "available"] => {
                 self.none = Some(line.text.trim().into());

@@ -6,7 +6,7 @@
 use serde_json::{Value as Json, json};
 use wakescope_core::watch::Waits;
 
-use super::{Family, Kind, Sample, Value, cumulative, inclusive, label, octaves};
+use super::{Family, Kind, Sample, Value, cumulative, inclusive, label, octaves, seconds};
 
 /// `AGGREGATION_TEMPORALITY_DELTA`.
 const DELTA: u32 = 1;
@@ -90,8 +90,4 @@ fn add_histogram(point: &mut Json, waits: &Waits) {
 fn attributes<'a>(all: impl IntoIterator<Item = (&'a str, &'a str)>) -> Json {
     let attribute = |(key, value)| json!({"key": key, "value": {"stringValue": label(value)}});
     all.into_iter().map(attribute).collect()
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }

@@ -9,7 +9,7 @@
 
 use std::io::{self, Write};
 
-use super::{Family, Kind, Value, cumulative, inclusive, label, octaves};
+use super::{Family, Kind, Value, cumulative, inclusive, label, octaves, seconds};
 use wakescope_core::histogram::Bucket;
 use wakescope_core::watch::Waits;
 use wakescope_core::watch::scale::edges_of;
@@ -142,10 +142,6 @@ fn index(bucket: &Bucket) -> i32 {
     #[allow(clippy::cast_possible_truncation)] // From -2^9 to 2^7.
     let index = exponent.ceil() as i32;
     index
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 /// A message of Protocol Buffers.

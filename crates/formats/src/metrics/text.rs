@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Family, Kind, Value, cumulative, inclusive, label, octaves};
-use crate::export::prometheus::{Format, edge_text, head};
+use super::{Family, Kind, Value, cumulative, inclusive, octaves};
+use crate::export::prometheus::{Format, edge_text, escaped, head};
 use crate::export::seconds;
 use wakescope_core::watch::Waits;
 
@@ -53,13 +53,9 @@ fn write_histogram(
 }
 
 fn labels(labels: &[(&'static str, String)]) -> String {
-    let each = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    let each =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, usize::MAX)));
     each.collect::<Vec<_>>().join(",")
-}
-
-fn escaped(value: &str) -> String {
-    // No line feed is left to escape.
-    label(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn braced(labels: &str) -> String {
