@@ -21,10 +21,10 @@ use encode::Scale;
 /// Buckets of the first octaves, for three significant digits.
 const SUB_BUCKETS: u64 = 2_048;
 
-/// The unit in ns of a run that was read from one of these files, and its name; ns of others.
+/// The unit in ns of a log, and its name: the step of the file that the run was read from, so that a true
+/// value stays known to that step and no better; ns of others.
 fn unit_of(run: &Run) -> (u64, &'static str) {
-    let of_source = run.source.as_ref().filter(|source| source.tool == "HdrHistogram");
-    match of_source.and_then(|source| source.resolution_ns) {
+    match run.source.as_ref().and_then(|source| source.resolution_ns) {
         Some(1_000) => (1_000, "us"),
         Some(1_000_000) => (1_000_000, "ms"),
         _ => (1, "ns"),
