@@ -44,10 +44,10 @@ pub(crate) fn of(
     let (least, most) = match extremes {
         Extremes::Samples => (Some((min, min)), Some((max, max))),
         Extremes::MaximumOnly => (None, Some((max, max))),
-        // Middles are whole numbers.
+        // Middles are whole numbers. Buckets of a record need not be whole steps.
         Extremes::Middles => (
-            Some((lowest.0, lowest.1.min(min.saturating_add(min / 2)))),
-            Some((highest.0.max(max.div_ceil(2)), highest.1)),
+            Some((lowest.0, lowest.1.min(min.saturating_add(min / 2)).max(lowest.0))),
+            Some((highest.0.max(max.div_ceil(2)).min(highest.1), highest.1)),
         ),
         Extremes::Rows => (None, None),
     };
@@ -70,4 +70,24 @@ pub(crate) fn sums(parts: &[Part]) -> (u128, u128) {
         parts.iter().map(|part| u128::from(end(part)) * u128::from(part.count)).sum()
     };
     (sum(|part| part.low), sum(|part| part.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::histogram::Histogram;
+
+    #[test]
+    fn no_part_ends_before_it_begins() {
+        // A step of 1 µs does not divide these buckets.
+        for (lower, upper) in [(0, 1_001), (999, 1_500), (7, 8), (1_999, 2_000)] {
+            let histogram = Histogram::from_buckets(vec![Bucket { lower, upper, count: 3 }]);
+            let d = Distribution { count: 3, histogram: histogram.unwrap(), ..Default::default() };
+            for extremes in [(lower, upper - 1), (lower, lower), (0, upper / 1_000 * 1_000)] {
+                for part in of(&d, extremes, 1_000, Extremes::Middles) {
+                    assert!(part.low <= part.high, "{lower} to {upper}, {extremes:?}: {part:?}");
+                }
+            }
+        }
+    }
 }

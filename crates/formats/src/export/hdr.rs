@@ -32,7 +32,8 @@ fn unit_of(run: &Run) -> (u64, &'static str) {
 }
 
 /// Writes a log with one interval, the run, and in it a histogram per CPU, with the tag `cpu0` and
-/// so on; of several threads that share a name, the second has `any-1`. Values are nanoseconds; the largest of an interval is in ms, as in all such logs.
+/// so on; the second that is not bound has `any-1`. Values are nanoseconds, or in the steps of the file that
+/// the run was read from; the largest of an interval is in ms, as in all such logs.
 ///
 /// Fails, with nothing written, where values or counts are 2^63 or more: the format's are signed.
 pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
