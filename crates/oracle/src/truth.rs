@@ -317,6 +317,8 @@ impl<'i> Witness<'i> {
             }
             Transition::Boosted { owner, waiter } => self.lent(cpu, now, owner, waiter),
             Transition::Raised(source) if source == RESCHEDULE => {
+                // Also for what is no wakeup, as where a budget is refilled: who is woken then needs no other call.
+                self.calls[cpu.index()] = Call::Arrived;
                 self.called(cpu, Call::OnItsWay, Call::Arrived);
             }
             Transition::HandlerBegin(source) if source == RESCHEDULE => {

@@ -169,3 +169,30 @@ fn where_the_code_let_an_interrupt_in_is_over_once_the_task_goes_on() {
         assert_eq!(witness.truths[0].places, want, "{by:?}");
     }
 }
+
+/// A CPU is called where a budget is refilled, and takes long to leave idle. A task that is woken there meanwhile
+/// waits for that call.
+#[test]
+fn a_task_waits_for_the_call_that_its_cpu_had_before() {
+    let scenario = STARVED.replace("cpus = 1", "cpus = 2");
+    let scenario =
+        Scenario::read("starved.toml", &scenario, &|_, _| Err("no runs".into())).unwrap();
+    let image = Image::new(&scenario, Rules::ALL[2]).unwrap();
+    let ([here, there], woken) = ([CpuId(0), CpuId(1)], TaskId(0));
+    let (kind, stage) = (FrameKind::Interrupt(RESCHEDULE), Stage::LeavingIdle);
+    let leaves_idle = Running { task: None, kind, stage, ..at(StackId(0)) };
+    let [idle, called] = [Cause::IdleExit, Cause::RemoteWakeup].map(|cause| (cause, Who::Any));
+    for (is_called, want) in [(true, vec![idle, called]), (false, vec![idle])] {
+        let mut witness = Witness::new(&image, true, Followed::Threads);
+        witness.happened(there, 900, Transition::NeedResched { lazy: false });
+        if is_called {
+            witness.happened(there, 1_000, Transition::Raised(RESCHEDULE));
+        }
+        witness.wakes(here, 1_600, woken, at(StackId(1)));
+        witness.happened(here, 1_600, Transition::Woken { task: woken, on: there });
+        witness.ran(there, 1_000, 2_000, leaves_idle);
+        let switch = Transition::Switch { from: None, preempted: false, to: Some(woken) };
+        witness.happened(there, 2_000, switch);
+        assert_eq!(witness.truths[0].stretches[0].answers, want, "{is_called}");
+    }
+}
