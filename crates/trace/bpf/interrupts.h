@@ -59,6 +59,8 @@ INLINE void irq_entry(u32 vector, u32 line, struct irqaction *action)
 	u64 now = bpf_ktime_get_ns();
 	if (cpu->irq_depth == 0) {
 		cpu->irq_entry = now;
+		/* Of one whose exit was not seen. */
+		cpu->woken_count = 0;
 		cpu->irq_interrupts = cpu->interrupts;
 	}
 	cpu->irq_depth++;
