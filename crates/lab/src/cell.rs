@@ -20,6 +20,7 @@ mod emulation;
 mod measurement;
 
 pub use again::{Again, Missing};
+pub(crate) use conclusion::with_head;
 pub use emulation::Emulation;
 pub use measurement::{Explain, Measurement};
 

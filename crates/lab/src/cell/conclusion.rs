@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use wakescope_core::episodes::Entry;
+use wakescope_core::episodes::{Entry, Head};
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::run::Run;
 use wakescope_store::{is_full, write_new};
@@ -94,13 +94,19 @@ const EPISODES_MOST: usize = 1 << 20;
 /// not kept.
 fn episodes_of(run: &Run, items: &[Item]) -> Option<Item> {
     let sent = items.iter().find(|item| item.name == EPISODES)?;
-    let whole = sent.bytes.len() <= EPISODES_MOST;
-    let end = sent.bytes.iter().position(|&byte| byte == b'\n').filter(|_| whole)?;
-    let Ok(Entry::Head(mut head)) = Entry::read(&sent.bytes[..end]) else { return None };
-    head.run.clone_from(&run.id);
-    let mut bytes = Entry::Head(head).text().into_bytes();
-    bytes.extend_from_slice(&sent.bytes[end + 1..]);
+    let small = Some(&sent.bytes).filter(|bytes| bytes.len() <= EPISODES_MOST)?;
+    let bytes = with_head(small, |head| head.run.clone_from(&run.id))?;
     Some(Item::new(EPISODES, bytes))
+}
+
+/// Episodes with their head written anew by this version; `None` if they begin with none.
+pub(crate) fn with_head(episodes: &[u8], change: impl FnOnce(&mut Head)) -> Option<Vec<u8>> {
+    let end = episodes.iter().position(|&byte| byte == b'\n')?;
+    let Ok(Entry::Head(mut head)) = Entry::read(&episodes[..end]) else { return None };
+    change(&mut head);
+    let mut bytes = Entry::Head(head).text().into_bytes();
+    bytes.extend_from_slice(&episodes[end + 1..]);
+    Some(bytes)
 }
 
 /// The failure of a guest that ended by itself and left nothing to read.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wakescope_core::run::{Run, SCHEMA};
 use wakescope_lab::farm::{Continue, End, Event, Job, Repeated, Runner, verify};
 use wakescope_lab::store::{
     CONSOLE, CellStore, Ending, Failed, FailureKind, Ingredients, Key, Label, Recipe, StoredCell,
@@ -17,6 +18,8 @@ use crate::bench::{eventually, names, store_in};
 struct Gives {
     max_ns: u32,
     ending: Ending,
+    /// In place of a record that holds `max_ns`.
+    record: Option<String>,
     extra: bool,
     console: &'static str,
     hangs: bool,
@@ -25,7 +28,7 @@ struct Gives {
 impl Default for Gives {
     fn default() -> Self {
         let ending = Ending::Measured;
-        Self { max_ns: 113, ending, extra: false, console: "booting", hangs: false }
+        Self { max_ns: 113, ending, record: None, extra: false, console: "booting", hangs: false }
     }
 }
 
@@ -37,7 +40,8 @@ impl Runner<Gives> for Guest {
             eventually("it is cancelled", || cancel.load(Ordering::SeqCst));
             return Failed::new(FailureKind::Cancelled, "cancelled").into();
         }
-        let record = format!("{{\"threads\": [{{\"max_ns\": {}}}]}}", job.work.max_ns);
+        let of_max = || format!("{{\"threads\": [{{\"max_ns\": {}}}]}}", job.work.max_ns);
+        let record = job.work.record.clone().unwrap_or_else(of_max);
         fs::write(folder.join("run.json"), record).unwrap();
         fs::write(folder.join("kernel.log"), format!("took {}", job.work.max_ns)).unwrap();
         fs::write(folder.join("guest.json"), job.work.max_ns.to_string()).unwrap();
@@ -130,6 +134,21 @@ fn each_way_in_which_a_repetition_can_come_out() {
     );
     check(usual(), &Ok(failed(Emulator, "killed")), "CannotRun(\"killed\")");
     check(usual(), &Err("its kernel was removed".into()), "CannotRun(\"its kernel was removed\")");
+}
+
+/// The host writes what a guest sent, and so did the version that stored it.
+#[test]
+fn a_record_that_lacks_an_empty_key_of_today_is_the_same() {
+    let sent = Run { schema: SCHEMA.into(), ..Run::default() };
+    let today = Run::from_json(sent.to_json().as_bytes()).unwrap();
+    let gives = |record: String| Gives { record: Some(record), ..Gives::default() };
+    let mut before: serde_json::Value = serde_json::from_str(&today.to_json()).unwrap();
+    assert!(before["host"].as_object_mut().unwrap().remove("sched_ext").unwrap().is_null());
+    check(gives(before.to_string()), &Ok(gives(today.to_json())), "Same");
+    let mut other = today;
+    other.host.sched_ext = Some("scx".into());
+    let want = "run.json, host.sched_ext: null, repeated \"scx\"";
+    check(gives(before.to_string()), &Ok(gives(other.to_json())), want);
 }
 
 #[test]
