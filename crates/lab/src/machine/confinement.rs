@@ -7,12 +7,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock::{self, Forbidden, Rules};
 use wakescope_sys::process::confined::{Confined, Namespace, Step};
-use wakescope_sys::process::{self, Child, Program, open_files_limit};
+use wakescope_sys::process::{Child, Program, raise_open_files};
 use wakescope_sys::sched::{Schedule, schedule_of, this_thread};
 
 use super::boot::Boot;
@@ -63,25 +63,15 @@ impl Measure {
 #[derive(Debug)]
 pub struct Confinement {
     refused: Mutex<BTreeSet<Measure>>,
-    /// How many files an emulator may have open.
-    open_files: u64,
-}
-
-/// Lets this process have more files open, and returns how many it might have open before. It holds up to nine for
-/// each guest, so some 112 guests at a time exceed the usual limit of 1,024.
-fn raise_open_files() -> u64 {
-    static BEFORE: OnceLock<u64> = OnceLock::new();
-    *BEFORE.get_or_init(|| {
-        let before = open_files_limit().unwrap_or(u64::MAX);
-        // Where it stays as it is, a guest that finds too many open is not started, and run again another time.
-        let _ = process::raise_open_files();
-        before
-    })
 }
 
 impl Default for Confinement {
+    /// Lets this process have more files open: it holds up to nine for each guest, so some 112 guests at a time exceed
+    /// the usual limit of 1,024.
     fn default() -> Self {
-        Self { refused: Mutex::default(), open_files: raise_open_files() }
+        // Where it stays as it is, a guest that finds too many open is not started, and run again another time.
+        let _ = raise_open_files();
+        Self { refused: Mutex::default() }
     }
 }
 
@@ -110,7 +100,6 @@ impl Confinement {
                 rules: rules.as_ref(),
                 // What a guest writes is a flood, and is ended as such, long before this is reached.
                 file_size: LARGEST,
-                open_files: self.open_files,
             };
             let refused = match confined.run() {
                 Ok(child) => {

@@ -63,8 +63,6 @@ pub struct Confined<'a> {
     pub rules: Option<&'a Rules>,
     /// The largest file that it may write, bytes.
     pub file_size: u64,
-    /// How many files it may have open, if fewer than this process.
-    pub open_files: u64,
 }
 
 /// A step on the way to a confined program.
@@ -245,11 +243,9 @@ impl Plan<'_> {
             done(libc::setsid().into())?;
             done(libc::fchdir(self.confined.folder.as_raw_fd()).into())?;
             self.place_descriptors()?;
-            for (resource, most) in [
-                (libc::RLIMIT_CORE, 0),
-                (libc::RLIMIT_FSIZE, self.confined.file_size),
-                (libc::RLIMIT_NOFILE, self.confined.open_files),
-            ] {
+            for (resource, most) in
+                [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_FSIZE, self.confined.file_size)]
+            {
                 let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
                 done(libc::getrlimit(resource, &raw mut limit).into())?;
                 let most = limit.rlim_max.min(most);

@@ -4,7 +4,7 @@ use std::path::Path;
 use super::*;
 use crate::file::effective_user;
 use crate::landlock::{self, Forbidden};
-use crate::process::Exit;
+use crate::process::{Exit, OPEN_FILES, raise_open_files};
 
 /// A user that nobody is.
 const STRANGER: u32 = 1_500_000_000;
@@ -31,7 +31,6 @@ impl Case<'_> {
             user: self.user,
             rules: self.rules.as_ref(),
             file_size: 1 << 20,
-            open_files: 100,
         };
         let child = confined.run()?;
         drop(writer);
@@ -52,6 +51,8 @@ fn a_confined_program_has_what_it_was_given_and_no_more() {
     let script = "readlink /proc/self/cwd; cd /proc/self; echo $PATH_OF_NOTHING$HOME; exec sh -c \
                   'for n in fd/*; do [ -e $n ] && echo -n \"$n \"; done; echo; \
                   ulimit -c; ulimit -f; ulimit -n; grep -e NoNewPrivs -e CapEff -e CapPrm /proc/self/status'";
+    raise_open_files().unwrap();
+    let open_files = OPEN_FILES.get().unwrap().rlim_cur.to_string();
     let (text, exit) = PLAIN.run(script).unwrap();
     assert_eq!(exit, Exit::Status(0), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -59,7 +60,7 @@ fn a_confined_program_has_what_it_was_given_and_no_more() {
     // The shell has the folder open that it lists.
     assert!(lines[2].starts_with("fd/0 fd/1 fd/2 fd/3 fd/4 "), "{text}");
     assert!(lines[2].split_whitespace().count() <= 6, "{text}");
-    assert_eq!(lines[3..6], ["0", "2048", "100"], "{text}");
+    assert_eq!(lines[3..6], ["0", "2048", &open_files], "{text}");
     for line in ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1"] {
         assert!(lines.contains(&line), "{line} is not in {text}");
     }
@@ -105,7 +106,7 @@ fn a_step_that_is_refused_is_named_and_nothing_runs() {
     let nothing = File::open("/dev/null").unwrap();
     let stdio = [nothing.as_fd(); 3];
     let namespaces = &[];
-    let (user, rules, file_size, open_files) = (None, None, 0, 100);
+    let (user, rules, file_size) = (None, None, 0);
     let inherited = &[][..];
     let confined = Confined {
         program: &program,
@@ -116,7 +117,6 @@ fn a_step_that_is_refused_is_named_and_nothing_runs() {
         user,
         rules,
         file_size,
-        open_files,
     };
     let refused = confined.run().unwrap_err();
     assert_eq!(refused.step, Step::Execute, "{refused:?}");
