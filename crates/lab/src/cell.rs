@@ -44,7 +44,7 @@ pub struct Guest {
     pub root: Option<Image>,
 }
 
-/// What a guest is told that is to say what its kernel runs, and what its cell is called in place of a load.
+/// The order to a guest that only reports the model of its kernel. Its cell has this word in place of a load.
 const CHECKING: &str = "check";
 
 /// What the runner needs to boot a guest.

@@ -10,7 +10,7 @@ const VIRTUAL_TIME: &str = "Virtual time counts instructions: the order of kerne
 const EXPLAINED: &str = "The tracer that explains wakeups takes virtual time: it is in all figures of an explained \
     cell. Compare such cells only with each other.";
 
-/// What has to be said wherever figures of this domain are shown, a sentence or more each. `explained`: a tracer
+/// The caveats of all figures of this domain, a sentence or more each. `explained`: a tracer
 /// followed wakeups of some of the runs.
 pub(crate) fn caveats(domain: TimeDomain, explained: bool) -> impl Iterator<Item = &'static str> {
     let is_virtual = domain == TimeDomain::Virtual;

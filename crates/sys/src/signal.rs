@@ -304,7 +304,7 @@ mod tests {
             assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
             assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
             assert!(!wait_readable(&file, SpanNs(1_000)).unwrap());
-            // Whoever blocks them once more leaves what has come to the first.
+            // A second one leaves to the first what has come.
             drop(EndSignals::block().unwrap());
             assert_eq!(signals.wait(SpanNs(0)), None);
             // SAFETY: as above.

@@ -59,7 +59,7 @@ INLINE void irq_entry(u32 vector, u32 line, struct irqaction *action)
 	u64 now = bpf_ktime_get_ns();
 	if (cpu->irq_depth == 0) {
 		cpu->irq_entry = now;
-		/* Of one whose exit was not seen. */
+		/* They were left by an interrupt whose exit was not seen. */
 		cpu->woken_count = 0;
 		cpu->irq_interrupts = cpu->interrupts;
 	}

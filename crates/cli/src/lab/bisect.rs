@@ -56,7 +56,7 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
         Some(revisions) => revisions,
         None => plan.kernel_names().to_vec(),
     };
-    // Also while a kernel is built: Ctrl-C reaches the build, too, and its end is told.
+    // Ctrl-C ends a build as well. This process stays, and says that the build was interrupted.
     let signals = block_end_signals()?;
     let mut examiner = Examiner { args, plan, cache, candidates: &candidates };
     let found = bisect(candidates.len(), &mut examiner);

@@ -186,7 +186,8 @@ fn every_interval_has_its_line_and_the_end_a_table() {
     assert!(table.contains(" equal to the ns"), "{table}");
 }
 
-/// What is told where rows of the unified hierarchy's root would be taken for those of a container.
+/// The message where CPUs are shared out by cgroups of version 1: all tasks may be in the root of the unified
+/// hierarchy, and its row is no container.
 const OLDER_CGROUPS: &str = "CPUs are shared out here by cgroups of version 1, which are not shown: the rows are \
                              cgroups of the unified hierarchy, and all tasks may be in its root\n";
 

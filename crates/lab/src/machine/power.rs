@@ -17,7 +17,7 @@ use super::monitor::Monitor;
 const OUTPUT_MOST: u64 = 64 << 20;
 
 /// What a kernel that panics prints before it does nothing more, or before it waits to restart, if `panic=` says for
-/// how long (kernel/panic.c). It has told all by then.
+/// how long (kernel/panic.c). Its log is complete by then.
 const END_OF_PANIC: [&str; 2] = ["---[ end Kernel panic", "Rebooting in "];
 
 /// How often to look whether it has ended.
