@@ -339,7 +339,7 @@ impl Seen {
             false => "sum_ns: from the mean as it is given",
         });
         if self.of_rows && self.width > 1 {
-            draft.approximate("min_ns, max_ns: the lower ends of their rows");
+            draft.approximate("min_ns: the lower end of its row; max_ns: the upper end of its row");
         }
         if draft.duration_ns.is_some() {
             draft.approximate("duration_ns: given in whole seconds");
@@ -422,6 +422,14 @@ impl Column {
             draft.overflow(&format!("CPU {}", self.cpu), over, histogram_ends, true);
             counts.push(lower, end_ns.max(lower + 1), many)?;
         }
+        // The row is named by its lower end, and who reads a maximum is to know the latest that it can be.
+        let of_a_row = seen.of_rows && width > 1 && over == 0;
+        let row = counts
+            .buckets()
+            .last()
+            .filter(|last| of_a_row && last.lower <= max_ns && max_ns < last.upper);
+        draft.extremes_are_edges |= row.is_some();
+        let max_ns = row.map_or(max_ns, |row| row.upper - 1);
         let sum_ns = match self.known_mean(seen) {
             Some(_) => sum_of_mean(count, mean, unit_ns),
             None => counts.least_sum(),

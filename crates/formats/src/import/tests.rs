@@ -290,7 +290,7 @@ fn rtla_histograms() {
         expect![[r#"
             [rtla osnoise None] gap in a busy loop; there are no periodic expiries; started 1970-01-01T00:00:00Z for 10000000000 ns, interval 0 ns, other None
               CPU Some(0): 9005 from Some(0) to Some(900000), sum 900500; 0..5000: 9000, 5000..10000: 3, 10000..905000: 2
-              CPU Some(1): 9102 from Some(0) to Some(12000), sum 91020; 0..5000: 9100, 10000..15000: 2
+              CPU Some(1): 9102 from Some(0) to Some(14999), sum 91020; 0..5000: 9100, 10000..15000: 2
               lost-samples: rtla says: 12 (0.50%) events missed, results might not be accurate
               overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; only bounds are known
         "#]],

@@ -3,9 +3,11 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::histogram::Bucket;
+use wakescope_core::limit::{Limit, MeasuredBy, Outcome};
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
+use wakescope_core::units::SpanNs;
 
 use super::super::*;
 use super::files::*;
@@ -618,7 +620,8 @@ fn a_quantity_survives_a_log_of_hdr_histogram() {
 
 #[test]
 fn figures_of_osnoise_are_of_rows() {
-    // Up to Linux 6.1 the mean is 0 whatever the samples are; its maximum is the row's lower end.
+    // Up to Linux 6.1 the mean is 0 whatever the samples are; its maximum is the row's lower end, and the longest
+    // gap lies anywhere in that row.
     let text = "\
 # RTLA osnoise histogram
 # Time unit is microseconds (us)
@@ -635,12 +638,19 @@ max:         20         0
 ";
     let read = run(Format::Osnoise, text);
     let d = &read.threads[0].woken;
-    assert_eq!((d.count, d.min_ns, d.max_ns), (508, Some(0), Some(20_000)));
+    assert_eq!((d.count, d.min_ns, d.max_range()), (508, Some(0), Some((20_000, 29_999))));
+    for (above, want) in
+        [(19_999, Outcome::Fail), (25_000, Outcome::Inconclusive), (29_999, Outcome::Pass)]
+    {
+        let limit = Limit { percentile: None, above: SpanNs(above) };
+        let judged = limit.judge(d, &read.validity, MeasuredBy::OtherProgram, true);
+        assert_eq!(judged.outcome, want, "{above}: {judged:?}");
+    }
     assert_eq!(d.sum_ns, 200 * 10_000 + 8 * 20_000, "each at the lower end of its row");
     let last = d.histogram.buckets().last().copied();
     assert_eq!(last, Some(Bucket { lower: 20_000, upper: 30_000, count: 8 }));
     let source = read.source.unwrap();
-    assert!(source.approximate.iter().any(|a| a.starts_with("min_ns, max_ns: ")), "{source:?}");
+    assert!(source.approximate.iter().any(|a| a.starts_with("min_ns: ")), "{source:?}");
     // A mean that is stated must be that of the samples.
     let wrong = text.replace("avg:          0", "avg:         19");
     let error = read_in(Format::Osnoise, &wrong, None).unwrap_err();
