@@ -17,7 +17,7 @@ use wakescope_store::{
     make_own_folder, open_lock, open_own_folder,
 };
 use wakescope_sys::clock::{self, Clock};
-use wakescope_sys::file::{exchange, open_directory, try_lock};
+use wakescope_sys::file::{FileLock, exchange, open_directory, try_lock};
 use wakescope_sys::input::open_input;
 
 use crate::kernel::Arch;
@@ -229,19 +229,19 @@ impl Cache {
 
     /// Waits until no other process works on `what`, and keeps others from it until the lock is
     /// dropped. `what` is a word that names the file: `apt-amd64`.
-    pub fn lock(&self, what: &str, watch: &mut dyn Watch) -> Result<Lock, CacheError> {
+    pub fn lock(&self, what: &str, watch: &mut dyn Watch) -> Result<FileLock, CacheError> {
         let folder = self.root.join("locks");
         Self::create(&folder)?;
         let path = folder.join(what);
-        let file = open_lock(&path).map_err(CacheError::io("create", &path))?;
-        while !try_lock(&file).map_err(CacheError::io("lock", &path))? {
+        let lock = open_lock(&path).map(FileLock::on).map_err(CacheError::io("create", &path))?;
+        while !lock.try_take().map_err(CacheError::io("lock", &path))? {
             if watch.stopped() {
                 return Err(CacheError::Stopped);
             }
             watch.step(&Step::Waiting(what));
             let _ = clock::sleep_until(clock::now().after(LOOK));
         }
-        Ok(Lock { _file: file })
+        Ok(lock)
     }
 
     /// An empty folder that becomes `place` when it is committed, and is removed when it is not.
@@ -311,12 +311,6 @@ impl Cache {
         }
         written.map_err(CacheError::io("write", place))
     }
-}
-
-/// Keeps other processes from something until it is dropped, or this process ends.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
 }
 
 /// A folder that is not in its place yet.

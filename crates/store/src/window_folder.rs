@@ -2,11 +2,11 @@
 //! than there is to be room for.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wakescope_sys::file::try_lock;
+use wakescope_sys::file::FileLock;
 use wakescope_sys::folder::{About, Folder, Kind};
 use wakescope_sys::trust::{Refused, is_trusted_owner, others_may_write};
 
@@ -29,7 +29,7 @@ pub struct WindowFolder {
     /// The most bytes that all files of windows may have.
     keep: u64,
     current: Option<Current>,
-    lock: File,
+    lock: FileLock,
 }
 
 /// The file that is being written.
@@ -70,9 +70,10 @@ impl WindowFolder {
         }
         let name = path.join(LOCK);
         let lock = lock_file(&place.folder, OsStr::new(LOCK))
+            .map(FileLock::on)
             .map_err(|e| RunFolderError::File(name.clone(), e))?;
         // File systems without locks do without.
-        if let Ok(false) = try_lock(&lock) {
+        if let Ok(false) = lock.try_take() {
             return Err(RunFolderError::InUse(name));
         }
         Ok(Self { folder: place.folder, keep, current: None, lock })
@@ -102,7 +103,7 @@ impl WindowFolder {
     /// Fails unless the lock is still the one that is held: `rm folder/*` takes it too.
     fn check_lock(&self) -> io::Result<()> {
         let there = self.folder.about_file(OsStr::new(LOCK))?;
-        match there.identity == About::of(&self.lock.metadata()?).identity {
+        match there.identity == About::of(&self.lock.file().metadata()?).identity {
             true => Ok(()),
             false => Err(io::ErrorKind::NotFound.into()),
         }
@@ -251,6 +252,7 @@ fn file_time(name: &OsStr) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use wakescope_sys::file::effective_user;

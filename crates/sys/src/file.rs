@@ -10,14 +10,44 @@ use std::path::Path;
 
 use crate::checked;
 
-/// Takes the lock on `file` if nobody has it. It is dropped when the file is closed, so also when
-/// its holder is killed.
+/// Takes the lock on `file` if nobody has it. It is dropped when the file is closed by all
+/// that have inherited it, so also when its holder is killed.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: the descriptor is open for as long as `file` lives.
     match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
         Ok(_) => Ok(true),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(e) => Err(e),
+    }
+}
+
+/// The lock on a file, which is given back when this is dropped. A program that another thread is just starting
+/// has the file open as well until it is executed: a lock that only closing ends would be held for so long.
+#[derive(Debug)]
+pub struct FileLock(File);
+
+impl FileLock {
+    /// The lock on `file`, which nobody has taken yet.
+    pub fn on(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Takes the lock if nobody has it, as [`try_lock`].
+    pub fn try_take(&self) -> io::Result<bool> {
+        try_lock(&self.0)
+    }
+
+    /// The file that the lock is on.
+    pub fn file(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is open. Of a lock that was not taken, nothing ends: others have theirs on a file
+        // that they have opened themselves.
+        unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) };
     }
 }
 
@@ -226,14 +256,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_exclusive_and_ends_with_its_file() {
+    fn a_lock_is_exclusive_and_given_back_whoever_has_the_file_open_as_well() {
         let folder = Folder::new("lock");
         let path = folder.join("file");
-        let (a, b) = (File::create(&path).unwrap(), File::create(&path).unwrap());
-        assert!(try_lock(&a).unwrap());
-        assert!(!try_lock(&b).unwrap());
-        drop(a);
-        assert!(try_lock(&b).unwrap());
+        let [first, second, third] = [(); 3].map(|()| FileLock::on(File::create(&path).unwrap()));
+        assert!(first.try_take().unwrap());
+        assert!(!second.try_take().unwrap());
+        // A lock that was not taken takes none from others.
+        drop(third);
+        assert!(!second.try_take().unwrap());
+        // As a program has it that is being started.
+        let _inherited = first.file().try_clone().unwrap();
+        drop(first);
+        assert!(second.try_take().unwrap());
     }
 
     #[test]

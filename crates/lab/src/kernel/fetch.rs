@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wakescope_core::units::counted;
+use wakescope_sys::file::FileLock;
 
 use super::catalogue::{Catalogue, NoSuchKernel, Offer};
 use super::image::{Image, ImageError, identify};
@@ -176,7 +177,7 @@ impl<'a> Source<'a> {
         self.cache.apt().join(name).join("catalogue.json")
     }
 
-    fn lock(&self, watch: &mut dyn Watch) -> Result<crate::cache::Lock, CacheError> {
+    fn lock(&self, watch: &mut dyn Watch) -> Result<FileLock, CacheError> {
         self.cache.lock(&format!("apt-{}", Archive::name(Purpose::Kernels, self.arch)), watch)
     }
 

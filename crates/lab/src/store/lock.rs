@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_store::open_lock;
-use wakescope_sys::file::try_lock;
+use wakescope_sys::file::FileLock;
 
 /// What a lock's file is called after the cell.
 pub(crate) const LOCK: &str = "lock";
@@ -16,7 +16,7 @@ pub(crate) const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct NameLock {
     path: PathBuf,
-    _file: File,
+    _lock: FileLock,
 }
 
 impl NameLock {
@@ -35,13 +35,14 @@ impl NameLock {
 
     /// Takes the lock on `file`, which was opened at `path`.
     fn of_file(file: File, path: &Path) -> io::Result<Attempt> {
-        if !try_lock(&file)? {
+        let lock = FileLock::on(file);
+        if !lock.try_take()? {
             return Ok(Attempt::Busy);
         }
-        if !is_at(&file, path)? {
+        if !is_at(lock.file(), path)? {
             return Ok(Attempt::Stale);
         }
-        Ok(Attempt::Taken(Self { path: path.into(), _file: file }))
+        Ok(Attempt::Taken(Self { path: path.into(), _lock: lock }))
     }
 }
 
