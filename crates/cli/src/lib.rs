@@ -45,7 +45,7 @@ pub use failure::Failure;
 
 /// Measure how late Linux wakes a task, and whether the number can be trusted.
 #[derive(Parser)]
-#[command(name = "wakescope", version, disable_help_subcommand = true)]
+#[command(name = "wakescope", version)]
 #[command(
     after_help = "Exit codes: 0 success, all limits kept; 1 a limit was exceeded; 2 an error; 3 \
          inconclusive."
@@ -103,7 +103,8 @@ impl From<Outcome> for ExitCode {
 
 /// The definition of all arguments, from which man pages and completions are made.
 pub fn command() -> clap::Command {
-    Cli::command()
+    // Pages and completions would have every verb once more below `help`.
+    Cli::command().disable_help_subcommand(true)
 }
 
 /// The part of the command that guests of the lab run.
@@ -204,6 +205,19 @@ mod tests {
     use clap::Arg;
 
     use super::*;
+
+    #[test]
+    fn help_is_a_verb_too() {
+        let text = |words: &[&str]| Cli::try_parse_from(words).unwrap_err().to_string();
+        for verb in ["measure", "lab"] {
+            let [own, of_help] = [["wakescope", verb, "--help"], ["wakescope", "help", verb]];
+            assert_eq!(text(&of_help), text(&own));
+        }
+        assert_eq!(
+            text(&["wakescope", "help", "lab", "run"]),
+            text(&["wakescope", "lab", "run", "--help"])
+        );
+    }
 
     /// In each mode of a verb clap refuses each other argument that is not listed here. What is listed has a meaning
     /// there, or is refused later, with a reason.
