@@ -10,7 +10,7 @@ pub(crate) fn text(text: &str) -> String {
 
 /// What a page says first, in which no line breaks between a figure and its unit.
 pub(crate) fn headline(sentence: &str) -> String {
-    const UNITS: [&str; 6] = ["ns", "µs", "ms", "s", "min", "h"];
+    const UNITS: [&str; 7] = ["ns", "µs", "ms", "s", "min", "h", "d"];
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ':', ';']));
     let is_figure = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
     let escaped = text(sentence);
@@ -123,6 +123,7 @@ mod tests {
         for (sentence, want) in [
             ("Worst wakeup 40.2 µs late", "Worst wakeup 40.2\u{a0}µs late"),
             ("391 µs, of 2 s.", "391\u{a0}µs, of 2\u{a0}s."),
+            ("Largest delay 1.50 d", "Largest delay 1.50\u{a0}d"),
             ("5 CPUs in a <b>", "5 CPUs in a &lt;b&gt;"),
             ("a h", "a h"),
             ("", ""),
