@@ -153,11 +153,17 @@ impl Distribution {
         Some((low.min(min_ns), high.max(min_ns)))
     }
 
-    /// The maximum in ns; `None` without samples, and where it is the edge of a bucket that is too wide for a value:
-    /// [`Self::max_range`] has that.
+    /// The maximum in ns, a bound where it is the edge of a bucket that is too wide for a value:
+    /// [`Self::max_range`] has how far it can be below that. `None` without samples.
+    pub fn maximum(&self) -> Option<Quantile> {
+        let (range, max_ns) = (self.max_range()?, self.max_ns?);
+        let is_known = !self.has_edges_as_extremes() || self.is_narrow(range);
+        Some(if is_known { Quantile::Known(max_ns) } else { Quantile::AtMost(max_ns) })
+    }
+
+    /// The maximum in ns; `None` without samples, and where only a bound of it is known.
     pub fn known_maximum(&self) -> Option<u64> {
-        let range = self.max_range()?;
-        self.max_ns.filter(|_| !self.has_edges_as_extremes() || self.is_narrow(range))
+        self.maximum()?.known()
     }
 
     /// The values that a file can state as `value_ns`.

@@ -4,7 +4,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Quantity;
-use wakescope_core::units::SpanNs;
+use wakescope_core::stated::Quantile;
 
 use crate::{domain, quantity};
 
@@ -23,7 +23,11 @@ impl Headline {
     /// `None` if nothing was measured.
     pub(crate) fn of(run: &Run) -> Option<Self> {
         let all = run.expiries();
-        let worst = domain::span(all.max_ns?, run.time_domain);
+        let (bound, worst_ns) = match all.maximum()? {
+            Quantile::Known(ns) => ("", ns),
+            Quantile::AtMost(ns) => ("at most ", ns),
+        };
+        let worst = format!("{bound}{}", domain::span(worst_ns, run.time_domain));
         let what = match quantity::of(run) {
             Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
             other => format!("Largest {other} {worst}"),
@@ -66,14 +70,31 @@ fn where_and_when(run: &Run, all: &Distribution) -> String {
         None => run.worst.first().and_then(|w| w.cpu),
     };
     let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
-    let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
+    let when = all.max_at_ns.map(|at_ns| format!("{} in", domain::span(at_ns, run.time_domain)));
     cpu.into_iter().chain(when).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::histogram::{Bucket, Histogram};
+    use wakescope_core::stated::Stated;
+
     use super::*;
     use crate::text::tests::run_of;
+
+    #[test]
+    fn an_edge_is_not_said_to_be_the_worst() {
+        let mut run = run_of(&[&[2_600; 2_000]]);
+        run.threads[0].expiries.stated =
+            Some(Stated { extremes_are_edges: true, ..Stated::default() });
+        // So narrow a bucket is as good as a value.
+        assert!(Headline::of(&run).unwrap().sentence().starts_with("Worst wakeup 2.60 µs late"));
+        let all = &mut run.threads[0].expiries;
+        all.histogram =
+            Histogram::from_buckets(vec![Bucket { lower: 0, upper: 2_601, count: 2_000 }]).unwrap();
+        let sentence = Headline::of(&run).unwrap().sentence();
+        assert!(sentence.starts_with("Worst wakeup at most 2.60 µs late"), "{sentence}");
+    }
 
     #[test]
     fn the_headline_is_the_same_in_whole_and_in_parts() {

@@ -69,7 +69,7 @@ fn table(run_set: &RunSet) -> String {
             quantity::count(quantity::missed_of_all(&entry.run)),
         ];
         cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(&all, p)));
-        cells.extend([span_or_dash(all.max_ns), entry.run.validity.verdict.to_string()]);
+        cells.extend([quantity::maximum(&all), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     match run_set.domain().before_unit() {

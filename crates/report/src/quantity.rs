@@ -161,7 +161,16 @@ pub(crate) fn capital(text: &str) -> String {
 /// A percentile in a cell: its value, `≤` and its bound where no more is known, or a dash where the
 /// samples do not carry it.
 pub(crate) fn quantile(d: &Distribution, percentile: Percentile) -> String {
-    match d.quantile(percentile) {
+    cell(d.quantile(percentile))
+}
+
+/// The maximum in a cell, in the same way.
+pub(crate) fn maximum(d: &Distribution) -> String {
+    cell(d.maximum())
+}
+
+fn cell(quantile: Option<Quantile>) -> String {
+    match quantile {
         Some(Quantile::Known(ns)) => SpanNs(ns).to_string(),
         Some(Quantile::AtMost(ns)) => within(Some([0, ns])),
         None => within(None),

@@ -113,7 +113,7 @@ fn headline(run: &Run, style: Style) -> String {
 /// `No wakeup was measured.`
 pub(crate) fn none_measured(run: &Run) -> String {
     match run.plan.gap_from_ns {
-        Some(from_ns) if run.duration_ns > 0 => format!(
+        Some(from_ns) if from_ns > 0 && run.duration_ns > 0 => format!(
             "No gap of {} or more in {}.",
             domain::span(from_ns, run.time_domain),
             domain::span(run.duration_ns, run.time_domain)
@@ -244,7 +244,7 @@ fn cpus(run: &Run) -> String {
 fn row(name: String, d: &Distribution, missed: Option<u64>, min_ns: Option<u64>) -> Vec<String> {
     let mut cells = vec![name, grouped(d.count), quantity::count(missed), span_or_dash(min_ns)];
     cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(d, p)));
-    cells.push(span_or_dash(d.max_ns));
+    cells.push(quantity::maximum(d));
     cells
 }
 

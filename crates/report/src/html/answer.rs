@@ -173,7 +173,7 @@ fn runs(run_set: &RunSet) -> String {
                 quantity::count(quantity::missed_of_all(&entry.run)),
                 values::quantile(&all, Percentile::SHOWN[0]),
                 values::quantile(&all, Percentile::SHOWN[2]),
-                values::time(all.max_ns),
+                values::maximum(&all),
                 verdict_word(&entry.run),
             ]
         })

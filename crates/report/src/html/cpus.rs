@@ -41,7 +41,7 @@ fn cpus(run_set: &RunSet) -> String {
             ]);
             row.push(values::time(quantity::min_ns(&entry.run, thread)));
             row.extend(Percentile::SHOWN.iter().map(|&p| values::quantile(d, p)));
-            row.push(values::time(d.max_ns));
+            row.push(values::maximum(d));
             rows.push(row);
         }
     }

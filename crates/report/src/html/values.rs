@@ -23,6 +23,11 @@ pub(super) fn quantile(d: &Distribution, percentile: Percentile) -> String {
     text(&quantity::quantile(d, percentile))
 }
 
+/// The maximum in a cell, in the same way.
+pub(super) fn maximum(d: &Distribution) -> String {
+    text(&quantity::maximum(d))
+}
+
 pub(crate) fn count(count: u64) -> String {
     grouped(count)
 }
@@ -63,7 +68,7 @@ pub(super) fn percentiles(run_set: &RunSet) -> String {
         let min_ns = quantity::min_of_all_ns(&entry.run);
         let mut row = vec![row_name(at, entry, run_set), count(all.count), time(min_ns)];
         row.extend(Percentile::SHOWN.iter().map(|&p| quantile(&all, p)));
-        row.push(time(all.max_ns));
+        row.push(maximum(&all));
         row
     };
     let rows: Vec<Vec<String>> = run_set.entries.iter().enumerate().map(row).collect();
