@@ -14,7 +14,6 @@ use crate::explain::ranking::{Line, heading, lines};
 use crate::findings;
 use crate::list;
 use crate::observed;
-use crate::progress::span_or_dash;
 use crate::quantity;
 use crate::run_set::{Entry, RunSet};
 use crate::style::clean;
