@@ -38,9 +38,9 @@ pub(crate) use episode::{ORDER, Stack, Words, blocks, not_explained, shares, sta
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest, left_out_runs};
 pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
-pub(crate) use phrases::{beside, cause, culprit, culprit_and_place, known, named, phrase, place};
+pub(crate) use phrases::{beside, cause, culprit, culprit_and_place, known, named, place};
 pub(crate) use steps::step;
-pub(crate) use verdict::because;
+pub(crate) use verdict::{because, because_of};
 pub(crate) use waits::{
     Line as WaitLine, lines as wait_lines, notes as wait_notes, row as wait_row,
 };

@@ -20,7 +20,7 @@ use wakescope_model::Scenario;
 use wakescope_model::scenario::Measured;
 
 use crate::domain;
-use crate::explain::phrase;
+use crate::explain::because_of;
 use crate::findings::wrapped;
 use crate::lab::figures::{amount, median};
 use crate::progress::span_or_dash;
@@ -259,7 +259,7 @@ impl Simulated {
             let line = format!(
                 "{}: {whole} late: {}",
                 clean(rules, 20),
-                phrase(share, TimeDomain::Simulated)
+                because_of(Some(share), TimeDomain::Simulated)
             );
             let _ = writeln!(out, "   {}", wrapped(&line, WIDTH - 5, "     "));
         }

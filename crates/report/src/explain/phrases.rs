@@ -143,7 +143,7 @@ pub(super) fn softirq_name(name: &str) -> String {
 }
 
 /// `231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]`
-pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
+pub(super) fn phrase(share: &Share, domain: TimeDomain) -> String {
     let cause = match is_of_deadline(share) {
         true => "deadline task".into(),
         false => cause_of(share.blamed()),

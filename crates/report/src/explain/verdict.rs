@@ -85,7 +85,12 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
 /// the first, so that it does not depend on chance.
 pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
     let shares = episode::shares(episode);
-    match shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }) {
+    because_of(shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }), domain)
+}
+
+/// The same of the largest share alone; `None` where a wakeup was not explained.
+pub(crate) fn because_of(largest: Option<&Share>, domain: TimeDomain) -> String {
+    match largest {
         Some(share) if share.cause == Cause::Unexplained => {
             let why = share.gap.map(|gap| format!(" ({})", phrases::gap(gap))).unwrap_or_default();
             format!("{} of it unexplained{why}", span(share.ns, domain))
@@ -94,7 +99,7 @@ pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
             format!("at most {}", phrases::phrase(share, domain))
         }
         Some(share) => phrases::phrase(share, domain),
-        None => "unexplained".into(),
+        None => "not explained".into(),
     }
 }
 

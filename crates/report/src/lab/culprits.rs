@@ -7,7 +7,7 @@ use wakescope_core::run::TimeDomain;
 
 use super::names;
 use crate::domain;
-use crate::explain::phrase;
+use crate::explain::because_of;
 
 /// More than a table has places that anybody reads.
 const MOST: usize = 200;
@@ -25,7 +25,7 @@ pub(super) fn lines(lab: &Lab) -> Vec<String> {
     }
     let line = |&(cell, max_ns): &(&Cell, u64)| {
         let arm = Arm { kernel: cell.kernel.clone(), asked: cell.asked.clone() };
-        let share = phrase(cell.culprit.as_ref()?, TimeDomain::Virtual);
+        let share = because_of(cell.culprit.as_ref(), TimeDomain::Virtual);
         let whole = domain::span(max_ns, TimeDomain::Virtual);
         let place = format!("{}, {}", names::arm(&arm), names::load(&cell.load));
         Some(format!("{place}: {whole} late (seed {}): {share}", cell.seed))
@@ -40,13 +40,15 @@ pub(super) fn lines(lab: &Lab) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::explain::{Cause, Culprit, Function, Share};
+    use wakescope_core::explain::{Cause, Culprit, Evidence, Function, Share};
+    use wakescope_core::lab::Status;
 
     fn cell(load: &str, seed: u64, max_ns: u64, culprit: Option<&str>) -> Cell {
         let share = |culprit: &str| Share {
             cause: Cause::IrqOff,
             ns: max_ns - 7_000,
             culprit: Culprit::Function(Function { name: culprit.into(), module: None }),
+            evidence: Evidence::Edge,
             ..Share::default()
         };
         Cell {
@@ -54,6 +56,7 @@ mod tests {
             asked: "full".into(),
             load: load.into(),
             seed,
+            status: Status::Ok,
             max_ns: Some(max_ns),
             culprit: culprit.map(share),
             ..Cell::default()
@@ -76,5 +79,17 @@ mod tests {
               �[31mdir_scan"
             ]
         );
+    }
+
+    #[test]
+    fn a_share_that_is_only_a_bound_is_called_so() {
+        let mut bounded = cell("find", 1, 238_000, Some("uart_drain_fifo"));
+        bounded.culprit.as_mut().unwrap().evidence = Evidence::Bound;
+        let lab = Lab { cells: vec![bounded], ..Lab::default() };
+        let want = "late (seed 1): at most 231 virtual µs interrupts off in uart_drain_fifo";
+        let lines = lines(&lab);
+        assert!(lines[0].ends_with(want), "{lines:?}");
+        let page = crate::lab::html::results(&lab, true);
+        assert_eq!(page.matches("at most 231 virtual µs").count(), 1, "{page}");
     }
 }

@@ -8,7 +8,7 @@ use wakescope_core::scope::Kind;
 use wakescope_core::units::counted;
 
 use crate::domain;
-use crate::explain::phrase;
+use crate::explain::because_of;
 use crate::html::element::{self, Column, name, paragraph, table, text};
 use crate::lab::matrix::{Matrix, Place};
 use crate::lab::names;
@@ -134,16 +134,15 @@ impl Cause<'_> {
         let arm = names::arm(&arm(self.worst));
         let late = self.worst.max_ns.map(virtual_time).unwrap_or_default();
         let why = match (self.share, self.scope) {
-            (Some(share), _) => phrase(share, TimeDomain::Virtual),
             (None, Some((_, seen))) => longest(seen, 1).into_iter().next().unwrap_or_default(),
-            (None, None) => "not explained".into(),
+            (share, _) => because_of(share, TimeDomain::Virtual),
         };
         format!("{arm}, {}: {late} late, {why}", names::load(&self.worst.load))
     }
 
     fn row(&self) -> Vec<String> {
         let late = self.worst.max_ns.map(virtual_time).unwrap_or_default();
-        let why = self.share.map(|share| phrase(share, TimeDomain::Virtual));
+        let why = because_of(self.share, TimeDomain::Virtual);
         vec![
             format!(
                 "<span id=\"{}\">{}</span>",
@@ -152,7 +151,7 @@ impl Cause<'_> {
             ),
             name(&names::load(&self.worst.load), 98),
             text(&format!("{late} (seed {})", self.worst.seed)),
-            text(&why.unwrap_or_else(|| "not explained".into())),
+            text(&why),
             self.sections(),
         ]
     }

@@ -1,4 +1,4 @@
-use wakescope_core::explain::{Cause, Culprit, Function, Share};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Function, Share};
 use wakescope_core::lab::{Cell, CellScope, CellSections, Lab, SCHEMA, Status};
 use wakescope_core::preemption::Model;
 use wakescope_core::scope::{Kind, Place};
@@ -23,6 +23,7 @@ fn blamed(function: &str, us: u64) -> Option<Share> {
         cause: Cause::IrqOff,
         ns: us * 1_000,
         culprit: Culprit::Function(Function { name: function.into(), module: None }),
+        evidence: Evidence::Edge,
         ..Share::default()
     })
 }
