@@ -1,7 +1,7 @@
 //! The record of a lab: kernels × preemption models × loads × seeds in virtual time.
 //! Documented by docs/reference/lab.schema.json.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -118,18 +118,12 @@ impl Lab {
     /// The places of the cells with the latest wakeup of each kernel and model asked for, in the order of
     /// the cells.
     pub fn worst_cells(&self) -> Vec<usize> {
-        let mut worst: Vec<(usize, &Cell)> = Vec::new();
-        let measured = |cell: &&Cell| cell.status == Status::Ok && cell.max_ns.is_some();
-        for (place, cell) in self.cells.iter().enumerate().filter(|(_, cell)| measured(cell)) {
-            let is_same =
-                |other: &Cell| (&other.kernel, &other.asked) == (&cell.kernel, &cell.asked);
-            match worst.iter_mut().find(|(_, other)| is_same(other)) {
-                Some(other) if cell.max_ns > other.1.max_ns => *other = (place, cell),
-                Some(_) => {}
-                None => worst.push((place, cell)),
-            }
+        let mut of_arms: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+        for (place, cell) in self.cells.iter().enumerate() {
+            of_arms.entry((&cell.kernel, &cell.asked)).or_default().push(place);
         }
-        let mut places: Vec<usize> = worst.into_iter().map(|(place, _)| place).collect();
+        let worst = |places: Vec<usize>| worst(places, |&place| &self.cells[place]);
+        let mut places: Vec<usize> = of_arms.into_values().filter_map(worst).collect();
         places.sort_unstable();
         places
     }
@@ -314,6 +308,19 @@ pub struct CellSections {
     pub longest_ns: u64,
     /// All of them, virtual ns.
     pub total_ns: u64,
+}
+
+/// The one with the latest wakeup, of those whose cell measured one; of several that are as late, the
+/// first.
+pub fn worst<'a, T>(all: impl IntoIterator<Item = T>, cell: impl Fn(&T) -> &'a Cell) -> Option<T> {
+    let latest_ns = |one: &T| cell(one).max_ns;
+    let measured = |one: &T| cell(one).status == Status::Ok && latest_ns(one).is_some();
+    all.into_iter().filter(measured).reduce(|worst, one| {
+        match latest_ns(&one) > latest_ns(&worst) {
+            true => one,
+            false => worst,
+        }
+    })
 }
 
 impl Cell {

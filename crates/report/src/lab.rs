@@ -58,10 +58,10 @@ pub fn markdown(lab: &Lab) -> String {
 
 /// What guests explained, where that was asked for: a name, a title and its lines. Lists without a
 /// line are left out.
-fn explained(lab: &Lab) -> Vec<(&'static str, &'static str, Vec<String>)> {
+fn explained(lab: &Lab, matrix: &Matrix) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let mut lists = vec![
-        ("culprits", "Causes of the worst wakeups", culprits::lines(lab)),
-        ("bounds", "Bounds from the longest observed parts", bounds::lines(lab)),
+        ("culprits", "Causes of the worst wakeups", culprits::lines(matrix)),
+        ("bounds", "Bounds from the longest observed parts", bounds::lines(lab, matrix)),
         ("sections", "Longest sections with interrupts or preemption off", sections::lines(lab)),
     ];
     lists.retain(|(_, _, lines)| !lines.is_empty());

@@ -1,9 +1,10 @@
 //! The bounds that guests composed, where that was asked for, beside what they observed.
 
 use wakescope_core::explain::Unsound;
-use wakescope_core::lab::{Arm, Cell, CellBound, Lab};
+use wakescope_core::lab::{Arm, CellBound, Lab};
 use wakescope_core::run::TimeDomain;
 
+use super::matrix::{Matrix, Place};
 use super::names;
 use crate::domain;
 use crate::explain::unsound;
@@ -12,57 +13,42 @@ use crate::explain::unsound;
 const MOST: usize = 200;
 const MOST_REASONS: usize = 16;
 
-/// All cells of one place in the table that have a bound.
-struct Place<'a> {
-    cells: Vec<(&'a Cell, &'a CellBound)>,
-}
-
 /// A line for each place of the table, in its order: of all seeds the largest bound and the latest
 /// wakeup, each. Then why bounds do not hold.
-pub(super) fn lines(lab: &Lab) -> Vec<String> {
-    let places = places(lab);
-    let mut lines: Vec<String> = places.iter().take(MOST).map(line).collect();
-    if places.len() > MOST {
-        lines.push(format!("and {} more: --json has them", places.len() - MOST));
+pub(super) fn lines(lab: &Lab, matrix: &Matrix) -> Vec<String> {
+    let mut lines: Vec<String> = matrix.places().filter_map(line).collect();
+    if let Some(more @ 1..) = lines.len().checked_sub(MOST) {
+        lines.truncate(MOST);
+        lines.push(format!("and {more} more: --json has them"));
     }
     lines.extend(reasons(lab));
     lines
 }
 
-fn places(lab: &Lab) -> Vec<Place<'_>> {
-    let mut places: Vec<Place> = Vec::new();
-    let with_bound = lab.cells.iter().filter_map(|cell| Some((cell, cell.bound.as_ref()?)));
-    for (cell, bound) in with_bound {
-        match places.iter_mut().find(|place| cell.is_same_place(place.cells[0].0)) {
-            Some(place) => place.cells.push((cell, bound)),
-            None => places.push(Place { cells: vec![(cell, bound)] }),
-        }
-    }
-    places
-}
-
-/// `6.1-cloud/full, find: bound (unsound) 346 virtual µs; observed 238 virtual µs`
-fn line(place: &Place) -> String {
-    let (first, _) = place.cells[0];
+/// `6.1-cloud/full, find: bound (unsound) 346 virtual µs; observed 238 virtual µs`; `None` where no cell
+/// has a bound.
+fn line(place: &Place) -> Option<String> {
+    let with_bound = || place.cells.iter().filter_map(|cell| Some((cell, cell.bound.as_ref()?)));
+    let (first, _) = with_bound().next()?;
     let arm = Arm { kernel: first.kernel.clone(), asked: first.asked.clone() };
-    let sound = place.cells.iter().all(|(_, bound)| bound.unsound.is_empty());
+    let sound = with_bound().all(|(_, bound)| bound.unsound.is_empty());
     let name = if sound { "bound" } else { "bound (unsound)" };
-    let bounds: Option<Vec<u64>> = place.cells.iter().map(|(_, bound)| bound.bound_ns).collect();
+    let bounds: Option<Vec<u64>> = with_bound().map(|(_, bound)| bound.bound_ns).collect();
     // Without one of a single seed there is none of all.
     let bound = match bounds.and_then(|bounds| bounds.into_iter().max()) {
         Some(ns) => domain::span(ns, TimeDomain::Virtual),
         None => "none below a virtual second".into(),
     };
-    let observed = match place.cells.iter().filter_map(|(cell, _)| cell.max_ns).max() {
+    let observed = match place.worst().and_then(|worst| worst.max_ns) {
         Some(ns) => format!("; observed {}", domain::span(ns, TimeDomain::Virtual)),
         None => String::new(),
     };
     let load = names::load(&first.load);
-    let seeds = match place.cells.len() {
+    let seeds = match with_bound().count() {
         1 => String::new(),
         count => format!(" (the largest of {count} seeds)"),
     };
-    format!("{}, {load}: {name} {bound}{observed}{seeds}", names::arm(&arm))
+    Some(format!("{}, {load}: {name} {bound}{observed}{seeds}", names::arm(&arm)))
 }
 
 /// Each reason once, with the number of cells that have it where others do not.
@@ -93,6 +79,7 @@ mod tests {
 
     use super::*;
     use wakescope_core::explain::Cause;
+    use wakescope_core::lab::{Cell, Status};
 
     fn cell(load: &str, max_ns: u64, bound_ns: Option<u64>, unsound: &[Unsound]) -> Cell {
         let unsound = unsound.to_vec();
@@ -100,6 +87,7 @@ mod tests {
             kernel: "6.1-cloud".into(),
             asked: "full".into(),
             load: load.into(),
+            status: Status::Ok,
             max_ns: Some(max_ns),
             bound: Some(CellBound { bound_ns, unsound }),
             ..Cell::default()
@@ -108,7 +96,8 @@ mod tests {
 
     #[track_caller]
     fn check(cells: Vec<Cell>, want: &Expect) {
-        want.assert_eq(&lines(&Lab { cells, ..Lab::default() }).join("\n"));
+        let lab = Lab { cells, ..Lab::default() };
+        want.assert_eq(&lines(&lab, &Matrix::of(&lab)).join("\n"));
     }
 
     #[test]
@@ -127,6 +116,18 @@ mod tests {
             &expect![[r#"
                 6.1-cloud/full, find: bound 346 virtual µs; observed 240 virtual µs (the largest of 2 seeds)
                 6.1-cloud/full, launch: bound 90.0 virtual µs; observed 12.0 virtual µs"#]],
+        );
+    }
+
+    /// Of cells with a bound alone, the latest looked as if it were the latest of all.
+    #[test]
+    fn what_was_observed_is_of_all_seeds_that_measured() {
+        let mut failed = cell("find", 900_000, Some(346_000), &[]);
+        (failed.status, failed.bound) = (Status::Failed, None);
+        let without_bound = Cell { bound: None, ..cell("find", 500_000, None, &[]) };
+        check(
+            vec![cell("find", 238_000, Some(346_000), &[]), without_bound, failed],
+            &expect!["6.1-cloud/full, find: bound 346 virtual µs; observed 500 virtual µs"],
         );
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn results(lab: &Lab, has_curves: bool) -> String {
         section("verdicts", "Comparisons", &verdicts(lab)),
         section("limits", "Limits", &list(limits::lines(lab).iter().map(|l| text(&l.text)))),
         causes.section(),
-        explained(lab)
+        explained(lab, &matrix)
             .iter()
             // The table of causes has them.
             .filter(|(name, ..)| !matches!(*name, "culprits" | "sections"))

@@ -24,7 +24,7 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.push(notes(lab, &matrix));
     parts.push(verdicts_text(lab));
     parts.push(limits::lines(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
-    parts.push(explained_text(lab));
+    parts.push(explained_text(lab, &matrix));
     parts.push(match &published(lab)[..] {
         [] => String::new(),
         lines => fenced("text", &lines.join("\n")),
@@ -34,12 +34,12 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.join("\n")
 }
 
-fn explained_text(lab: &Lab) -> String {
+fn explained_text(lab: &Lab, matrix: &Matrix) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
         let body: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
         format!("**{}**\n\n{body}", uncapitalized(title))
     };
-    let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
+    let lists: Vec<String> = explained(lab, matrix).into_iter().map(list).collect();
     lists.join("\n")
 }
 

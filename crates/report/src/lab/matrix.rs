@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wakescope_core::lab::{Asked, Cell, Lab, Status};
+use wakescope_core::lab::{self, Asked, Cell, Lab, Status};
 use wakescope_core::preemption::Model;
 
 use super::figures::{amount, median, micros};
@@ -231,6 +231,11 @@ impl<'a> Place<'a> {
     /// The cells that measured.
     pub(super) fn measured(&self) -> impl Iterator<Item = &'a Cell> + '_ {
         self.cells.iter().copied().filter(|cell| cell.status == Status::Ok)
+    }
+
+    /// The cell with the latest wakeup of all seeds.
+    pub(super) fn worst(&self) -> Option<&'a Cell> {
+        lab::worst(self.cells.iter().copied(), |cell| cell)
     }
 
     fn values(&self, figure: Figure) -> impl Iterator<Item = f64> + '_ {

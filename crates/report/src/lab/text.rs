@@ -28,19 +28,19 @@ pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let mut parts = vec![headline_text(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
     parts.push(verdicts_text(lab, style));
     parts.push(limits_text(lab, style));
-    parts.push(explained_text(lab, style));
+    parts.push(explained_text(lab, &matrix, style));
     parts.push(basis_text(lab, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
 /// What guests explained, where that was asked for.
-fn explained_text(lab: &Lab, style: Style) -> String {
+fn explained_text(lab: &Lab, matrix: &Matrix, style: Style) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
         let body: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
         format!(" {}\n{body}", style.strong(&uncapitalized(title)))
     };
-    let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
+    let lists: Vec<String> = explained(lab, matrix).into_iter().map(list).collect();
     lists.join("\n")
 }
 

@@ -110,11 +110,7 @@ const LEAD: &str = "Held up by: the largest share of the latest wakeup, as the g
     nowhere, so with them the wait can be longer than any section.";
 
 fn cause<'a>(number: usize, place: &Place<'a>) -> Option<Cause<'a>> {
-    // Of cells that are as late, the first.
-    let worst = place.measured().reduce(|worst, cell| match cell.max_ns > worst.max_ns {
-        true => cell,
-        false => worst,
-    })?;
+    let worst = place.worst()?;
     let scope = place.measured().find_map(|cell| Some((cell, cell.scope.as_ref()?)));
     Some(Cause { number, worst, share: worst.culprit.as_ref(), scope, elsewhere: None })
 }
