@@ -5,10 +5,12 @@ use wakescope_core::run::Run;
 
 use super::axis::Axis;
 use super::frame::{self, Side};
-use super::scene::{Scene, Shape};
+use super::scene::{SMALL, Scene, Shape};
+use super::width::fitting;
 use super::{Room, curve};
 use crate::quantity;
-use crate::run_set::RunSet;
+use crate::run_set::{Line, RunSet};
+use crate::style::clean;
 
 pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     let courses: Vec<Option<Maxima>> = run_set.entries.iter().map(|e| maxima(&e.run)).collect();
@@ -42,7 +44,8 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
         scene.end();
     }
     frame::note(&mut scene, "course", field, &x, &y);
-    frame::end(&mut scene, run_set, room, (field.left, top + height));
+    let end = frame::end_with(&mut scene, top + height, outside(run_set, room, &y));
+    frame::end(&mut scene, run_set, room, (field.left, end));
     Some(scene)
 }
 
@@ -50,15 +53,26 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
 #[allow(clippy::cast_precision_loss)]
 fn draw_limits(scene: &mut Scene, field: frame::Field, run_set: &RunSet, y: &Axis) {
     scene.begin("limits", None);
-    for line in &run_set.lines {
-        let at = line.at_ns as f64;
-        if at > y.low && at < y.high {
-            let at = y.at(at);
-            let line = vec![(field.left, at), (field.right, at)];
-            scene.lines(vec![line], super::scene::Ink::Limit, 1.5, &[6.0, 4.0]);
-        }
+    for line in run_set.lines.iter().filter(|line| is_inside(line, y)) {
+        let at = y.at(line.at_ns as f64);
+        let line = vec![(field.left, at), (field.right, at)];
+        scene.lines(vec![line], super::scene::Ink::Limit, 1.5, &[6.0, 4.0]);
     }
     scene.end();
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn is_inside(line: &Line, y: &Axis) -> bool {
+    let at_ns = line.at_ns as f64;
+    at_ns > y.low && at_ns < y.high
+}
+
+/// The limits that the picture does not reach, if there are any.
+fn outside(run_set: &RunSet, room: Room, y: &Axis) -> Option<String> {
+    let outside = run_set.lines.iter().filter(|line| !is_inside(line, y));
+    let labels: Vec<String> = outside.map(|line| clean(&line.label, 60)).collect();
+    let sentence = format!("Limits outside of the picture: {}", labels.join(", "));
+    (!labels.is_empty()).then(|| fitting(&sentence, SMALL, room.width - 30.0))
 }
 
 /// The maxima of all threads together; `None` if they are not known.

@@ -132,8 +132,9 @@ pub(super) fn look(at: usize) -> (Ink, &'static [f64]) {
     (Ink::Series(at), DASHES[at % DASHES.len()])
 }
 
-/// Draws vertical lines at limits; those of shares end where the share begins. Their names stand at the
-/// top, and of those that would touch only the first.
+/// Draws vertical lines at limits, as far as they lie within the field; those of shares end where the
+/// share begins. Their names stand at the top, and of those that would touch only the first. Of a limit
+/// beyond the axis the name has an arrow.
 pub(super) fn draw_limits(
     scene: &mut Scene,
     field: Field,
@@ -148,14 +149,22 @@ pub(super) fn draw_limits(
     scene.begin("limits", None);
     for line in lines {
         #[allow(clippy::cast_precision_loss)] // A place in a picture.
-        let at = x.at(line.at_ns as f64);
+        let at_ns = line.at_ns as f64;
+        let (at, is_below, is_above) = (x.at(at_ns), at_ns < x.low, at_ns > x.high);
         let corner = line.share.map_or(field.bottom, &share_at);
-        let mut path = vec![(at, field.top), (at, corner)];
-        if line.share.is_some() {
-            path.push((field.right, corner));
+        let down = (!is_below).then_some((at, field.top));
+        let across = line.share.map(|_| (field.right, corner));
+        let path: Vec<Point> = down.into_iter().chain([(at, corner)]).chain(across).collect();
+        if !is_above && path.len() > 1 {
+            scene.lines(vec![path], Ink::Limit, 1.5, &[6.0, 4.0]);
         }
-        scene.lines(vec![path], Ink::Limit, 1.5, &[6.0, 4.0]);
-        let text = fitting(&clean(&line.label, 60), SMALL, field.right - field.left - 12.0);
+        let room = field.right - field.left - 12.0 - text_width("← ", SMALL);
+        let label = fitting(&clean(&line.label, 60), SMALL, room);
+        let text = match (is_below, is_above) {
+            (true, _) => format!("← {label}"),
+            (_, true) => format!("{label} →"),
+            _ => label,
+        };
         let width = text_width(&text, SMALL);
         let (anchor, from) = if at + 6.0 + width <= field.right {
             (Anchor::Start, at + 6.0)
@@ -312,8 +321,9 @@ pub(super) fn extent(run_set: &RunSet) -> Option<(f64, f64)> {
         return None;
     }
     // Limits are part of the picture, unless they would shrink the rest to a point.
-    let limits = run_set.lines.iter().map(|l| l.at_ns).filter(|&ns| ns / 1_000 <= high);
-    let high = limits.max().map_or(high, |limit| high.max(limit));
+    let limits = run_set.lines.iter().map(|l| l.at_ns);
+    let limits = limits.filter(|&ns| ns >= low / 1_000 && ns / 1_000 <= high);
+    let (low, high) = limits.fold((low, high), |(low, high), ns| (low.min(ns), high.max(ns)));
     #[allow(clippy::cast_precision_loss)]
     let (low, high) = (low.max(1) as f64, high.max(1) as f64);
     let margin = (high / low).max(2.0).powf(0.04);

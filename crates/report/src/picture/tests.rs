@@ -343,6 +343,36 @@ fn histograms_of_runs_of_unequal_length_are_shares() {
     assert!(!shares, "runs of the same length are counted");
 }
 
+/// Limits far from all samples stood at the ends of the axis, as if they lay there.
+#[test]
+fn limits_beyond_the_axis_are_named_and_not_drawn() {
+    let run = run_of(&[&(1..3_000).map(|i| i * 10_000).collect::<Vec<_>>()]);
+    let mut run_set = RunSet::of(vec![Entry::of("a", &run)]);
+    for text in ["max=2h", "max=1us", "max=1ms", "max=1ns", "max=400ns"] {
+        run_set.add(Line::of(&text.parse().unwrap()));
+    }
+    for picture in [Picture::Exceedance, Picture::Histogram] {
+        let scene = scene(picture, &run_set, Room::ALONE).unwrap();
+        check_scene(&scene);
+        let shown = texts(&scene);
+        for want in
+            ["max ≤ 2.00 h →", "max ≤ 1.00 µs", "max ≤ 1.00 ms", "← max ≤ 1 ns", "max ≤ 400 ns"]
+        {
+            assert!(shown.contains(&want), "{want}: {shown:?}");
+        }
+        let of_limits = |mark: &&Mark| matches!(mark, Mark::Lines { ink: Ink::Limit, .. });
+        assert_eq!(scene.marks.iter().filter(of_limits).count(), 3, "{shown:?}");
+    }
+    let course = Maxima { slot_ns: 1 << 30, max_ns: vec![Some(9_000), Some(12_000)] };
+    let mut run = run.clone();
+    run.threads[0].maxima = Some(course);
+    let entries = vec![Entry::of("a", &run)];
+    let shown = scene(Picture::Course, &RunSet { entries, ..run_set }, Room::ALONE).unwrap();
+    check_scene(&shown);
+    let left_out = "Limits outside of the picture: max ≤ 2.00 h, max ≤ 1.00 µs, max ≤ 1.00 ms, max ≤ 1 ns, max ≤ 400 ns.";
+    assert!(texts(&shown).contains(&left_out), "{:?}", texts(&shown));
+}
+
 /// An explained run of which some of the latest wakeups were not explained.
 fn with_gaps() -> Run {
     let mut run = crowded();
