@@ -63,7 +63,11 @@ pub(crate) fn grouped<'a>(
             if place == found.len() {
                 found.push((finding, Vec::new()));
             }
-            found[place].1.push(entry);
+            // A finding can stand in one run more than once.
+            let entries = &mut found[place].1;
+            if entries.last().is_none_or(|&last| !std::ptr::eq(last, entry)) {
+                entries.push(entry);
+            }
         }
     }
     found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
@@ -131,7 +135,7 @@ mod tests {
         let found = super::grouped(&run_set, Severity::Warning);
         assert_eq!(found.len(), 3_002);
         let shown = |at: usize| (found[at].0.message.as_str(), found[at].1.len());
-        assert_eq!([0, 1, 8].map(shown), [("grave", 4), ("message 0", 2), ("message 7", 1)]);
+        assert_eq!([0, 1, 8].map(shown), [("grave", 2), ("message 0", 2), ("message 7", 1)]);
         assert_eq!(found.last().unwrap().0.message, "of the second");
     }
 
