@@ -379,6 +379,46 @@ fn several_quantities_have_a_sentence_each() {
     );
 }
 
+/// One column had the maxima of 3,000 samples of one quantity and of 4,000 of the other, and was called by
+/// the first.
+#[test]
+fn runs_of_each_quantity_have_a_table_of_their_own() {
+    use wakescope_core::source::{Quantity, Source};
+    let of =
+        |run: Run, quantity| Run { source: Some(Source { quantity, ..Source::default() }), ..run };
+    let short = |us: u64| Run {
+        threads: run_of(&[&[vec![us * 1_000; 2_999], vec![us * 100_000]].concat()]).threads,
+        ..run(us)
+    };
+    let side = |us: u64, first: Run| {
+        [of(first, Quantity::IrqLatency), of(run(us), Quantity::IrqLatency)]
+            .into_iter()
+            .chain([of(run(us), Quantity::ThreadLatency), of(run(us + 1), Quantity::ThreadLatency)])
+            .collect::<Vec<_>>()
+    };
+    let got = held(&side(100, short(100)), &side(101, short(101)), &Options::default());
+    let shown = text(&got, PLAIN);
+    let (_, runs) = shown.split_once("\n ! ").unwrap();
+    let (_, runs) = runs.split_once("\n\n").unwrap();
+    let (runs, _) = runs.split_once("\n\n Figures").unwrap();
+    expect![[r#"
+        shown:
+         Interrupt latency
+                          run  samples    p99.9      max  max of 3,000   kernel
+         new  runs/2026-11-21    3,000   100 µs  10.0 ms       10.0 ms  6.12.95
+         new  runs/2026-11-22    4,000  1.00 ms  10.0 ms       5.62 ms  6.12.95
+         old  runs/2026-11-21    3,000   101 µs  10.1 ms       10.1 ms  6.12.95
+         old  runs/2026-11-22    4,000  1.01 ms  10.1 ms       5.68 ms  6.12.95
+
+         Latency of a kernel thread
+                          run  samples    p99.9      max   kernel
+         new  runs/2026-11-23    4,000  1.00 ms  10.0 ms  6.12.95
+         new  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
+         old  runs/2026-11-23    4,000  1.01 ms  10.1 ms  6.12.95
+         old  runs/2026-11-24    4,000  1.02 ms  10.2 ms  6.12.95"#]]
+    .assert_eq(&format!("shown:\n{runs}"));
+}
+
 #[test]
 fn virtual_time_is_called_virtual() {
     for explanation in [None, Some(Explanation::default())] {

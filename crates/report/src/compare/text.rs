@@ -49,13 +49,8 @@ pub fn text(compare: &Compare, style: Style) -> String {
         let _ = writeln!(out, "{}", dress(style, &wrapped(&sentence, WIDTH, "  ")));
     }
     for of in &compare.quantities {
-        let title = match compare.quantities.len() {
-            _ if compare.watches.is_some() => String::new(),
-            1 if of.quantity == Quantity::WakeupLatency => String::new(),
-            _ => format!(" {}\n", capital(&of.quantity.to_string())),
-        };
-        let _ =
-            write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of, compare));
+        let (title, caption) = (title(of, compare), domain::caption(compare.time_domain));
+        let _ = write!(out, "\n{title}{caption}{}", table(of, compare));
     }
     out.extend(compare.watches.iter().map(|watches| groups(watches, compare.runs)));
     out.push_str(&list(compare, style));
@@ -117,27 +112,42 @@ fn list(compare: &Compare, style: Style) -> String {
     if out.is_empty() { out } else { format!("\n{out}") }
 }
 
-/// The runs, where they are not too many to look at.
-fn runs(compare: &Compare) -> String {
-    let all = compare.new.len() + compare.old.len();
-    if all > MOST_LISTED {
-        return String::new();
+/// A line above what is of one quantity, unless that is clear.
+fn title(of: &OfQuantity, compare: &Compare) -> String {
+    match compare.quantities.len() {
+        _ if compare.watches.is_some() => String::new(),
+        1 if of.quantity == Quantity::WakeupLatency => String::new(),
+        _ => format!(" {}\n", capital(&of.quantity.to_string())),
     }
+}
+
+/// The runs, where they are not too many to look at: a table for each quantity, since maxima of each are of
+/// as many samples as its shortest run has.
+fn runs(compare: &Compare) -> String {
+    match compare.new.len() + compare.old.len() > MOST_LISTED {
+        true => String::new(),
+        false => compare.quantities.iter().map(|of| runs_of(of, compare)).collect(),
+    }
+}
+
+fn runs_of(of: &OfQuantity, compare: &Compare) -> String {
+    let all = [("new", &compare.new), ("old", &compare.old)].into_iter();
+    let all = all.flat_map(|(side, runs)| runs.iter().map(move |run| (side, run)));
+    let all: Vec<(&str, &RunFigures)> =
+        all.filter(|(_, run)| run.quantity == of.quantity).collect();
     let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
-    let mut names = compare.quantities.iter().map(|q| full_name("max", q, compare));
-    let of_count = names.find(|name| name != "max");
+    let of_count = Some(full_name("max", of, compare)).filter(|name| name != "max");
     let longer = of_count.is_some();
     head.extend(of_count);
     // Watches of earlier versions do not record it.
-    let is_known = compare.new.iter().chain(&compare.old).any(|run| !run.release.is_empty());
+    let is_known = all.iter().any(|(_, run)| !run.release.is_empty());
     let has_kernel = compare.watches.is_none() || is_known;
     head.extend(has_kernel.then(|| "kernel".into()));
     head.push(String::new());
     let mut rows = vec![head];
-    for (side, runs) in [("new", &compare.new), ("old", &compare.old)] {
-        rows.extend(runs.iter().map(|run| row(side, run, longer, has_kernel)));
-    }
-    format!("\n{}", columns(&rows, true))
+    rows.extend(all.into_iter().map(|(side, run)| row(side, run, longer, has_kernel)));
+    let title = if compare.quantities.len() > 1 { title(of, compare) } else { String::new() };
+    format!("\n{title}{}", columns(&rows, true))
 }
 
 fn row(side: &str, run: &RunFigures, longer: bool, has_kernel: bool) -> Vec<String> {
