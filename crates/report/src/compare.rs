@@ -234,10 +234,12 @@ fn rounded(ns: f64) -> u64 {
     ns.max(0.0).round() as u64
 }
 
-/// What of one run a side its samples say, a sentence per figure.
-fn within(of: &OfQuantity) -> Vec<String> {
-    let sentence = |within: &Within| {
-        let figure = &within.figure;
+/// What of one run a side its samples say, a sentence per figure; of which quantity, where there are several.
+fn within(compare: &Compare) -> Vec<String> {
+    let several = compare.quantities.len() > 1;
+    let of = |of: &OfQuantity| if several { format!("{}: ", of.quantity) } else { String::new() };
+    let sentence = |(of, within): (String, &Within)| {
+        let figure = format!("{of}{}", within.figure);
         match (within.low, within.high) {
             (Some(low), Some(high)) => format!(
                 "{figure} of these two runs: {} to {} (95 % interval for independent samples).",
@@ -249,7 +251,8 @@ fn within(of: &OfQuantity) -> Vec<String> {
             ),
         }
     };
-    of.within.iter().map(sentence).collect()
+    let all = compare.quantities.iter();
+    all.flat_map(|q| q.within.iter().map(move |within| (of(q), within))).map(sentence).collect()
 }
 
 /// What must be known to trust the comparison: differences, then the rest.

@@ -54,8 +54,7 @@ pub fn markdown(compare: &Compare) -> String {
     }
     out.extend(compare.watches.iter().map(|watches| groups(watches, compare.runs)));
     let reasons = compare.reasons.iter().map(|reason| clean(reason, 600));
-    let within = compare.quantities.iter().flat_map(within);
-    let lines: Vec<String> = reasons.chain(within).chain(notes(compare)).collect();
+    let lines: Vec<String> = reasons.chain(within(compare)).chain(notes(compare)).collect();
     for line in &lines {
         let _ = writeln!(out, "- {}", escaped(line));
     }

@@ -420,6 +420,23 @@ fn runs_of_each_quantity_have_a_table_of_their_own() {
 }
 
 #[test]
+fn what_two_runs_say_names_the_quantity_where_there_are_several() {
+    use wakescope_core::source::{Quantity, Source};
+    let of =
+        |us, quantity| Run { source: Some(Source { quantity, ..Source::default() }), ..run(us) };
+    let side = |irq, thread| [of(irq, Quantity::IrqLatency), of(thread, Quantity::ThreadLatency)];
+    let got = held(&side(150, 90), &side(100, 100), &Options::default());
+    for shown in [text(&got, PLAIN), markdown(&got)] {
+        for want in [
+            "interrupt latency: p50 of these two runs: 1.50 × to 1.50 ×",
+            "latency of a kernel thread: p50 of these two runs: 0.90 × to 0.90 ×",
+        ] {
+            assert!(shown.contains(want), "{want}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn virtual_time_is_called_virtual() {
     for explanation in [None, Some(Explanation::default())] {
         let of = |us| Run {

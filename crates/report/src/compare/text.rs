@@ -107,7 +107,7 @@ fn list(compare: &Compare, style: Style) -> String {
         let _ = writeln!(out, " {mark} {}", wrapped(sentence, WIDTH - 4, "   "));
     };
     compare.reasons.iter().for_each(|r| tell(&style.warn("?"), &clean(r, 600)));
-    compare.quantities.iter().flat_map(within).for_each(|s| tell("·", &s));
+    within(compare).iter().for_each(|s| tell("·", s));
     notes(compare).iter().for_each(|n| tell(&style.warn("!"), n));
     if out.is_empty() { out } else { format!("\n{out}") }
 }
