@@ -193,6 +193,7 @@ pub(crate) fn within(range_ns: Option<[u64; 2]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::{Picture, Room, scene};
     use crate::run_set::Entry;
     use crate::style::Style;
     use crate::text::tests::run_of;
@@ -200,26 +201,46 @@ mod tests {
     use wakescope_core::source::Source;
 
     fn run(stimulus: Stimulus, source: Option<Source>) -> Run {
-        let mut run = run_of(&[&(1..3_000).map(|i| 1_000 + i).collect::<Vec<_>>()]);
+        let samples: Vec<u64> = (1..3_000).map(|i| 1_000 + i).collect();
+        let mut run = run_of(&[&samples, &samples]);
         (run.plan.stimulus, run.source) = (stimulus, source);
         run
     }
 
+    /// `value`: what is measured of each sample.
     #[track_caller]
-    fn check(runs: &[&Run], want: &str) {
-        let entries = runs.iter().map(|run| Entry::of("run", run)).collect();
-        let page = crate::html::page(&RunSet::of(entries));
-        let by = format!("{} by lateness", capital(want));
+    fn check(runs: &[&Run], want: &str, value: &str) {
+        let run_set = RunSet::of(runs.iter().map(|run| Entry::of("run", run)).collect());
+        let page = crate::html::page(&run_set);
+        let by = format!("{} by {value}", capital(want));
         for text in [format!("all {want} at the upper left"), by, format!("\"many\":\"{want}\"")] {
             assert!(page.contains(&text), "{text}: {page}");
         }
+        let description = |picture| scene(picture, &run_set, Room::ALONE).unwrap().description;
+        assert!(description(Picture::Exceedance).contains(&format!("all {want} at")));
+        assert!(description(Picture::Cpus).contains(&format!("the share of {want} ")));
         for run in runs {
-            let text = crate::text::report(run, Style::default());
-            let (_, proven) = text.split_once("fewer than 1 in ").unwrap();
             let of_run = words(run).many;
-            assert_eq!(proven.split_whitespace().nth(1), Some(of_run), "{text}");
-            assert!(text.contains(&format!("\n {of_run} by ")), "{text}");
             assert!(runs.len() > 1 || of_run == want, "{of_run}");
+            check_texts(run, of_run);
+        }
+    }
+
+    #[track_caller]
+    fn check_texts(run: &Run, many: &str) {
+        let text = crate::text::report(run, Style::default());
+        let (_, proven) = text.split_once("fewer than 1 in ").unwrap();
+        assert_eq!(proven.split_whitespace().nth(1), Some(many), "{text}");
+        assert!(text.contains(&format!("\n {many} by ")), "{text}");
+        let markdown = crate::markdown::report(&RunSet::of(vec![Entry::of("run", run)]));
+        let (_, proven) = markdown.split_once("Not excluded at 95 %: 1 in ").unwrap();
+        assert_eq!(proven.split_whitespace().nth(1), Some(many), "{markdown}");
+        let block = crate::realfeel::block(run, &[]);
+        let head = block.lines().next().unwrap();
+        let others = ["expir", "wakeup", "sample", "gap"];
+        let others = others.into_iter().filter(|other| !many.starts_with(other));
+        for other in others {
+            assert!(!head.contains(other), "{head}");
         }
     }
 
@@ -229,10 +250,14 @@ mod tests {
     fn all_outputs_call_samples_the_same() {
         let (timer, pipe) = (run(Stimulus::Timer, None), run(Stimulus::Pipe, None));
         let imported = run(Stimulus::Timer, Some(Source::default()));
-        check(&[&timer], "expiries");
-        check(&[&pipe], "wakeups");
-        check(&[&imported], "samples");
-        check(&[&timer, &pipe, &imported], "samples");
-        check(&[&timer, &timer], "expiries");
+        let mut spin = run(Stimulus::Spin, None);
+        spin.plan.gap_from_ns = Some(1_000);
+        check(&[&timer], "expiries", "lateness");
+        check(&[&pipe], "wakeups", "lateness");
+        check(&[&spin], "gaps", "length");
+        check(&[&imported], "samples", "lateness");
+        check(&[&timer, &pipe, &imported], "samples", "lateness");
+        check(&[&timer, &spin], "samples", "value");
+        check(&[&timer, &timer], "expiries", "lateness");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! He sorted samples into buckets of 100 µs and gave count, extremes, mean, median, mode, variance,
 //! standard deviation, and the share of samples below each threshold. We give the same of the
-//! lateness per expiry, with the maximum exact and the median from buckets of 0.2 %.
+//! lateness per expiry (of other runs, of what they measured), with the maximum exact and the median
+//! from buckets of 0.2 %.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -62,8 +63,9 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let all = run.expiries();
     let mut out = String::new();
     let domain = run.time_domain.before_unit();
+    let words = quantity::words(run);
     let what = match quantity::of(run) {
-        Quantity::WakeupLatency => "lateness per expiry".to_owned(),
+        Quantity::WakeupLatency => format!("{} per {}", words.value, words.one),
         other => other.to_string(),
     };
     let mut line = |text: std::fmt::Arguments<'_>| {
@@ -280,6 +282,8 @@ mod tests {
     use crate::text::tests::run_of;
     use expect_test::expect;
     use wakescope_core::histogram::{Bucket, Histogram};
+    use wakescope_core::plan::Stimulus;
+    use wakescope_core::source::Source;
     use wakescope_core::stated::Stated;
 
     fn thresholds() -> Vec<SpanNs> {
@@ -452,5 +456,24 @@ mod tests {
     #[test]
     fn no_samples_are_said_to_be_none() {
         assert!(block(&run_of(&[&[]]), &thresholds()).ends_with("samples 0\n"));
+    }
+
+    #[test]
+    fn the_block_says_what_a_sample_is() {
+        let begin = |run: &Run| {
+            block(run, &[])
+                .lines()
+                .next()
+                .unwrap()
+                .replace("; kernel 6.12.95, preemption voluntary", "")
+        };
+        let mut run = run_of(&[&[52_000; 5]]);
+        assert_eq!(begin(&run), "# lateness per expiry in ms");
+        run.plan.stimulus = Stimulus::Pipe;
+        assert_eq!(begin(&run), "# lateness per wakeup in ms");
+        run.plan.stimulus = Stimulus::Timer;
+        // Cyclictest omits expiries that a late wakeup swallowed.
+        run.source = Some(Source::default());
+        assert_eq!(begin(&run), "# lateness per sample in ms");
     }
 }
