@@ -78,8 +78,8 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         return out;
     };
     let buckets = Buckets::of(&all);
-    let is_known = buckets.unknown == 0;
-    line(format_args!("buckets {}{} of 0.1 ms", at_least(!is_known), buckets.fewest()));
+    let at_least_so_many = at_least(!buckets.anywhere.is_empty());
+    line(format_args!("buckets {at_least_so_many}{} of 0.1 ms", buckets.fewest()));
     line(format_args!("samples {}", all.count));
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
@@ -90,6 +90,7 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         None => line(format_args!("median - (too few samples)")),
     }
     let or_not_known = |known: Option<String>| known.unwrap_or_else(|| buckets.not_known());
+    let is_known = !all.only_bounded().any(|range| is_anywhere(&range));
     let variance = is_known.then(|| variance_ms(&all, mean_ns));
     let six = |value: f64| format!("{value:.6}");
     line(format_args!("mode {}", or_not_known(buckets.mode())));
@@ -194,7 +195,8 @@ fn tenths_of_ms(all: &Distribution) -> BTreeMap<u64, u64> {
 struct Buckets {
     /// How many are known to be in each.
     tenths: BTreeMap<u64, u64>,
-    /// How many lie anywhere from one bucket to another: those beyond another program's histogram, say.
+    /// How many lie anywhere from one bucket to another: those beyond another program's histogram, say, or in
+    /// a bucket of ours that is wider than his.
     anywhere: Vec<(u64, u64, u64)>,
     /// All of these.
     unknown: u64,
@@ -202,8 +204,11 @@ struct Buckets {
 
 impl Buckets {
     fn of(all: &Distribution) -> Self {
-        let is_anywhere = |&(low, high, _): &_| low / BUCKET_NS < high / BUCKET_NS;
-        let anywhere: Vec<_> = all.only_bounded().filter(is_anywhere).collect();
+        let bounded: BTreeSet<u64> = all.only_bounded().map(|(low, ..)| low).collect();
+        let is_known = |&(low, high, _): &_| high - low < BUCKET_NS && !bounded.contains(&low);
+        let ranges = all.ranges().map(|bucket| (bucket.lower, bucket.upper - 1, bucket.count));
+        let anywhere: Vec<_> =
+            ranges.filter(|range| is_anywhere(range) && !is_known(range)).collect();
         let mut tenths = tenths_of_ms(all);
         for (low, _, count) in &anywhere {
             tenths.entry(low / BUCKET_NS).and_modify(|held| *held -= count);
@@ -251,6 +256,11 @@ impl Buckets {
         let high = self.anywhere.iter().map(|(_, high, _)| *high).max().unwrap_or(0);
         format!("- ({} lie anywhere from {} to {})", plainly(self.unknown), ms(low), ms(high))
     }
+}
+
+/// Whether samples from the least to the largest of these values can lie in several of his buckets.
+fn is_anywhere(&(low, high, _): &(u64, u64, u64)) -> bool {
+    low / BUCKET_NS < high / BUCKET_NS
 }
 
 fn at_least(is_bound: bool) -> &'static str {
@@ -494,5 +504,17 @@ mod tests {
         ] {
             assert!(text.contains(want), "{want}{text}");
         }
+    }
+
+    /// Our own buckets are 0.2 % wide, and so wider than his from 67 ms on.
+    #[test]
+    fn samples_of_a_wide_bucket_are_not_all_in_one_tenth() {
+        let late: Vec<u64> = (0..4_000).map(|i| 1_000_000_000 + i * 100_000).collect();
+        let text = block(&run_of(&[&[&[50_000; 3_000][..], &late].concat()]), &[SpanNs(100_000)]);
+        assert!(text.contains("\nbuckets at least "), "{text}");
+        assert!(text.contains("\nmode - (4000 samples lie anywhere from 999."), "{text}");
+        assert!(text.contains("\n 42.85714 % below 0.1 ms (3000 samples)\n"), "{text}");
+        // That hardly matters to these.
+        assert!(!text.contains("variance -") && !text.contains("deviation -"), "{text}");
     }
 }
