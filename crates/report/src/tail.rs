@@ -58,11 +58,16 @@ pub fn block(run: &Run, style: Style) -> String {
 pub(crate) fn not_excluded(run: &Run) -> Option<String> {
     let all = run.expiries();
     let bound = Bound::of(&all, run.course().as_ref(), run.duration_ns)?;
-    let max = domain::span(all.max_range()?.1, run.time_domain);
+    let max = domain::span(threshold_ns(all.max_range()?.1), run.time_domain);
     let every = domain::span(SpanNs(bound.every_ns?).rounded_down().0, run.time_domain);
     let bursts = if counted_bursts(&bound).is_some() { " (bursts counted)" } else { "" };
     let (one_in, what) = (one_in(bound.share), quantity::words(run).many);
     Some(format!("1 in {one_in} {what} above {max}, one every {every}{bursts}"))
+}
+
+/// What no sample is above, as it is printed: the maximum, rounded up.
+fn threshold_ns(max_ns: u64) -> u64 {
+    SpanNs(max_ns).rounded_up().0
 }
 
 /// The bursts that make samples count for less.
@@ -72,7 +77,7 @@ fn counted_bursts(bound: &Bound) -> Option<&Bursts> {
 
 /// What the samples do not exclude, and what they are worth.
 fn bound(run: &Run, tail: &Tail) -> String {
-    let max = span(tail.max_ns, run.time_domain);
+    let max = span(threshold_ns(tail.max_ns), run.time_domain);
     let quantity::Words { many, much, more, .. } = quantity::words(run);
     let large = quantity::capital(much);
     let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
@@ -106,7 +111,7 @@ fn bound(run: &Run, tail: &Tail) -> String {
 
 /// How long it takes to claim rates that are not yet proven.
 fn time_needed(run: &Run, tail: &Tail) -> String {
-    let max = span(tail.max_ns, run.time_domain);
+    let max = span(threshold_ns(tail.max_ns), run.time_domain);
     let open: Vec<String> = ASKED_NS
         .iter()
         .map(|&(every_ns, name)| (tail.time_needed_ns(every_ns), name))

@@ -1,4 +1,5 @@
 use expect_test::expect;
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::maxima::Maxima;
 
@@ -142,4 +143,22 @@ fn a_year_can_be_proven() {
 #[test]
 fn nothing_is_promised_by_rounding() {
     assert_eq!([1e-6, 3.0 / 20_001.0, 0.9, 1.0].map(one_in), ["1,000,000", "6,660", "1", "1"]);
+}
+
+/// 12.04 ms was above the 12.0 ms that it was rounded to.
+#[test]
+fn no_value_that_was_seen_is_above_the_threshold() {
+    let mut run = with_course(&exponential(3_000, 0));
+    let max_ns = 12_045_792;
+    run.threads[0].expiries = Distribution::of([vec![9_000; 2_999], vec![max_ns]].concat());
+    run.summarize();
+    let said = sentences(&run).join(" ").replace(TIED, " ");
+    for want in ["is later than 12.1 ms", "without a value above 12.1 ms"] {
+        assert!(said.contains(want), "{want}: {said}");
+    }
+    let text = not_excluded(&run).unwrap();
+    assert!(text.contains(" expiries above 12.1 ms,"), "{text}");
+    run.duration_ns = 4 * 31_557_600_000_000_000;
+    let text = block(&run, PLAIN);
+    assert!(text.contains("Less than one above 12.1 ms in a year"), "{text}");
 }
