@@ -148,10 +148,15 @@ fn samples(run: &Run) -> String {
         _ if run.plan.stimulus.is_busy() => gaps(run) + &cpus,
         (None, false) => {
             let count = counted(run.summary.count, sample_of(&run.plan));
-            format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
+            format!("{count} at {}{cpus}", interval(run))
         }
         (None, true) => counted(run.summary.count, "wakeup"),
     }
+}
+
+/// The time from one expiry to the next.
+fn interval(run: &Run) -> String {
+    domain::span(run.plan.interval_ns, run.time_domain)
 }
 
 /// What the maximum of an entry proves. Of several runs as one it proves nothing: their courses lie one
@@ -211,7 +216,7 @@ fn samples_of(run: &Run, source: &Source) -> String {
     let mut text =
         format!("{} of {}", counted(run.summary.count, "sample"), clean(&source.tool, 40));
     if run.plan.interval_ns > 0 {
-        let _ = write!(text, " at {}", SpanNs(run.plan.interval_ns));
+        let _ = write!(text, " at {}", interval(run));
     }
     if run.threads.len() > 1 {
         let _ = write!(text, ", {} threads", run.threads.len());
@@ -597,6 +602,7 @@ pub(crate) mod tests {
         assert!(text.contains("Worst wakeup 9.00 virtual µs late"), "{text}");
         assert!(text.contains("times are virtual"), "{text}");
         assert!(text.contains("by virtual lateness"), "{text}");
+        assert!(text.contains("\n100 expiries at 1.00 virtual ms.\n"), "{text}");
     }
 
     #[test]

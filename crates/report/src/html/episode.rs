@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::TrueShare;
 use wakescope_core::run::{Episode, TimeDomain};
-use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::units::{counted, grouped};
 
 use super::element::{Column, folded, name, table, text};
 use super::values;
@@ -22,12 +22,10 @@ const MOST_TRUE: usize = 24;
 pub(crate) fn tell(of_run: &str, domain: TimeDomain, rank: usize, episode: &Episode) -> String {
     let shares = shares(episode);
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu}, ")).unwrap_or_default();
-    let late = crate::domain::span(episode.wakeup_latency_ns, domain);
+    let [at, late] =
+        [episode.expiry_ns, episode.wakeup_latency_ns].map(|ns| crate::domain::span(ns, domain));
     let why = because(episode, domain);
-    let summary = format!(
-        "{of_run}#{rank} {}",
-        text(&format!("{cpu}{} in, {late} late: {why}", SpanNs(episode.expiry_ns)))
-    );
+    let summary = format!("{of_run}#{rank} {}", text(&format!("{cpu}{at} in, {late} late: {why}")));
     let percents = percents(&shares.iter().map(|s| s.ns).collect::<Vec<_>>());
     let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
         let whose = culprit_and_place(share);

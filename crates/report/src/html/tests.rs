@@ -323,6 +323,20 @@ fn pages_stay_small() {
 }
 
 #[test]
+fn a_moment_in_virtual_time_is_called_virtual() {
+    let mut run = crowded();
+    run.time_domain = TimeDomain::Virtual;
+    let page = page(&RunSet::of(vec![Entry::of("run", &run)]));
+    let (page, _) = page.split_once("<script").unwrap();
+    let mut moments = page.match_indices(" in, ").chain(page.match_indices(" in · ")).peekable();
+    assert!(moments.peek().is_some(), "{page}");
+    for (at, _) in moments {
+        let unit = page[..at].rsplit(' ').nth(1);
+        assert_eq!(unit, Some("virtual"), "{}", &page[at.saturating_sub(60)..at]);
+    }
+}
+
+#[test]
 fn virtual_time_is_called_virtual() {
     let mut run = crowded();
     run.time_domain = TimeDomain::Virtual;

@@ -72,8 +72,9 @@ fn draw(
     x: &Axis,
 ) {
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu} · ")).unwrap_or_default();
-    let mut text = format!("#{rank}  {cpu}{}", frame::span(run_set, episode.wakeup_latency_ns));
-    text.push_str(&format!(" late · {} in", SpanNs(episode.expiry_ns)));
+    let [at, late] =
+        [episode.expiry_ns, episode.wakeup_latency_ns].map(|ns| frame::span(run_set, ns));
+    let mut text = format!("#{rank}  {cpu}{late} late · {at} in");
     if !room.is_narrow() {
         text.push_str(&format!(" · {}", because(episode, run_set.domain())));
     }

@@ -188,7 +188,7 @@ mod tests {
             "Locks that sleep: held 1 time, 40.0 µs in all, in virtual time",
             "mutex, a_&lt;lock&gt;",
             "had to be waited for 1 time",
-            "#1 0 ns in, 900 virtual ns late",
+            "#1 0 virtual ns in, 900 virtual ns late",
             "5 ns of 40.0 µs: mutex, ta&lt;ken&gt;",
             "<li>none</li>",
             "3 of 4 late wakeups compared",
