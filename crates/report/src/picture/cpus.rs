@@ -30,9 +30,10 @@ pub(super) fn scene(run_set: &RunSet, room: Room) -> Option<Scene> {
     let words = quantity::words_of(run_set);
     let title = format!("Each CPU: exceedance of {}", words.value);
     let description = format!(
-        "For each CPU the share of {} {} than x, on the same axes; all CPUs together in grey. {}",
+        "For each CPU the share of {} {} than x, on the same axes{}. {}",
         words.many,
         words.more,
+        all_cpus(run_set).map_or("", |_| "; all CPUs together in grey"),
         frame::description(run_set)
     );
     let (mut scene, top) = frame::begin(run_set, room, &title, description);
@@ -107,14 +108,22 @@ fn panels<'a>(run_set: &'a RunSet) -> (Vec<(String, Panel<'a>)>, usize) {
     (panels.into_iter().map(|(cpu, panel)| (format!("CPU {cpu}"), panel)).collect(), left_out)
 }
 
+/// The samples of all CPUs together, which lie behind those of each where there is one run.
+fn all_cpus(run_set: &RunSet) -> Option<Distribution> {
+    match run_set.entries.as_slice() {
+        [entry] => Some(entry.run.expiries()),
+        _ => None,
+    }
+}
+
 fn draw_panel(
     scene: &mut Scene,
     run_set: &RunSet,
     panel: &Panel<'_>,
     (_, x, y): (Field, &Axis, &Axis),
 ) {
-    if let [entry] = run_set.entries.as_slice() {
-        let all = curve::exceedance(&entry.run.expiries(), x, y);
+    if let Some(all) = all_cpus(run_set) {
+        let all = curve::exceedance(&all, x, y);
         scene.lines(all.lines, Ink::Behind, 1.5, &[]);
     }
     for (at, samples) in panel {

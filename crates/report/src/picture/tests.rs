@@ -373,6 +373,18 @@ fn limits_beyond_the_axis_are_named_and_not_drawn() {
     assert!(texts(&shown).contains(&left_out), "{:?}", texts(&shown));
 }
 
+#[test]
+fn all_cpus_together_are_described_where_they_are_drawn() {
+    let run = run_of(&[&[9_000; 50], &[8_000; 50]]);
+    for count in [1, 2] {
+        let entries = (0..count).map(|_| Entry::of("a", &run)).collect();
+        let scene = scene(Picture::Cpus, &RunSet::of(entries), Room::ALONE).unwrap();
+        let drawn = scene.marks.iter().any(|m| matches!(m, Mark::Lines { ink: Ink::Behind, .. }));
+        assert_eq!(scene.description.contains("all CPUs together in grey"), drawn, "{count}");
+        assert_eq!(drawn, count == 1);
+    }
+}
+
 /// An explained run of which some of the latest wakeups were not explained.
 fn with_gaps() -> Run {
     let mut run = crowded();
