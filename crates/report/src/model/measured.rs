@@ -4,6 +4,7 @@ use serde::Serialize;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::grouped;
 use wakescope_model::scenario::Measured;
+use wakescope_stats::compare::factor;
 
 use super::WIDTH;
 use crate::findings::wrapped;
@@ -101,19 +102,33 @@ pub(super) fn table(models: &[(&str, Vec<&Compared>)]) -> String {
             names.push((&figure.name, figure.unit));
         }
     }
-    for (name, unit) in names {
-        let title = match unit {
-            "" => name.to_owned(),
-            _ => format!("{name}, {unit}"),
+    let of_models = |name: &str| -> Vec<[String; 3]> {
+        let cells_of = |all: &[&Compared]| {
+            let named = all.iter().map(|one| one.figures.iter().find(|f| f.name == name));
+            cells(&named.collect::<Vec<_>>())
         };
+        models.iter().map(|(_, all)| cells_of(all)).collect()
+    };
+    let figures: Vec<(String, Vec<[String; 3]>)> = names
+        .into_iter()
+        .map(|(name, unit)| match unit {
+            "" => (name.to_owned(), of_models(name)),
+            _ => (format!("{name}, {unit}"), of_models(name)),
+        })
+        .collect();
+    let factors = figures.iter().flat_map(|(_, cells)| cells).map(|[.., factor]| factor);
+    let widest = factors.map(|factor| factor.chars().count()).fold(6, usize::max);
+    // The values stand below each other.
+    let beside = |value: String, factor: &str| match value.as_str() {
+        UNKNOWN => value,
+        _ => format!("{value} {factor:>widest$}"),
+    };
+    for (title, cells) in figures {
         let mut published = vec![title, "published".to_owned()];
         let mut simulated = vec![String::new(), "simulated".to_owned()];
-        for (_, all) in models {
-            let found: Vec<Option<&Figure>> =
-                all.iter().map(|one| one.figures.iter().find(|f| f.name == name)).collect();
-            let [above, below] = cells(&found);
-            published.push(above);
-            simulated.push(below);
+        for [above, below, factor] in cells {
+            published.push(beside(above, ""));
+            simulated.push(beside(below, &factor));
         }
         rows.extend([published, simulated]);
     }
@@ -157,12 +172,15 @@ fn head<'a>(title: &str, cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     [String::new(), title.to_owned()].into_iter().chain(cells).collect()
 }
 
-/// What was published, and the median of what was simulated, with the factor between them. Of seeds with
-/// too few wakeups for a figure, it is not known.
-fn cells(seeds: &[Option<&Figure>]) -> [String; 2] {
-    let unknown = || "–".to_owned();
+/// In place of a figure that is not known.
+const UNKNOWN: &str = "–";
+
+/// What was published, the median of what was simulated, and the factor between them. Of seeds with too
+/// few wakeups for a figure, it is not known.
+pub(super) fn cells(seeds: &[Option<&Figure>]) -> [String; 3] {
+    let unknown = || UNKNOWN.to_owned();
     let Some(any) = seeds.iter().find_map(|seed| *seed) else {
-        return [unknown(), unknown()];
+        return [unknown(), unknown(), unknown()];
     };
     let of = |figure: fn(&Figure) -> Option<f64>| {
         super::middle(seeds.iter().map(|seed| seed.and_then(figure)))
@@ -174,11 +192,10 @@ fn cells(seeds: &[Option<&Figure>]) -> [String; 2] {
         ("ms", _) => format!("{value:.4}"),
         _ => format!("{value:.0}"),
     };
-    let factor = of(|seed| seed.factor).map_or_else(unknown, |factor| format!("×{factor:.2}"));
-    let simulated = match of(|seed| Some(seed.simulated)) {
-        Some(value) => format!("{} {factor:>6}", text(value)),
-        None => unknown(),
-    };
-    // The values stand below each other.
-    [format!("{}{:7}", text(any.published), ""), simulated]
+    let times = |ratio| format!("×{}", factor(ratio));
+    [
+        text(any.published),
+        of(|seed| Some(seed.simulated)).map_or_else(unknown, text),
+        of(|seed| seed.factor).map_or_else(unknown, times),
+    ]
 }

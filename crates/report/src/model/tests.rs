@@ -279,25 +279,39 @@ fn published_figures_as_numbers_stand_beside_the_simulated_ones() {
     let below: String =
         below.lines().map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n").collect();
     expect![[r#"
-        rules              none              full
-                          kernel           vanilla           preempt
-        max, ms        published        6.0                        –
-                       simulated        3.0  ×0.50                 –
-        mean, ms       published     1.5000            1.5000
-                       simulated     1.4984  ×1.00     0.0500  ×0.03
-        p50, ms        published     2.0000            2.0000
-                       simulated     1.4991  ×0.75     0.0490  ×0.02
-        p99.9, ms      published     4.0000                        –
-                       simulated     2.9983  ×0.75                 –
-        below 1 ms, %  published   50.00000          50.00000
-                       simulated   33.33333  ×1.33  100.00000  ×0.00
-        below 5 ms, %  published  100.00000         100.00000
-                       simulated  100.00000      –  100.00000      –
-        buckets        published         15                        –
-                       simulated         30  ×2.00                 –
+        rules               none               full
+                          kernel            vanilla            preempt
+        max, ms        published        6.0                          –
+                       simulated        3.0   ×0.50                  –
+        mean, ms       published     1.5000             1.5000
+                       simulated     1.4984   ×1.00     0.0500 ×0.0333
+        p50, ms        published     2.0000             2.0000
+                       simulated     1.4991   ×0.75     0.0490 ×0.0245
+        p99.9, ms      published     4.0000                          –
+                       simulated     2.9983   ×0.75                  –
+        below 1 ms, %  published   50.00000           50.00000
+                       simulated   33.33333   ×1.33  100.00000   ×0.00
+        below 5 ms, %  published  100.00000          100.00000
+                       simulated  100.00000       –  100.00000       –
+        buckets        published         15                          –
+                       simulated         30   ×2.00                  –
 
          published: 5,000,000 samples in real time; simulated: 100 to 9,000 wakeups in each simulation, in
          simulated time. ×: simulated divided by published; of shares, the samples that are not below. Rare
          wakeups are missing where fewer were simulated
     "#]].assert_eq(&below);
+}
+
+#[test]
+fn no_factor_is_rounded_to_nothing() {
+    let figure = |published, simulated: f64| measured::Figure {
+        name: "max".into(),
+        unit: "ms",
+        published,
+        simulated,
+        factor: Some(simulated / published),
+    };
+    let shown = |published, simulated| measured::cells(&[Some(&figure(published, simulated))]);
+    assert_eq!(shown(232.6, 0.303), ["232.6", "0.303", "×0.00130"]);
+    assert_eq!(shown(2.0, 3.0), ["2.0", "3.0", "×1.50"]);
 }
