@@ -45,7 +45,7 @@ impl fmt::Display for NoBursts {
         f.pad(match self {
             Self::NoCourse => "the record does not say when the largest samples were taken",
             Self::TooShort => "the run is too short to tell",
-            Self::TooCoarse => "the buckets of late wakeups are too wide to tell",
+            Self::TooCoarse => "the buckets of large samples are too wide to tell",
         })
     }
 }

@@ -142,12 +142,12 @@ impl fmt::Display for Obstacle {
                 write!(f, "maxima depend on those before them (Ljung-Box, {})", chance(p_value))
             }
             Self::Bursts { index } => {
-                write!(f, "late wakeups come in bursts (extremal index {index:.2})")
+                write!(f, "large samples come in bursts (extremal index {index:.2})")
             }
             Self::UnevenTimes { p_value } => {
                 write!(f, "their rate is not constant (Kolmogorov-Smirnov, {})", chance(p_value))
             }
-            Self::TooCoarse => f.write_str("late wakeups lie in too few buckets to show a shape"),
+            Self::TooCoarse => f.write_str("large samples lie in too few buckets to show a shape"),
             Self::NoShape => f.write_str("the tail has no shape that holds above a threshold"),
             Self::Edge { shape } => {
                 write!(f, "the tail ends at an edge (shape {shape:.2}), where no interval holds")

@@ -72,7 +72,7 @@ fn bursts_are_worth_less() {
            confidence, fewer than 1 in 1,810 expiries (one every 1.81 s) is later than 206 µs.
          · Measuring time needed without a value above 206 µs, with 95 % confidence: 11.1 min for less than
            one in a minute, 11.1 h for less than one in an hour.
-         · No extrapolation: late wakeups come in bursts (extremal index 0.27).
+         · No extrapolation: large samples come in bursts (extremal index 0.27).
     "#]].assert_eq(&shown(&with_course(&exponential(5_000, 3))));
 }
 

@@ -255,12 +255,12 @@ fn of_longer<'a>(
         let (least, most) = (by().min_by(f64::total_cmp)?, by().max_by(f64::total_cmp)?);
         let (least, most) = (times(least), times(most));
         let up_to = if least == most { "" } else { "up to " };
-        let longer = match are_watches {
-            true => format!("watches cover {up_to}{most} as much time"),
-            false => format!("runs have {up_to}{most} as many samples"),
+        let (longer, large) = match are_watches {
+            true => (format!("watches cover {up_to}{most} as much time"), "long waits"),
+            false => (format!("runs have {up_to}{most} as many samples"), "large samples"),
         };
         Some(format!(
-            "{side} {longer} as {others} ones. Bursts of late wakeups may make {} as many times as large, so only a \
+            "{side} {longer} as {others} ones. Bursts of {large} may make {} as many times as large, so only a \
              larger difference counts. Runs of one length show more.",
             listed(&names),
         ))

@@ -41,7 +41,7 @@ fn longer_runs_are_worse_only_beyond_their_length() {
         assert_eq!(got.verdict, want);
         let p50 = &of.p50.as_ref().unwrap().effect;
         assert_eq!(p50.only_bounded, None, "bursts do not move the median");
-        let note = "ew runs have 5.00 × as many samples as old ones. Bursts of late wakeups";
+        let note = "ew runs have 5.00 × as many samples as old ones. Bursts of large samples";
         assert_eq!(got.notes.iter().any(|n| n.contains(note)), times_new == 5, "{:?}", got.notes);
         // The other way round, new runs are better as far as they were worse.
         let back = held(&old, &new, &Options::default()).unwrap();

@@ -255,7 +255,7 @@ fn a_watch_is_as_long_as_the_time_that_it_covers() {
             let want = (longer > 1).then_some(300.0);
             assert_eq!(ratio.map(|ratio| (ratio * 100.0).round()), want, "{longer} {times}");
         }
-        let note = "New watches cover 3.00 × as much time as old ones. Bursts of late wakeups may make p99, p99.9, \
+        let note = "New watches cover 3.00 × as much time as old ones. Bursts of long waits may make p99, p99.9, \
                     max and 1 more as many times as large";
         let is_told = got.notes.iter().any(|it| it.starts_with(note));
         assert_eq!(is_told, longer > 1, "{:?}", got.notes);
