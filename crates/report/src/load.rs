@@ -2,6 +2,7 @@
 
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::{counted, grouped};
+use wakescope_stats::compare::factor;
 
 use crate::style::clean;
 
@@ -113,13 +114,7 @@ fn scale(value: f64, unit: &str) -> Option<(String, String)> {
 
 /// Writes a number that is rounded to three digits already.
 fn three_digits(rounded: f64) -> String {
-    let decimals = match rounded {
-        r if r >= 100.0 => 0,
-        r if r >= 10.0 => 1,
-        r if r >= 0.1 => 2,
-        _ => 3,
-    };
-    let text = format!("{rounded:.decimals$}");
+    let text = factor(rounded);
     text.parse().map_or(text, grouped)
 }
 
@@ -184,7 +179,8 @@ mod tests {
     fn rates_have_three_digits() {
         for (per_second, unit, want) in [
             (0.0, "files", "–"),
-            (0.004_56, "files", "0.005 files"),
+            (0.004_56, "files", "0.00456 files"),
+            (0.000_4, "files", "0.000400 files"),
             (0.25, "files", "0.25 files"),
             (9.996, "files", "10.0 files"),
             (45.67, "files", "45.7 files"),

@@ -197,12 +197,14 @@ fn gaps(run: &Run) -> String {
     let shares = match looked {
         0 => String::new(),
         ns => {
-            let (count, ns) = (u128::from(all.count), u128::from(ns));
-            let per_second = (count * 1_000_000_000 + ns / 2) / ns;
+            let (count, looked) = (u128::from(all.count), u128::from(ns));
+            let per_second = (count * 1_000_000_000 + looked / 2) / looked;
+            // What lacks a little is not the whole.
+            let most = if all.sum_ns < ns { 99.999 } else { f64::INFINITY };
             format!(
                 ", {} per second and CPU, {:.3} % of the time",
                 grouped(u64::try_from(per_second).unwrap_or(u64::MAX)),
-                all.sum_ns as f64 / ns as f64 * 100.0
+                (all.sum_ns as f64 / ns as f64 * 100.0).min(most)
             )
         }
     };
@@ -592,6 +594,17 @@ pub(crate) mod tests {
         assert!(!text.contains("wakeup") && !text.contains("expir"), "{text}");
         // Nothing that was seen is the best there is to see.
         assert!(spin(&[]).starts_with("No gap of 1.00 µs or more in 10.0 s.\n"));
+    }
+
+    #[test]
+    fn no_part_looks_like_the_whole() {
+        let mut run = run_of(&[&[1_000; 3]]);
+        run.plan.stimulus = Stimulus::Spin;
+        run.threads[0].spin = Some(Spin { loops: 1, observed_ns: 3_000 });
+        assert!(gaps(&run).ends_with(", 100.000 % of the time"), "{}", gaps(&run));
+        run.threads[0].expiries.sum_ns = 299_999_900;
+        run.threads[0].spin = Some(Spin { loops: 1, observed_ns: 300_000_000 });
+        assert!(gaps(&run).ends_with(", 99.999 % of the time"), "{}", gaps(&run));
     }
 
     #[test]

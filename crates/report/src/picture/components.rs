@@ -10,6 +10,7 @@ use super::bars::{Part, stacked};
 use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
+use crate::explain::percents;
 use crate::run_set::{Entry, RunSet};
 
 /// The components in order of time. The last stands for the two before it where a kernel does not tell them
@@ -76,13 +77,16 @@ struct Row {
 
 fn draw_row(scene: &mut Scene, room: Room, y: f64, row: &Row) {
     let whole: f64 = row.parts.iter().sum();
-    let part = |(number, &value): (usize, &f64)| Part {
-        number,
-        value,
-        label: format!("{:.0} %", 100.0 * value / whole.max(f64::MIN_POSITIVE)),
-    };
-    let parts: Vec<Part> = row.parts.iter().enumerate().map(part).collect();
+    let part = |(number, (&value, label)): (usize, (&f64, String))| Part { number, value, label };
+    let parts: Vec<Part> = row.parts.iter().zip(labels(row)).enumerate().map(part).collect();
     stacked(scene, (12.0, y), (room.width - 24.0, BAR), &parts, whole);
+}
+
+/// The share of each part.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+fn labels(row: &Row) -> Vec<String> {
+    // Shares do not depend on the unit, and a mean may be less than a ns.
+    percents(&row.parts.map(|ns| (ns * 1e3) as u64))
 }
 
 #[allow(clippy::cast_precision_loss)] // Shares in a picture.
@@ -176,5 +180,14 @@ mod tests {
             assert_eq!(bars, numbers);
             assert_eq!(named, [0, 1, 2, 3, 4].map(|i| numbers.contains(&i)));
         }
+    }
+
+    /// Rounded alone, what was there was 0 %, and what lacked a little 100 %.
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        let labels = |parts| labels(&Row { name: String::new(), parts });
+        assert_eq!(labels([5.0, 5.0, 990.0, 0.0, 0.0]), ["0.5 %", "0.5 %", "99.0 %", "0 %", "0 %"]);
+        let most = [4_999_999.0, 1.0, 0.0, 0.0, 0.0];
+        assert_eq!(labels(most), [">99.9 %", "<0.1 %", "0 %", "0 %", "0 %"]);
     }
 }
