@@ -140,7 +140,7 @@ pub(crate) fn verdict(run: &Run, style: Style) -> String {
 /// The samples of a run, in figures: `20,000 expiries at 1.00 ms on 2 CPUs`.
 fn samples(run: &Run) -> String {
     let cpus = match run.threads.len() {
-        1 => String::new(),
+        0 | 1 => String::new(),
         n => format!(" on {n} CPUs"),
     };
     match (&run.source, run.plan.is_of_others()) {
@@ -605,6 +605,14 @@ pub(crate) mod tests {
         run.threads[0].expiries.sum_ns = 299_999_900;
         run.threads[0].spin = Some(Spin { loops: 1, observed_ns: 300_000_000 });
         assert!(gaps(&run).ends_with(", 99.999 % of the time"), "{}", gaps(&run));
+    }
+
+    #[test]
+    fn a_record_without_threads_has_samples_of_no_cpu() {
+        let mut run = run_of(&[&[9_000; 3_000]]);
+        run.threads.clear();
+        let text = report(&run, PLAIN);
+        assert!(text.contains("\n3,000 expiries at 1.00 ms: too few"), "{text}");
     }
 
     #[test]
