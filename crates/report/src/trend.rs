@@ -102,7 +102,7 @@ fn table(series: &Series) -> String {
     let of_max: Vec<_> = series.runs.iter().map(RunFigures::max_of_count_range_ns).collect();
     let p999 = Column::of(&of_p999, &series.p999, &series.p999_unclear);
     let max = Column::of(&of_max, &series.max, &series.max_unclear);
-    let max_name = format!("max of {}", grouped(series.count));
+    let max_name = name_of_max(series.count, &series.runs);
     let head = ["run", "p99.9", "", "", &max_name, "", ""];
     let mut rows = vec![head.map(String::from).to_vec()];
     let all = series.runs.len() <= MOST_LISTED;

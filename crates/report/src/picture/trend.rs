@@ -9,6 +9,7 @@ use super::axis::{Axis, Tick};
 use super::frame::{self, Field, Named, Side, Taken};
 use super::scene::{Anchor, Ink, SMALL, Scene, Shape};
 use super::width::{fitting, text_width};
+use crate::compare::name_of_max;
 use crate::quantity;
 use crate::style::clean;
 use crate::trend::perhaps;
@@ -62,7 +63,6 @@ pub(super) fn scene(trend: &Trend, series: &Series) -> Option<Scene> {
 
 fn figures(series: &Series) -> Vec<Figure<'_>> {
     let of = |range: fn(&RunFigures) -> Option<[u64; 2]>| series.runs.iter().map(range).collect();
-    let max = format!("max of {}", wakescope_core::units::grouped(series.count));
     let p999 = Figure {
         name: "p99.9".into(),
         values: of(RunFigures::p999_range_ns),
@@ -70,7 +70,7 @@ fn figures(series: &Series) -> Vec<Figure<'_>> {
         unclear: &series.p999_unclear,
     };
     let max = Figure {
-        name: max,
+        name: name_of_max(series.count, &series.runs),
         values: of(RunFigures::max_of_count_range_ns),
         steps: series.max.as_deref(),
         unclear: &series.max_unclear,
