@@ -13,7 +13,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
 use crate::explain;
-use crate::findings::{self, Notes};
+use crate::findings::{self, Notes, wrapped};
 use crate::headline::Headline;
 use crate::intervals;
 use crate::line;
@@ -171,16 +171,19 @@ pub(crate) fn what_it_proves_of(entry: &Entry) -> String {
 /// What the maximum proves: the rate of larger ones that the samples do not rule out.
 fn what_it_proves(run: &Run) -> String {
     let (summary, counted) = (&run.summary, samples(run));
-    if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
-        return format!(
-            "{counted}. The duration is unknown, so the rate of larger ones has no bound.\n"
-        );
-    }
-    match (summary.max_ns, tail::not_excluded(run)) {
-        (Some(_), Some(what)) => format!("{counted}.\nNot excluded at 95 %: {what}.\n"),
-        (Some(_), None) => format!("{counted}: too few to bound the rate of larger ones.\n"),
-        _ => String::new(),
-    }
+    let is_timeless = run.duration_ns == 0 && run.source.is_some() && summary.count > 0;
+    let sentences = match (summary.max_ns, tail::not_excluded(run)) {
+        _ if is_timeless => {
+            let unknown = "The duration is unknown, so the rate of larger ones has no bound.";
+            vec![format!("{counted}. {unknown}")]
+        }
+        (Some(_), Some(what)) => {
+            vec![format!("{counted}."), format!("Not excluded at 95 %: {what}.")]
+        }
+        (Some(_), None) => vec![format!("{counted}: too few to bound the rate of larger ones.")],
+        _ => Vec::new(),
+    };
+    sentences.iter().map(|sentence| wrapped(sentence, 100, "") + "\n").collect()
 }
 
 /// What one sample of a run made as `plan` is: `expiry`, `wakeup`, `round trip`.
@@ -613,6 +616,16 @@ pub(crate) mod tests {
         run.threads.clear();
         let text = report(&run, PLAIN);
         assert!(text.contains("\n3,000 expiries at 1.00 ms: too few"), "{text}");
+    }
+
+    #[test]
+    fn what_is_said_of_a_file_without_duration_keeps_to_the_width() {
+        let tool = "a-tool-with-a-name-of-forty-characters-x".to_owned();
+        let mut run = run_of(&[&[9_000; 3_000], &[9_000; 3_000]]);
+        (run.source, run.duration_ns) = (Some(Source { tool, ..Source::default() }), 0);
+        let text = report(&run, PLAIN);
+        assert!(text.contains(", 2 threads. The duration is\nunknown, "), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]
