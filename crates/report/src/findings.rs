@@ -5,8 +5,15 @@ use std::fmt::Write;
 
 use wakescope_core::finding::{Finding, Severity};
 
+use crate::list;
 use crate::run_set::{Entry, RunSet};
 use crate::style::{Style, clean};
+
+/// The widest line, in characters.
+const LONGEST_LINE: usize = 100;
+
+/// Notes that are named; a record from elsewhere may have any number.
+const MOST_NAMED: usize = 40;
 
 /// How findings that leave the numbers as they are appear.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +29,6 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
     let mut out = String::new();
     let by_name = |f: &&Finding| f.severity == Severity::Note && notes == Notes::ByName;
     let (named, all): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(by_name);
-    const LONGEST_LINE: usize = 100;
     let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
     for finding in all {
         let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
@@ -41,9 +47,12 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
         }
     }
     if !named.is_empty() {
-        let names: Vec<String> = named.iter().map(|f| clean(&f.code, 24)).collect();
-        let line = format!(" · notes, see `wakescope report`: {}", names.join(", "));
-        let _ = writeln!(out, "{}", style.faint(&line));
+        let (shown, more) = list::first(&named, MOST_NAMED);
+        let names: Vec<String> = shown.iter().map(|f| clean(&f.code, 24)).collect();
+        let more = more.map_or_else(String::new, |more| format!(" {more}"));
+        let text = format!("notes, see `wakescope report`: {}{more}", names.join(", "));
+        let text = format!(" · {}", wrapped(&text, LONGEST_LINE - 3, "   "));
+        text.lines().for_each(|line| out.push_str(&(style.faint(line) + "\n")));
     }
     if out.is_empty() { out } else { format!("\n{out}") }
 }
@@ -118,6 +127,20 @@ mod tests {
             let longest = shown.lines().map(|line| line.chars().count()).max();
             assert!(longest.is_some_and(|longest| (90..=100).contains(&longest)), "{shown}");
         }
+    }
+
+    #[test]
+    fn notes_by_name_keep_to_the_width_and_end() {
+        let note = |i: usize| {
+            let mut note = Finding::new("lost-samples", Severity::Note, String::new(), "");
+            note.code = format!("a-note-of-some-length-{i}");
+            note
+        };
+        let notes = |count: usize| (0..count).map(note).collect::<Vec<_>>();
+        let shown = list(&notes(2_000), Style::default(), Notes::ByName);
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+        assert!(shown.ends_with("-39 and 1,960 more\n"), "{shown}");
+        assert!(!list(&notes(40), Style::default(), Notes::ByName).contains("more"));
     }
 
     #[test]
