@@ -1,15 +1,14 @@
 //! Several runs as one.
 
 use wakescope_core::audio::Audio;
-use wakescope_core::finding::{Finding, Validity};
+use wakescope_core::finding::Validity;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::run::{KernelStamps, Run, Spin, Thread};
 
-/// The most of the latest wakeups, and of findings, that are kept of several runs.
+/// The most of the latest wakeups that are kept of several runs.
 const MOST: usize = 64;
 
-/// What runs of the same kind have together: samples per CPU, the latest wakeups, every finding once.
-/// The rest, the seed among it, is that of the first; what is true of single runs only is left out. `None`
+/// What runs of the same kind have together: samples per CPU, and the latest wakeups. The rest, the seed among it, is that of the first; what is true of single runs only is left out. `None`
 /// without any.
 pub fn merged(runs: &[&Run]) -> Option<Run> {
     let (&first, others) = runs.split_first()?;
@@ -24,8 +23,8 @@ pub fn merged(runs: &[&Run]) -> Option<Run> {
     }
     all.worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
     all.worst.truncate(MOST);
-    all.validity = Validity::of(findings(runs));
-    // Causes and components are of one run each, and so are limits.
+    // Causes and components are of one run each, and so are limits and validity.
+    all.validity = Validity::default();
     (all.explanation, all.components) = (None, None);
     all.causes.clear();
     (all.net_of_steal, all.ranking) = (None, None);
@@ -94,17 +93,6 @@ fn add(threads: &mut Vec<Thread>, other: &Thread) {
 
 fn merge<T>(own: &mut Option<T>, other: Option<&T>, merged: impl Fn(&T, &T) -> T) {
     *own = own.take().zip(other).map(|(own, other)| merged(&own, other));
-}
-
-fn findings(runs: &[&Run]) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
-    for finding in runs.iter().flat_map(|run| &run.validity.findings) {
-        let is_known = found.iter().any(|f| f.code == finding.code);
-        if !is_known && found.len() < MOST {
-            found.push(finding.clone());
-        }
-    }
-    found
 }
 
 #[cfg(test)]
