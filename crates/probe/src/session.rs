@@ -387,14 +387,26 @@ fn settle_loads(
     if loads.is_empty() {
         return Ok((Vec::new(), left_out));
     }
-    // Two halves: only where they are alike is it known how fast the loads are by themselves.
+    let mark = || loads.iter_mut().for_each(Load::mark_alone);
+    run_alone(alone, mark, pause)?;
+    Ok((loads, left_out))
+}
+
+/// Marks the begin, the middle and the end of the time in which loads run alone: only where both halves are
+/// alike is it known how fast the loads are by themselves. The probes start after the end.
+fn run_alone(
+    alone: SpanNs,
+    mut mark: impl FnMut(),
+    pause: &mut dyn FnMut(SpanNs) -> Waited,
+) -> Result<(), MeasureError> {
+    mark();
     for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
-        loads.iter_mut().for_each(Load::mark_alone);
         if let Waited::Asked(_) = pause(half) {
             return Err(MeasureError::Ended);
         }
+        mark();
     }
-    Ok((loads, left_out))
+    Ok(())
 }
 
 /// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of
@@ -552,5 +564,25 @@ fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
         cpu: waker.map_or(cpu, |waker| waker.cpu(rank, cpu)),
         schedule: schedule_of_waker(plan),
         between: waker.map_or(Between::Threads, |waker| waker.between),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn the_time_in_which_loads_run_alone_has_a_mark_at_both_ends_and_in_its_middle() {
+        let events = RefCell::new(Vec::new());
+        let mark = || events.borrow_mut().push("mark".to_owned());
+        let mut pause = |span: SpanNs| {
+            events.borrow_mut().push(span.to_string());
+            Waited::InVain
+        };
+        run_alone(SpanNs(2_000_000_001), mark, &mut pause).unwrap();
+        let halves = [SpanNs(1_000_000_000), SpanNs(1_000_000_001)].map(|half| half.to_string());
+        assert_eq!(events.into_inner(), ["mark", &halves[0], "mark", &halves[1], "mark"]);
     }
 }

@@ -186,8 +186,8 @@ impl Load {
         self.seen.begin_mark = self.request_mark();
     }
 
-    /// Divides the time before the window, which says how fast it is alone: to be called when that begins,
-    /// and in its middle. Does not wait.
+    /// Bounds and divides the time in which it runs alone, which says how fast it is by itself: to be called
+    /// when that begins, in its middle, and when it ends. Does not wait.
     pub(crate) fn mark_alone(&mut self) {
         let mark = self.request_mark();
         self.seen.alone_marks.extend(mark);

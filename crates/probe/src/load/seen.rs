@@ -47,8 +47,8 @@ pub(super) struct Seen {
     pub(super) begin_asked: Option<MonoNs>,
     pub(super) begin: Option<Reading>,
     pub(super) end: Option<Reading>,
-    /// Marks that divide the time before the window, in which the loads run alone, and their answers:
-    /// its beginning, when all loads are set up, and its middle.
+    /// Marks of the time in which the loads run alone, and their answers: its beginning, when all loads are
+    /// set up, its middle, and its end, before the first probe starts.
     pub(super) alone_marks: Vec<u32>,
     pub(super) alone: Vec<Reading>,
     /// From the beginning of the window to its end, or from the end of the set-up where there is none.
@@ -169,28 +169,29 @@ impl Seen {
 }
 
 impl Seen {
-    /// Work per second before the window, and whether it was the same in both halves of that time. The
-    /// second half counts: in the first, caches may still be cold.
+    /// Work per second before the probes, and whether it was the same in both halves of that time. The
+    /// second half counts: in the first, caches may still be cold. Probes already run for a warm-up before the
+    /// window, so where they are, the time up to it says nothing.
     fn before(&self) -> (Option<f64>, Option<bool>) {
         let rate = |begin, end| window(begin, end).map(|(_, per_second)| per_second);
         if self.begin.is_none() {
             return (None, None);
         }
         match self.alone.as_slice() {
-            &[first, middle] => {
-                let halves = (rate(Some(first), Some(middle)), rate(Some(middle), self.begin));
+            &[first, middle, end] => {
+                let halves = (rate(Some(first), Some(middle)), rate(Some(middle), Some(end)));
                 let (Some(early), Some(late)) = halves else { return (None, None) };
                 let is_steady = early.min(late) * STEADY >= early.max(late);
                 (Some(late), Some(is_steady && late > 0.0))
             }
-            _ => (rate(self.ready, self.begin), None),
+            [] => (rate(self.ready, self.begin), None),
+            _ => (None, None),
         }
     }
 
     /// How long the load did nothing in the window.
     fn stall(&self, spec: &Spec) -> Stall {
-        let readings = [self.alone.as_slice(), self.begin.as_slice()].concat();
-        let parts = readings.windows(2).map(|pair| window(Some(pair[0]), Some(pair[1])));
+        let parts = self.alone.windows(2).map(|pair| window(Some(pair[0]), Some(pair[1])));
         let rates = parts.map(|part| part.map_or(0.0, |(_, per_second)| per_second));
         // A load that did nothing in a part of that time works now and then, or was held up there too.
         let least = rates.reduce(f64::min).filter(|&rate| rate > 0.0);
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn what_was_before_is_the_second_half_if_both_are_alike() {
         use Report::{Mark, Ready};
-        for (first, middle, begin, want) in [
+        for (first, middle, end, want) in [
             (0, 100, 200, (Some(100.0), Some(true))),
             (500, 590, 700, (Some(110.0), Some(true))),
             // Still warming up, or slowed down.
@@ -284,12 +285,14 @@ mod tests {
             (0, 0, 0, (Some(0.0), Some(false))),
         ] {
             let mut seen = Seen {
-                begin_mark: Some(3),
-                end_mark: Some(4),
-                alone_marks: vec![1, 2],
+                begin_mark: Some(4),
+                end_mark: Some(5),
+                alone_marks: vec![1, 2, 3],
                 ..Default::default()
             };
-            let marks = [(1, 11, first), (2, 12, middle), (3, 13, begin), (4, 14, 10_000)];
+            // From 13 s on, probes that are warming up leave it no CPU.
+            let alone = [(1, 11, first), (2, 12, middle), (3, 13, end)];
+            let marks = [&alone[..], &[(4, 15, end), (5, 16, 10_000)]].concat();
             seen.take(Ready(reading(10, 0)));
             marks.iter().for_each(|&(n, s, work)| seen.take(Mark(n, reading(s, work))));
             assert_eq!(seen.before(), want, "{marks:?}");
@@ -301,19 +304,21 @@ mod tests {
         use Report::{Beat, HeldUp, Mark, Ready};
         let stall = |name: &str, middle, reports: &[Report]| {
             let mut seen = Seen {
-                begin_mark: Some(3),
-                end_mark: Some(4),
-                alone_marks: vec![1, 2],
+                begin_mark: Some(4),
+                end_mark: Some(5),
+                alone_marks: vec![1, 2, 3],
                 ..Default::default()
             };
-            seen.take(Ready(reading(10, 0)));
-            let marks = [(1, reading(11, 0)), (2, reading(12, middle)), (3, reading(13, 300))];
-            marks.iter().for_each(|&(n, at)| seen.take(Mark(n, at)));
+            seen.take(Ready(reading(8, 0)));
+            // Probes that are warming up leave it no CPU from 11 s on.
+            let alone = [(1, reading(9, 0)), (2, reading(10, middle)), (3, reading(11, 300))];
+            alone.iter().for_each(|&(n, at)| seen.take(Mark(n, at)));
+            seen.take(Mark(4, reading(13, 300)));
             reports.iter().cloned().for_each(|report| seen.take(report));
             let stall = seen.stall(&name.parse().unwrap());
             (stall.longest_ns, stall.of_ns, stall.pieces_per_second)
         };
-        let stalled = [Beat(reading(14, 400)), Beat(reading(17, 400)), Mark(4, reading(17, 400))];
+        let stalled = [Beat(reading(14, 400)), Beat(reading(17, 400)), Mark(5, reading(17, 400))];
         assert_eq!(stall("find", 100, &stalled), (3 * S, 4 * S, 100.0));
         // A port takes many bytes at once, and then none.
         assert_eq!(stall("serial:ttyS0", 100, &stalled), (3 * S, 4 * S, 100.0 / 4096.0));
