@@ -1,7 +1,7 @@
 //! Two lines of a GPIO chip, on which edges are sent and answered as bytes are on a serial line.
 //!
-//! An edge carries no number: only whether it rises or falls. So at most one is on its way at a time, and
-//! what comes is its answer only if it has the level that the answer must have.
+//! An edge carries no number: only whether it rises or falls. So at most two are on their way at a time, the
+//! second only once the answer of the first is overdue, and the level of what comes tells which one it answers.
 
 use std::fs;
 use std::io;
@@ -17,13 +17,10 @@ use wakescope_sys::time_namespace::check_clock;
 use crate::line::{LineError, PATIENCE, Port};
 use crate::stimulus::line::{Bounds, Wire};
 
-/// One edge may be on its way. The levels of successive edges differ, so a late answer cannot be mistaken for that of
-/// the next edge. It could be mistaken for that of the one after, which has the same level: so the sender gives up
-/// after two edges in a row without an answer.
+/// One edge may be on its way, and a second one once its answer is overdue. The levels of successive edges differ, so
+/// a late answer cannot be mistaken for that of the next edge. It could be mistaken for that of the one after, which
+/// has the same level: so the sender gives up after two edges in a row without an answer.
 const OF_EDGES: Bounds = Bounds { most_on_their_way: 1, give_up: 2 };
-
-/// What an answer differs by from what answers nothing that is on its way.
-const STRAY: u8 = 0x80;
 
 /// Nothing came for so long before the first edge is sent.
 const QUIET: SpanNs = SpanNs(10_000_000);
@@ -190,11 +187,11 @@ fn is_high(byte: u8) -> bool {
     byte & 1 != 0
 }
 
-/// The byte that an edge stands for which came after `sent`: its answer if the level is right, and else one
-/// that answers nothing that is on its way.
+/// The byte that an edge stands for which came after `sent`: its answer if the level is right, and else that of
+/// the edge before, which is late if it is still on its way.
 fn byte_of(answered_by: AnsweredBy, sent: u8, level: bool) -> u8 {
     let answer = answered_by.answer(sent);
-    if is_high(answer) == level { answer } else { answered_by.answer(sent ^ STRAY) }
+    if is_high(answer) == level { answer } else { answered_by.answer(sent.wrapping_sub(1)) }
 }
 
 /// Whether a path is that of a chip, as the kernel lists them: opening has effects on other devices.
@@ -241,15 +238,15 @@ mod tests {
     use crate::stop::Stop;
 
     #[test]
-    fn only_an_edge_of_the_right_level_is_the_answer_of_the_last_one() {
+    fn an_edge_of_the_right_level_is_the_answer_of_the_last_one_and_another_that_of_the_one_before()
+    {
         for by in [AnsweredBy::Responder, AnsweredBy::Echo] {
             for sent in 0..=u8::MAX {
                 assert_ne!(is_high(sent), is_high(sent.wrapping_add(1)), "each is an edge");
                 let level = is_high(sent) == (by == AnsweredBy::Echo);
                 assert_eq!(by.answer(byte_of(by, sent, level)), sent);
-                // As the sender counts how far it is behind the one on its way.
-                let other = by.answer(byte_of(by, sent, !level)).wrapping_sub(sent);
-                assert!(other >= OF_EDGES.most_on_their_way, "{other}");
+                let other = by.answer(byte_of(by, sent, !level));
+                assert_eq!(other.wrapping_add(1), sent);
             }
         }
     }
@@ -260,13 +257,15 @@ mod tests {
         sent: u8,
         random: Random,
         coming: VecDeque<(u64, u8)>,
-        /// When an answer arrived that is the sent edge's own.
-        own: bool,
+        /// When each edge was sent, and the one that the last answer came from.
+        sent_at: [u64; 256],
+        came_from: u8,
     }
 
     impl Wire for Simulated {
         fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>> {
             self.sent = byte;
+            self.sent_at[usize::from(byte)] = self.now;
             if self.random.below(5) > 0 {
                 let after = 1_000 + self.random.below(1_500_000_000) as u64;
                 let least = self.coming.back().map_or(0, |last| last.0 + 1);
@@ -284,7 +283,7 @@ mod tests {
             let (_, byte) = self.coming.pop_front().unwrap();
             let by = AnsweredBy::Responder;
             into[0] = byte_of(by, self.sent, is_high(by.answer(byte)));
-            self.own = byte == self.sent;
+            self.came_from = byte;
             Ok((MonoNs(self.now), 1))
         }
 
@@ -296,17 +295,21 @@ mod tests {
     #[test]
     fn a_late_answer_is_never_taken_for_that_of_a_later_edge() {
         let stop = Stop::default();
-        let (mut answered, mut unanswered) = (0, 0);
+        let (mut answered, mut unanswered, mut late) = (0, 0, 0);
         for seed in 0..300 {
             let (random, coming) = (Random::new(seed), VecDeque::new());
-            let wire = Simulated { now: 0, sent: 0, random, coming, own: false };
+            let sent_at = [0; 256];
+            let wire = Simulated { now: 0, sent: 0, random, coming, sent_at, came_from: 0 };
             let mut trips = RoundTrips::new(wire, AnsweredBy::Responder, &stop);
             let (start, interval) = (MonoNs(1_000_000), SpanNs(200_000_000));
             trips.begin(Grid { start, interval, points: 200 });
             let mut here = 0;
             while let Waited::Woken(wakeup) = trips.wait() {
-                assert!(trips.wire().own, "seed {seed}: another edge's answer, {wakeup:?}");
+                let Simulated { sent_at, came_from, .. } = trips.wire();
+                let own = sent_at[usize::from(*came_from)];
+                assert_eq!(wakeup.due.0, own, "seed {seed}: another edge's answer, {wakeup:?}");
                 here += 1;
+                late += u64::from(wakeup.woken.since(wakeup.due).0 > 1_000_000_000);
             }
             let seen = trips.beside().line.unwrap();
             // Unless nothing answers any more, each point counts once.
@@ -316,6 +319,7 @@ mod tests {
             (answered, unanswered) = (answered + here, unanswered + seen.unanswered);
         }
         assert!(answered > 500 && unanswered > 300, "{answered}, {unanswered}");
+        assert!(late > 100, "{late}");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! take the place of bytes.
 //!
 //! Bytes go out on a grid whether or not earlier ones were answered, as the edges of a function generator
-//! do: a stall of the other machine is seen by every byte that is sent meanwhile. Each byte is the
-//! next number modulo 256. Since the line keeps their order, an answer tells which bytes before it got
-//! none.
+//! do: a stall of the other machine is seen by every byte that is sent meanwhile, for a second. Then bytes go
+//! out one a second, until an answer comes. Each byte is the next number modulo 256. So an answer that comes
+//! late is known as that byte's, and since the line keeps their order, it tells which bytes before it got none.
 
 use std::io::{self, Read, Write};
 
@@ -17,16 +17,16 @@ use super::{Beside, Grid, WaitForStimulus, Waited, Wakeup};
 use crate::line::{Port, closed, closed_or, is_passing};
 use crate::stop::Stop;
 
-/// How long an answer is waited for.
+/// After so long without an answer, no more bytes are sent than are needed to see whether anything answers.
 const PATIENCE: SpanNs = SpanNs(1_000_000_000);
 
 /// How many bytes may be without an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// So many may be on their way.
+    /// So many may be on their way before the first of them is overdue.
     pub most_on_their_way: u8,
-    /// After so many in a row without an answer nothing answers any more. With those on their way they are
-    /// fewer than there are numbers: so a late answer is never taken for that of a later byte.
+    /// If all on their way are overdue so many times in a row, nothing answers any more. With those on their
+    /// way they are fewer than there are numbers: so a late answer is never taken for that of a later byte.
     pub give_up: u8,
 }
 
@@ -81,8 +81,10 @@ pub struct RoundTrips<'a, W> {
     /// The number of the oldest byte on its way, and how many are.
     oldest: u8,
     on_their_way: u8,
-    /// Bytes in a row that got no answer within the patience.
+    /// How many of these, the oldest first, got no answer within the patience.
     overdue: u8,
+    /// How often all of them were overdue since the last answer.
+    silences: u8,
     received: [u8; 64],
     /// Of these, those that were not looked at yet.
     unread: std::ops::Range<usize>,
@@ -105,6 +107,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
             oldest: 0,
             on_their_way: 0,
             overdue: 0,
+            silences: 0,
             received: [0; 64],
             unread: 0..0,
             received_at: MonoNs(0),
@@ -132,44 +135,63 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
             self.seen.unanswered += u64::from(before);
             self.oldest = number.wrapping_add(1);
             self.on_their_way -= before + 1;
-            self.overdue = 0;
+            self.overdue = self.overdue.saturating_sub(before + 1);
+            self.silences = 0;
             let due = self.sent[usize::from(number)];
             return Some(Wakeup { due, woken: self.received_at, missed: 0 });
         }
         None
     }
 
-    /// Whether a byte may be sent. While an answer is overdue, one at a time.
+    /// Whether a byte may be sent. While an answer is overdue, only one that is not may be on its way.
     fn may_send(&self) -> bool {
-        let most = if self.overdue > 0 { 1 } else { self.bounds.most_on_their_way };
+        let is_late = self.overdue > 0 || self.silences > 0;
+        let most = if is_late { self.overdue + 1 } else { self.bounds.most_on_their_way };
         self.left > 0 && self.on_their_way < most
     }
 
-    /// When the oldest byte's answer is overdue.
-    fn patience_ends(&self) -> MonoNs {
-        self.sent[usize::from(self.oldest)].after(PATIENCE)
+    /// When the next answer is overdue; `None` if all are, or none is waited for.
+    fn patience_ends(&self) -> Option<MonoNs> {
+        let next = self.oldest.wrapping_add(self.overdue);
+        let is_waited_for = self.overdue < self.on_their_way;
+        is_waited_for.then(|| self.sent[usize::from(next)].after(PATIENCE))
     }
 
     fn next_event(&self) -> MonoNs {
-        match (self.may_send(), self.on_their_way > 0) {
-            (true, true) => self.next.min(self.patience_ends()),
-            (true, false) => self.next,
-            (false, _) => self.patience_ends(),
+        match (self.may_send(), self.patience_ends()) {
+            (true, Some(end)) => self.next.min(end),
+            (false, Some(end)) => end,
+            (_, None) => self.next,
         }
     }
 
     /// Does what is due by `now`.
     fn act(&mut self, now: MonoNs) -> io::Result<()> {
-        if self.on_their_way > 0 && now >= self.patience_ends() {
-            self.seen.unanswered += u64::from(self.on_their_way);
-            self.oldest = self.oldest.wrapping_add(self.on_their_way);
-            self.on_their_way = 0;
+        while self.patience_ends().is_some_and(|end| now >= end) {
             self.overdue += 1;
-            if self.overdue >= self.bounds.give_up {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing answers any more"));
+            if self.overdue == self.on_their_way {
+                self.silences += 1;
+                self.check_answers()?;
             }
         }
         if self.may_send() && now >= self.next { self.send_due(now) } else { Ok(()) }
+    }
+
+    /// Fails if nothing answers any more, or so little that numbers would come again.
+    fn check_answers(&mut self) -> io::Result<()> {
+        let Bounds { most_on_their_way, give_up } = self.bounds;
+        if self.silences < give_up && self.on_their_way + 1 < most_on_their_way + give_up {
+            return Ok(());
+        }
+        self.wait_no_more();
+        Err(io::Error::new(io::ErrorKind::TimedOut, "nothing answers any more"))
+    }
+
+    /// Counts the bytes on their way as bytes without an answer. One that comes later answers nothing.
+    fn wait_no_more(&mut self) {
+        self.seen.unanswered += u64::from(self.on_their_way);
+        self.oldest = self.oldest.wrapping_add(self.on_their_way);
+        (self.on_their_way, self.overdue) = (0, 0);
     }
 
     /// Sends the byte of the latest point up to `now`, and leaves out those before.
@@ -225,7 +247,8 @@ impl<W: Wire> WaitForStimulus for RoundTrips<'_, W> {
             if let Some(stopped) = self.stop.time() {
                 self.send_no_more(stopped);
             }
-            if self.left == 0 && self.on_their_way == 0 {
+            if self.left == 0 && self.overdue == self.on_their_way {
+                self.wait_no_more();
                 return if self.stop.is_set() { Waited::Stopped } else { Waited::Done };
             }
             let until = self.next_event();
