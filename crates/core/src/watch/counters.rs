@@ -1,7 +1,7 @@
 //! Counters over all windows of a watch, for programs that read them from time to time.
 //!
 //! A counter never decreases while the watch runs: not when its row in the kernel is given to another
-//! series, and not when it was left out of what is exposed and comes back.
+//! series, and not when it was left out of what is exposed and comes back, unless it was forgotten since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::watch::{Audit, LeftOut, Moved, Series, WaitBegin, Waits, Window};
 /// minutes.
 const IDLE_NS: u64 = 600_000_000_000;
 
-/// Series that are left out, and kept in case they come back: 1 KB each.
+/// Series that are left out, and kept in case they come back: 1 KB each. Paths of sessions and containers never do.
 const MOST_RETIRED: usize = 4_096;
 
 /// How long the longest wait is kept at least, ns: longer than from one scrape to the next.
@@ -79,8 +79,8 @@ pub struct Counters {
     split: Split,
     limit: usize,
     series: BTreeMap<Key, Counter>,
-    /// Waits of series that are not exposed now. They go on from here.
-    retired: BTreeMap<Key, Waits>,
+    /// Waits of series that are not exposed now, and the last time that there were any, ns. They go on from here.
+    retired: BTreeMap<Key, (Waits, u64)>,
     others: Counter,
     cpus: BTreeMap<u32, (u64, Counter)>,
     watched_ns: u64,
@@ -168,7 +168,7 @@ impl Counters {
         self.limit
     }
 
-    /// How many series are left out, because they had no waits for long. They keep their counts.
+    /// How many series are left out, because they had no waits for long, and keep their counts.
     pub fn retired(&self) -> usize {
         self.retired.len()
     }
@@ -212,25 +212,38 @@ impl Counters {
         }
         let Self { series, retired, .. } = self;
         series.entry(key).or_insert_with_key(|key| {
-            let waits = retired.remove(key).unwrap_or_default();
+            let (waits, _) = retired.remove(key).unwrap_or_default();
             Counter { waits, ..Counter::default() }
         })
     }
 
-    /// Leaves out series that had no waits for long, if most places are taken, and if their counts can be
-    /// kept.
+    /// Leaves out series that had no waits for long, if most places are taken.
     fn make_room(&mut self) {
         if self.series.len() <= self.limit - self.limit.div_ceil(4) {
             return;
         }
         let is_idle = |counter: &Counter| self.watched_ns - counter.active_ns >= IDLE_NS;
         let idle = self.series.iter().filter(|(_, counter)| is_idle(counter));
-        let room = MOST_RETIRED - self.retired.len();
-        let idle: Vec<Key> = idle.map(|(key, _)| key.clone()).take(room).collect();
+        let idle: Vec<Key> = idle.map(|(key, _)| key.clone()).collect();
         for key in idle {
-            if let Some((key, counter)) = self.series.remove_entry(&key) {
-                self.retired.insert(key, counter.waits);
+            if let Some((key, Counter { waits, active_ns, .. })) = self.series.remove_entry(&key) {
+                self.retired.insert(key, (waits, active_ns));
             }
+        }
+        self.forget_oldest();
+    }
+
+    /// Forgets those left out that had no waits for the longest time, beyond the number that is kept.
+    fn forget_oldest(&mut self) {
+        let more = self.retired.len().saturating_sub(MOST_RETIRED);
+        if more == 0 {
+            return;
+        }
+        let ages = self.retired.iter().map(|(key, &(_, active_ns))| (active_ns, key.clone()));
+        let mut ages: Vec<(u64, Key)> = ages.collect();
+        ages.sort_unstable();
+        for (_, key) in ages.into_iter().take(more) {
+            self.retired.remove(&key);
         }
     }
 
@@ -365,6 +378,27 @@ mod tests {
         assert_eq!((a.waits.sum_ns, a.peak_ns()), (15, 9));
     }
 
+    /// After 4,096 sessions, whose paths never come back, each new cgroup was among the others.
+    #[test]
+    fn there_is_always_room_for_new_series() {
+        let mut counters = Counters::new(Split::Cgroup, 2);
+        let path = |session| format!("/session-{session}.scope");
+        let last = MOST_RETIRED as u64 + 10;
+        for session in 0..=last {
+            let all = vec![series(&path(session), "x", &[1, 2])];
+            counters.add(&window(IDLE_NS / 1_000_000_000, all), &BTreeSet::new());
+        }
+        assert_eq!(counters.others().waits.count, 0);
+        assert_eq!(counters.retired(), MOST_RETIRED);
+        // One that is remembered goes on, and one that was forgotten begins anew.
+        for (session, want) in [(last - 100, 3), (3, 1)] {
+            let all = vec![series(&path(session), "x", &[7])];
+            counters.add(&window(IDLE_NS / 1_000_000_000, all), &BTreeSet::new());
+            let found = counters.series().find(|(key, _)| key.cgroup == path(session)).unwrap();
+            assert_eq!(found.1.waits.count, want, "{session}");
+        }
+    }
+
     #[test]
     fn the_longest_wait_is_there_for_a_minute_at_least_and_two_at_most() {
         let mut counters = Counters::new(Split::Cgroup, 2);
@@ -404,7 +438,7 @@ mod tests {
                     prop_assert!(count >= before, "{}: {} after {}", name, count, before);
                 }
                 prop_assert!(counters.series().count() <= 4);
-                let retired: u64 = counters.retired.values().map(|waits| waits.count).sum();
+                let retired: u64 = counters.retired.values().map(|(waits, _)| waits.count).sum();
                 let exposed: u64 = counts(&counters).iter().map(|(_, count)| count).sum();
                 prop_assert_eq!(exposed + retired, all);
             }
