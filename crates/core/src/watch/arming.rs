@@ -13,8 +13,12 @@ const WINDOWS: usize = 5;
 /// How long a series is not followed again.
 const COOL_DOWN: SpanNs = SpanNs(60_000_000_000);
 
-/// So much time without use is saved up at most: in any longer time no more is taken than the budget allows.
+/// So much time without use is saved up at most, and what one series needs: in any longer time no more is taken than
+/// the budget allows.
 const SAVED: SpanNs = SpanNs(60_000_000_000);
+
+/// Beyond what following a series is expected to take, one part in so many of it is saved up at most.
+const SPARE: u64 = 4;
 
 /// The most series of which late waits are remembered.
 const MOST_SERIES: usize = 65_536;
@@ -46,18 +50,26 @@ pub struct CpuBudget {
     share: f64,
     /// What may be taken now, ns: below 0 if more was taken.
     left_ns: f64,
+    /// So much may be saved up, however small the share is, ns.
+    least_saved_ns: u64,
 }
 
 impl CpuBudget {
     /// A share of all CPU time. What a minute allows on one CPU can be taken at once.
     pub fn of(share: f64) -> Self {
-        Self { share, left_ns: share * SAVED.0 as f64 }
+        Self { share, left_ns: share * SAVED.0 as f64, least_saved_ns: 0 }
+    }
+
+    /// Lets so much be saved up, however long that takes: on one CPU, a minute of 1 % is less than following one
+    /// series takes.
+    pub fn make_room_for(&mut self, ns: u64) {
+        self.least_saved_ns = ns;
     }
 
     /// Time passed, in which so much was taken on a machine with so many CPUs.
     pub fn pass(&mut self, span: SpanNs, cpus: u32, taken_ns: u64) {
         let each = self.share * f64::from(cpus);
-        let most = each * SAVED.0 as f64;
+        let most = (each * SAVED.0 as f64).max(self.least_saved_ns as f64);
         self.left_ns = (self.left_ns + each * span.0 as f64).min(most) - taken_ns as f64;
     }
 
@@ -92,6 +104,7 @@ impl Arming {
         let cost = &window.own_cost;
         let taken_ns = [cost.agent_ns, cost.program_ns.unwrap_or(0), cost.tracer_ns];
         let taken_ns = taken_ns.into_iter().fold(0, u64::saturating_add);
+        self.budget.make_room_for(expected_ns.saturating_add(expected_ns / SPARE));
         self.budget.pass(SpanNs(window.window_ns), cost.cpus, taken_ns);
         let end_ns = window.begin_ns.saturating_add(window.window_ns);
         self.note_late(window, end_ns);
@@ -237,6 +250,23 @@ mod tests {
         let found: Vec<bool> =
             (2..6).map(|second| next(&mut arming, &late(second, 0), false).0.is_some()).collect();
         assert_eq!(found, [false, false, true, false]);
+    }
+
+    /// A minute of 1 % is 0.6 s there: less than following a series takes, so none was ever followed.
+    #[test]
+    fn a_series_is_followed_on_one_cpu_too_once_enough_is_saved() {
+        let mut arming = Arming::new(1_000_000, 0.01, "own");
+        let mut followed = Vec::new();
+        let mut taken_ns = 0;
+        for second in 0..600 {
+            let mut window = window(second, &[("a", 3, 5)], 2_000_000 + taken_ns);
+            window.own_cost.cpus = 1;
+            let found = arming.next(&window, false, SECOND, &mut Suppressed::default());
+            taken_ns = if found.is_some() { SECOND } else { 0 };
+            followed.extend(found.map(|_| second));
+        }
+        // 8 ms are left of each second, and 0.6 s at the start.
+        assert_eq!(followed, [49, 174, 299, 424, 549]);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::run;
 /// The most explanations of a window, and of several together.
 pub(crate) const MOST_EXPLAINED: usize = 8;
 
+/// Less than that is not enough to see anything: the records are read every 50 ms.
+const LEAST_FOLLOWED_NS: u64 = 50_000_000;
+
 /// The most causes of each with a row of their own; shares of the latest wakeup, and functions of a stack.
 const MOST_CAUSES: usize = 16;
 const MOST_SHARES: usize = 32;
@@ -33,7 +36,7 @@ pub struct Explanations {
 /// How often, once for each window and series, a series was late repeatedly and was not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suppressed {
-    /// It would have taken more than the budget allows.
+    /// It would have taken more than the budget allows, or the budget was used up before anything was seen.
     pub budget: u64,
     /// It had been followed shortly before.
     pub cooling: u64,
@@ -84,6 +87,11 @@ impl Explained {
     pub fn worst_ns(&self) -> u64 {
         let waits = self.waits.iter().filter_map(|row| Some(row.worst.as_ref()?.ns));
         waits.chain(self.worst.as_ref().map(|worst| worst.wakeup_latency_ns)).max().unwrap_or(0)
+    }
+
+    /// Whether the budget was used up before anything could be seen.
+    pub fn is_in_vain(&self) -> bool {
+        self.is_cut && self.followed_ns < LEAST_FOLLOWED_NS
     }
 
     /// Leaves out what takes more room than a window has. Shares still add up.
@@ -194,6 +202,21 @@ mod tests {
     fn explained(ns: u64) -> Explained {
         let worst = run::Episode { wakeup_latency_ns: ns, ..run::Episode::default() };
         Explained { worst: Some(worst), ..Explained::default() }
+    }
+
+    /// "followed for 83 µs" was said of a series whose tracer took the whole budget to load.
+    #[test]
+    fn what_was_cut_before_anything_was_seen_is_in_vain() {
+        for (followed_ns, is_cut, want) in [
+            (83_000, true, true),
+            (49_999_999, true, true),
+            (50_000_000, true, false),
+            // The watch ended.
+            (83_000, false, false),
+        ] {
+            let explained = Explained { followed_ns, is_cut, ..Explained::default() };
+            assert_eq!(explained.is_in_vain(), want, "{followed_ns} {is_cut}");
+        }
     }
 
     #[test]
