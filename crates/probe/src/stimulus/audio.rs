@@ -87,11 +87,12 @@ impl<'a, A: Alarm, W: Work> Audio<'a, A, W> {
         let at_ns = now.since(self.card.start).0;
         self.recorder.record(at_ns, cycle_ns, now.since(began).0);
         let must_be_there = self.card.plays_at(self.next);
-        // What the card plays after the end of the run is no part of it.
+        // What the card plays after the end of the run is no part of it, whether that was planned or asked for.
         let now_or_end = self.stop.cut(now);
         if now_or_end > must_be_there {
             // The card has played silence, and begins with this fragment at its next point.
             let silent = now_or_end.since(must_be_there).0 / self.card.plan.fragment_ns.max(1) + 1;
+            let silent = silent.min(self.points - self.next);
             self.recorder.count_overrun(silent);
             self.next += silent;
         }
@@ -275,10 +276,19 @@ mod tests {
 
     #[test]
     fn a_stall_plays_as_much_silence_as_it_lasts() {
-        let (woken, audio) = played(&[0, 300 * MS], &[]);
+        let (woken, audio) = played(&[0, 20 * MS], &[]);
         assert_eq!(audio.overruns, 1);
-        // 302 ms after its room, less the 6 ms that were in the buffer.
-        assert_eq!(audio.silent, 296 / 3 + 1);
+        // 22 ms after its room, less the 6 ms that were in the buffer. Two fragments follow.
+        assert_eq!(audio.silent, 16 / 3 + 1);
+        assert_eq!((audio.compute.count, woken.missed), (4, 0));
+    }
+
+    /// A stall at the end of 690 fragments counted as 329 of silence, beside 602 that were played.
+    #[test]
+    fn silence_ends_where_the_run_does() {
+        let (woken, audio) = played(&[0, 300 * MS], &[]);
+        // All places from the second on, of ten.
+        assert_eq!((audio.overruns, audio.silent), (1, 9));
         assert_eq!((woken.woken.count, woken.missed), (2, 0));
     }
 }

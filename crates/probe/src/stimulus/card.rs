@@ -175,8 +175,9 @@ impl<'a, P: Playback, W: Work> CardAudio<'a, P, W> {
         let now_or_end = self.stop.cut(self.work.now());
         let gap = now_or_end.since(ran_empty).0 / fragment_ns + 1;
         let silent = gap + (self.frames.buffer / self.frames.fragment.max(1)).saturating_sub(1);
+        // What the card plays after the end of the run is no part of it, whether that was planned or asked for.
+        let silent = silent.min(self.points.saturating_sub(self.next));
         self.next += silent;
-        // What the card plays after the end of the run is no part of it.
         if !self.stop.is_before(ran_empty) {
             self.recorder.count_overrun(silent);
         }

@@ -228,6 +228,14 @@ fn a_buffer_that_runs_empty_is_an_overrun_and_the_card_is_started_again() {
 }
 
 #[test]
+fn silence_ends_where_the_run_does() {
+    let (ending, _, audio) = played(&[0, 300 * MS], &[], Fate::Lives);
+    assert_eq!(ending, Ending::Done);
+    // All places from the second on, of ten.
+    assert_eq!((audio.overruns, audio.silent, audio.compute.count), (1, 9, 2));
+}
+
+#[test]
 fn a_card_that_goes_away_ends_the_run_and_what_was_measured_is_kept() {
     for (fate, loss, count) in [
         (Fate::Unplugged(10 * MS), Loss::CardFailed(NO_DEVICE), 4),
