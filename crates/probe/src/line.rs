@@ -86,6 +86,15 @@ const GREETING: [u8; 4] = [0x01, 0x55, 0xF0, 0x3C];
 impl Port {
     /// Takes the line at `path` and sets it up for bytes as they are, at `baud` bits per second.
     pub fn open(path: &Path, baud: u32) -> Result<Self, LineError> {
+        Self::open_at(path, Some(baud))
+    }
+
+    /// The same at the speed that it has.
+    pub(crate) fn open_at_its_speed(path: &Path) -> Result<Self, LineError> {
+        Self::open_at(path, None)
+    }
+
+    fn open_at(path: &Path, baud: Option<u32>) -> Result<Self, LineError> {
         let failed = |e| LineError::Open(path.to_owned(), e);
         let path = fs::canonicalize(path).map_err(failed)?;
         let about = fs::metadata(&path).map_err(failed)?;
@@ -142,7 +151,8 @@ impl Port {
         Ok((port, line))
     }
 
-    fn take(file: File, path: PathBuf, baud: u32) -> Result<Self, LineError> {
+    /// The same for one that is open.
+    pub(crate) fn take(file: File, path: PathBuf, baud: Option<u32>) -> Result<Self, LineError> {
         let Ok(before) = Settings::of(&file) else { return Err(LineError::NotALine(path)) };
         if serial::is_own_terminal(&file) {
             return Err(LineError::OwnTerminal(path));
@@ -160,7 +170,7 @@ impl Port {
         let attachment = device.attachment(number.0);
         let is_real = attachment != Attachment::Pseudoterminal;
         let port = Self {
-            line: device.line(attachment, baud),
+            line: device.line(attachment, baud.or_else(|| before.baud())),
             // A pseudoterminal that its other end keeps open would stay exclusive beyond `kill -9`.
             is_exclusive: is_real && serial::set_exclusive(&file, true).is_ok(),
             file,
@@ -168,7 +178,7 @@ impl Port {
             before,
             answers_on: None,
         };
-        port.set_up(is_real.then_some(baud))?;
+        port.set_up(baud.filter(|_| is_real))?;
         Ok(port)
     }
 
@@ -307,14 +317,14 @@ impl Device {
         if is_usb { Attachment::Usb } else { Attachment::Uart }
     }
 
-    fn line(&self, attachment: Attachment, baud: u32) -> Line {
+    fn line(&self, attachment: Attachment, baud: Option<u32>) -> Line {
         if attachment == Attachment::Pseudoterminal {
             return Line { attachment, ..Line::default() };
         }
         Line {
             attachment,
-            baud: Some(baud),
-            transmission_ns: transmission(baud).0,
+            baud,
+            transmission_ns: baud.map_or(0, |baud| transmission(baud).0),
             latency_timer_ms: self.number("device/latency_timer"),
             receive_trigger_bytes: self.number("rx_trig_bytes"),
             ..Line::default()

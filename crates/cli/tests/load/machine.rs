@@ -296,13 +296,38 @@ fn ports_that_cannot_be_used_are_refused() {
         ("serial:", "as in serial:ttyS0"),
         ("serial:/tmp/x", "as in serial:ttyS0"),
         ("serial:/dev/sda1", "as in serial:ttyS0"),
-        ("serial:ttyNONE77", "cannot open /dev/ttyNONE77"),
+        ("serial:ttyNONE77", "cannot open the line /dev/ttyNONE77"),
         ("serial:ttyNONE77", "→ name a port that has a driver"),
     ] {
         let out = test.output(&[name]);
         assert_eq!(out.code, Some(2), "{name}: {out:?}");
         assert!(out.stderr.contains(text), "{name}: {}", out.stderr);
     }
+}
+
+#[test]
+fn a_port_that_somebody_uses_is_refused_and_so_is_the_own_terminal() {
+    let test = Test::new("machine-taken");
+    let (_device, terminal, path) = open_pair().unwrap();
+    let before = settings(&terminal);
+    let name = format!("serial:{}", path.to_str().unwrap());
+    let mut running = test.run(&[&name]);
+    running.await_line("running:");
+    let out = test.output(&[&name]);
+    assert_eq!(out.code, Some(2), "{out:?}");
+    for words in ["another program uses the line /dev/pts/", "→ end what uses it"] {
+        assert!(out.stderr.contains(words), "{words}: {}", out.stderr);
+    }
+    kill("INT", &[running.pid()]);
+    running.output();
+    assert_eq!(settings(&terminal), before);
+
+    let mut session = Command::new("setsid");
+    session.args(["--ctty", "--wait"]).arg(env!("CARGO_BIN_EXE_wakescope")).args(["load", &name]);
+    let out = session.stdin(terminal.try_clone().unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("that is the terminal that this command was started in"), "{out:?}");
+    assert_eq!(settings(&terminal), before);
 }
 
 #[test]

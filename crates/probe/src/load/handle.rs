@@ -20,6 +20,7 @@ use super::keeper::{KEEPER_VERB, MARK};
 use super::report::LONGEST;
 use super::scratch::clean_up_leftovers;
 use super::seen::{Seen, Status};
+use super::serial::is_own_terminal;
 
 /// How long a keeper may take to answer. It may be one of many that want a slow CPU.
 const ANSWER_PATIENCE: SpanNs = SpanNs(5_000_000_000);
@@ -66,6 +67,9 @@ impl Load {
     }
 
     fn spawn(spec: &Spec, options: &Options) -> io::Result<Self> {
+        if spec.name().strip_prefix("serial:").is_some_and(is_own_terminal) {
+            return Err(io::Error::other("that is the terminal that this command was started in"));
+        }
         let (seed, name) = (options.seed.to_string(), spec.as_argument());
         let args = [
             KEEPER_VERB.as_ref(),

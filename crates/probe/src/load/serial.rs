@@ -10,11 +10,12 @@ use std::str::FromStr;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::poll::{wait_readable, wait_writable};
 use wakescope_sys::process::set_nonblocking;
-use wakescope_sys::serial::{self, Settings};
+use wakescope_sys::serial;
 
 use super::crew::{Crew, work_together};
-use super::desk::fault;
+use super::desk::{Desk, fault};
 use super::kinds::Job;
+use crate::line::{LineError, Port};
 
 /// Written at a time: many times what a port has room for (16 bytes), so that it is never idle, and
 /// less than its driver queues.
@@ -34,15 +35,15 @@ const DEV: &str = "/dev/";
 /// `pts/3`. Not by another path: that may hold names and numbers that are nobody's business, and
 /// lead to files that are no terminals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Port(String);
+pub(super) struct PortName(String);
 
-impl Port {
+impl PortName {
     fn path(&self) -> PathBuf {
         Path::new(DEV).join(&self.0)
     }
 }
 
-impl fmt::Display for Port {
+impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
@@ -52,7 +53,7 @@ impl fmt::Display for Port {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoPort;
 
-impl FromStr for Port {
+impl FromStr for PortName {
     type Err = NoPort;
 
     /// Reads `ttyS0` and `/dev/ttyS0`.
@@ -79,19 +80,10 @@ impl FromStr for Port {
 /// Writes to the port until the desk says stop. Its settings are put back then.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let desk = job.desk;
-    let port: Port =
+    let name: PortName =
         job.argument().parse().map_err(|NoPort| "this is no serial port".to_owned())?;
-    let path = port.path();
-    let text = |what: &str, e: &io::Error| {
-        if e.kind() == io::ErrorKind::PermissionDenied {
-            desk.advise("run as root, or as a member of the group that owns the port (dialout)");
-        } else {
-            desk.advise("name a port that has a driver, or write to a pseudo-terminal: serial-pty");
-        }
-        fault(what, &path, e)
-    };
-    let file = serial::open(&path).map_err(|e| text("open", &e))?;
-    let port = RawTerminal::new(file).map_err(|e| text("set up", &e))?;
+    let path = name.path();
+    let port = take(&path, desk)?;
     desk.ready();
     while !desk.stopping() {
         let written = write_some(&port.file).map_err(|e| fault("write to", &path, &e))?;
@@ -100,13 +92,35 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Takes the port for this load alone. It keeps its speed.
+fn take(path: &Path, desk: &Desk) -> Result<Port, String> {
+    Port::open_at_its_speed(path).map_err(|e| {
+        desk.advise(match &e {
+            LineError::Open(_, e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                "run as root, or as a member of the group that owns the port (dialout)"
+            }
+            LineError::Busy(_) => "end what uses it (fuser -v shows that), or name another port",
+            LineError::Console(_) => "name another port: the kernel's messages would be lost",
+            _ => "name a port that has a driver, or write to a pseudo-terminal: serial-pty",
+        });
+        e.to_string()
+    })
+}
+
+/// Whether a load with this argument would write to the terminal that the calling process was started in. The
+/// process of the load is in a session of its own, and cannot know.
+pub(super) fn is_own_terminal(argument: &str) -> bool {
+    let name: Option<PortName> = argument.parse().ok();
+    let port = name.and_then(|name| serial::open(&name.path()).ok());
+    port.is_some_and(|port| serial::is_own_terminal(&port))
+}
+
 /// Writes to a pseudo-terminal, with a thread in the place of the device, until the desk says stop.
 pub(super) fn run_pty(job: &Job<'_>) -> Result<(), String> {
-    let (device, terminal, _) =
+    let (device, terminal, path) =
         serial::open_pair().map_err(|e| format!("cannot make a pair of pseudo-terminals: {e}"))?;
     set_nonblocking(&device).map_err(|e| format!("cannot use a pseudo-terminal: {e}"))?;
-    let terminal =
-        RawTerminal::new(terminal).map_err(|e| format!("cannot set up a pseudo-terminal: {e}"))?;
+    let terminal = Port::take(terminal, path, None).map_err(|e| e.to_string())?;
     let ends = vec![End::Terminal(terminal), End::Device(device)];
     work_together("load-serial-pty", ends, job.desk, |end, crew| {
         crew.ready();
@@ -121,36 +135,12 @@ pub(super) fn run_pty(job: &Job<'_>) -> Result<(), String> {
     .map(drop)
 }
 
-/// A port that passes every byte as it is and waits for nobody's permission to send. Its speed stays.
-/// When this is dropped, what was not sent is discarded, so that closing does not wait for it, and the
-/// settings from before are put back.
-struct RawTerminal {
-    file: File,
-    before: Settings,
-}
-
-impl RawTerminal {
-    fn new(file: File) -> io::Result<Self> {
-        let before = Settings::of(&file)?;
-        before.raw().apply(&file)?;
-        Ok(Self { file, before })
-    }
-}
-
-impl Drop for RawTerminal {
-    fn drop(&mut self) {
-        // A port that has gone has no settings left.
-        let _ = serial::discard(&self.file);
-        let _ = self.before.apply(&self.file);
-    }
-}
-
 enum End {
-    Terminal(RawTerminal),
+    Terminal(Port),
     Device(File),
 }
 
-fn write_all(terminal: &RawTerminal, crew: &Crew<'_>) -> io::Result<()> {
+fn write_all(terminal: &Port, crew: &Crew<'_>) -> io::Result<()> {
     while !crew.stopping() {
         crew.done(write_some(&terminal.file)?);
     }
@@ -188,6 +178,23 @@ fn write_some(mut port: &File) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::desk::test_desk;
+    use wakescope_sys::serial::Settings;
+
+    /// Two loads on one port left it raw: the second took the settings of the first for those from before.
+    #[test]
+    fn a_port_has_one_user_and_is_as_before_afterwards() {
+        let (_answering, kept, path) = serial::open_pair().unwrap();
+        let desk = test_desk();
+        let first = take(&path, &desk).unwrap();
+        let refused = take(&path, &desk).err();
+        assert_eq!(refused, Some(format!("another program uses the line {}", path.display())));
+        // Nor is it taken by a sender of round trips.
+        assert!(matches!(Port::open(&path, 9_600).err(), Some(LineError::Busy(_))));
+        assert!(Settings::of(&kept).unwrap().is_raw());
+        drop(first);
+        assert!(!Settings::of(&kept).unwrap().is_raw());
+    }
 
     #[test]
     fn ports_are_named_as_the_kernel_does() {
@@ -218,9 +225,9 @@ mod tests {
             ("ttyS\u{0661}", None),
             ("", None),
         ] {
-            let got = text.parse::<Port>().ok().map(|port| port.to_string());
+            let got = text.parse::<PortName>().ok().map(|port| port.to_string());
             assert_eq!(got.as_deref(), want, "{text:?}");
         }
-        assert_eq!("ttyS0".parse::<Port>().unwrap().path(), Path::new("/dev/ttyS0"));
+        assert_eq!("ttyS0".parse::<PortName>().unwrap().path(), Path::new("/dev/ttyS0"));
     }
 }

@@ -10,7 +10,7 @@ use super::command;
 use super::disturb::{self, Disturbance, DisturbanceError};
 use super::intensity::Intensity;
 use super::kinds::{Form, GROUPS, Group, KINDS, Kind};
-use super::serial::{self, NoPort, Port};
+use super::serial::{self, NoPort, PortName};
 
 /// Which load, and how much of the time it works.
 #[derive(Clone, Debug)]
@@ -190,7 +190,7 @@ fn port_in(name: &str) -> Option<&str> {
 
 fn of_port(port: &str) -> Result<Spec, SpecError> {
     let wrong = || SpecError::NoPort(shortened(port));
-    let port: Port = port.parse().map_err(|NoPort| wrong())?;
+    let port: PortName = port.parse().map_err(|NoPort| wrong())?;
     Spec::of_form(Form::Port, format!("{SERIAL}:{port}")).ok_or_else(wrong)
 }
 
