@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::line::{AnsweredBy, Attachment, Line, transmission};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::poll::wait_readable;
+use wakescope_sys::poll::{wait_readable, wait_writable};
 use wakescope_sys::serial::{self, Settings};
 use wakescope_sys::time_namespace::Shifted;
 use wakescope_sys::{clock, file};
@@ -207,8 +207,7 @@ impl Port {
         let mut known = None;
         let mut others = 0_u32;
         for byte in GREETING {
-            let sent = self.file.write_all(&[byte]);
-            sent.map_err(|e| self.failed(e))?;
+            self.send_until(byte, deadline).map_err(|e| self.failed(e))?;
             known = Some(loop {
                 let Some(came) = self.byte_until(deadline).map_err(|e| self.failed(e))? else {
                     return Err(match others {
@@ -228,6 +227,22 @@ impl Port {
         }
         self.line.answered_by = known.unwrap_or_default();
         Ok(())
+    }
+
+    /// Sends a byte once the line takes one; fails if it takes none until `deadline`.
+    fn send_until(&mut self, byte: u8, deadline: MonoNs) -> io::Result<()> {
+        loop {
+            match self.file.write(&[byte]) {
+                Ok(1) => return Ok(()),
+                Err(e) if !is_passing(&e) => return Err(e),
+                _ => {}
+            }
+            let left = deadline.since(clock::now());
+            if left.0 == 0 {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it takes no bytes"));
+            }
+            wait_writable(&self.file, left)?;
+        }
     }
 
     /// The next byte that comes until `deadline`; `None` if none does.

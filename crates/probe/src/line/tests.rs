@@ -66,6 +66,28 @@ fn whoever_answers_is_known_from_how() {
     }
 }
 
+/// That an earlier sender filled the line was told as a line that failed.
+#[test]
+fn a_line_that_takes_no_byte_for_now_is_waited_for() {
+    let (mut answering, _kept, path) = pair();
+    let mut port = Port::open(&path, 9_600).unwrap();
+    while port.file.write(&[0; 256]).is_ok() {}
+    let thread = std::thread::spawn(move || {
+        let mut left = GREETING.len();
+        while left > 0 {
+            let mut byte = [0];
+            answering.read_exact(&mut byte).unwrap();
+            if byte != [0] {
+                answering.write_all(&[!byte[0]]).unwrap();
+                left -= 1;
+            }
+        }
+        answering
+    });
+    port.greet().unwrap();
+    drop(thread.join().unwrap());
+}
+
 #[test]
 fn a_line_without_answers_and_one_with_others_are_told_apart() {
     let (mut answering, _kept, path) = pair();
