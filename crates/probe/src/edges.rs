@@ -37,6 +37,8 @@ pub struct EdgeLine {
     pub line: Line,
     /// The byte that the last edge stands for.
     sent: u8,
+    /// How long each of the edges that came last had waited.
+    waited: [SpanNs; EDGES],
     waits: EdgeWaits,
 }
 
@@ -80,8 +82,8 @@ impl EdgeLine {
         let output = chip.output(out, is_high).map_err(refused(out))?;
         let line = Line { attachment: Attachment::Gpio, ..Line::default() };
         let path = format!("{}:{out}:{into}", path.display()).into();
-        let waits = EdgeWaits::default();
-        Ok(Self { out: output, into: input, path, line, sent: 0, waits })
+        let (waited, waits) = ([SpanNs(0); EDGES], EdgeWaits::default());
+        Ok(Self { out: output, into: input, path, line, sent: 0, waited, waits })
     }
 
     /// Finds out what answers at the other end. It takes some two seconds at most.
@@ -159,14 +161,16 @@ impl Wire for EdgeLine {
         }
         let mut edges = [Edge::default(); EDGES];
         let count = self.into.read(&mut edges)?.min(into.len());
-        let answer = self.line.answered_by.answer(self.sent);
-        for (byte, edge) in into.iter_mut().zip(&edges[..count]) {
+        for ((byte, waited), edge) in into.iter_mut().zip(&mut self.waited).zip(&edges[..count]) {
             *byte = byte_of(self.line.answered_by, self.sent, edge.is_high);
-            if *byte == answer {
-                self.waits.add(at.since(edge.at));
-            }
+            *waited = at.since(edge.at);
         }
         Ok((at, count))
+    }
+
+    #[inline]
+    fn accept(&mut self, place: usize) {
+        self.waits.add(self.waited[place]);
     }
 
     fn bounds(&self) -> Bounds {

@@ -44,6 +44,8 @@ pub trait Wire {
     fn bounds(&self) -> Bounds {
         OF_BYTES
     }
+    /// Takes note that the byte in that place, of those received last, was the answer of one on its way.
+    fn accept(&mut self, _place: usize) {}
     /// How long it took to run after answers came, by the kernel's stamps; `None` where it makes none.
     fn own_wakeup(&self) -> Option<EdgeWaits> {
         None
@@ -137,6 +139,7 @@ impl<'a, W: Wire> RoundTrips<'a, W> {
             self.on_their_way -= before + 1;
             self.overdue = self.overdue.saturating_sub(before + 1);
             self.silences = 0;
+            self.wire.accept(at);
             let due = self.sent[usize::from(number)];
             return Some(Wakeup { due, woken: self.received_at, missed: 0 });
         }

@@ -28,11 +28,13 @@ struct Simulated<F> {
     sent: u64,
     does: F,
     coming: VecDeque<(u64, u8)>,
+    /// How many bytes were accepted as answers.
+    accepted: usize,
 }
 
 impl<F: FnMut(u64) -> Does> Simulated<F> {
     fn new(does: F) -> Self {
-        Self { now: 0, sent: 0, does, coming: VecDeque::new() }
+        Self { now: 0, sent: 0, does, coming: VecDeque::new(), accepted: 0 }
     }
 
     fn come(&mut self, after: u64, byte: u8) {
@@ -67,6 +69,10 @@ impl<F: FnMut(u64) -> Does> Wire for Simulated<F> {
         }
         Ok((MonoNs(self.now), count))
     }
+
+    fn accept(&mut self, _: usize) {
+        self.accepted += 1;
+    }
 }
 
 /// All round trips of `points` bytes, and what was seen beside them.
@@ -81,7 +87,11 @@ fn run(points: u64, does: impl FnMut(u64) -> Does) -> (Vec<u64>, LineSeen, Waite
                 assert_eq!(missed, 0);
                 took.push(woken.since(due).0);
             }
-            other => return (took, trips.beside().line.unwrap(), other),
+            other => {
+                // No stray byte is taken for an answer by the line either.
+                assert_eq!(trips.wire().accepted, took.len());
+                return (took, trips.beside().line.unwrap(), other);
+            }
         }
     }
 }
