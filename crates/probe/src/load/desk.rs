@@ -34,6 +34,8 @@ pub(super) struct Desk {
 #[derive(Debug)]
 struct Pauses {
     intensity: Intensity,
+    /// Of the lengths.
+    seed: u64,
     /// Of the threads that have worked so far; each has a pace of its own.
     threads: AtomicU64,
     /// Held only to wait for the end, which wakes those that pause.
@@ -42,11 +44,12 @@ struct Pauses {
 }
 
 impl Desk {
-    /// Reports go to `reports`, which must not block.
-    pub(super) fn new(reports: File, intensity: Intensity) -> Self {
+    /// Reports go to `reports`, which must not block. Pauses are of lengths that follow from `seed`.
+    pub(super) fn new(reports: File, intensity: Intensity, seed: u64) -> Self {
         let (work, stopping) = (AtomicU64::new(0), AtomicBool::new(false));
         let pauses = (intensity != Intensity::FULL).then(|| Pauses {
             intensity,
+            seed,
             threads: AtomicU64::new(0),
             waiting: Mutex::new(()),
             end: Condvar::new(),
@@ -77,8 +80,10 @@ impl Desk {
 
     fn keep_pace(&self, pauses: &Pauses) {
         let now = clock::now();
-        let begin =
-            || Pace::new(pauses.intensity, pauses.threads.fetch_add(1, Ordering::Relaxed), now);
+        let begin = || {
+            let thread = pauses.threads.fetch_add(1, Ordering::Relaxed);
+            Pace::new(pauses.intensity, pauses.seed.wrapping_add(thread), now)
+        };
         with_pace(begin, |pace| {
             if let Some(pause) = pace.pause(now) {
                 self.wait_for_stop(pauses, pause);
@@ -170,7 +175,7 @@ pub(super) fn fault(what: &str, path: &Path, e: &io::Error) -> String {
 #[cfg(test)]
 pub(super) fn test_desk() -> Desk {
     let (_, reports) = wakescope_sys::pipe::pipe().expect("a pipe");
-    Desk::new(reports, Intensity::FULL)
+    Desk::new(reports, Intensity::FULL, 1)
 }
 
 #[cfg(test)]
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn pauses_end_when_the_desk_says_stop() {
         let (_, reports) = wakescope_sys::pipe::pipe().unwrap();
-        let desk = Desk::new(reports, "1%".parse().unwrap());
+        let desk = Desk::new(reports, "1%".parse().unwrap(), 1);
         thread::scope(|scope| {
             let spin = || {
                 while !desk.stopping() {
@@ -215,7 +220,7 @@ mod tests {
             [(11, format!("{}\n", Report::Remedy(MORE_PROCESSES.into()))), (12, String::new())]
         {
             let (mut heard, reports) = wakescope_sys::pipe::pipe().unwrap();
-            let desk = Desk::new(reports, Intensity::FULL);
+            let desk = Desk::new(reports, Intensity::FULL, 1);
             let fault = desk.not_started("cannot start it", &io::Error::from_raw_os_error(error));
             assert!(fault.starts_with("cannot start it: "), "{fault}");
             drop(desk);

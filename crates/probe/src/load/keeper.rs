@@ -18,6 +18,7 @@ use wakescope_sys::{clock, signal::EndSignals};
 use super::desk::Desk;
 use super::kinds::{Job, WriteFile};
 use super::pulse::{Pulse, waited_for_cpu};
+use super::random::Random;
 use super::report::Report;
 use super::scratch::Scratch;
 use super::{Spec, TMPDIR, named};
@@ -40,7 +41,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64, write_file: WriteFile) -> io::Re
     let reports = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     // Else a parent that hangs would hang the load, and the load would outlive it.
     set_nonblocking(&reports)?;
-    let desk = Arc::new(Desk::new(reports, spec.intensity()));
+    let desk = Arc::new(Desk::new(reports, spec.intensity(), seed_of_pauses(seed, spec.name())));
     let named = named(dir, env::var_os(TMPDIR));
     // Dropped, and so removed, at the end.
     let scratch = match spec.needs_directory().then(|| Scratch::create(dir)).transpose() {
@@ -69,6 +70,11 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64, write_file: WriteFile) -> io::Re
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())
+}
+
+/// The seed of the pauses of a load: those of two loads of one run do not fall into step.
+fn seed_of_pauses(seed: u64, load: &str) -> u64 {
+    load.bytes().fold(seed, |mixed, byte| Random::new(mixed ^ u64::from(byte)).number())
 }
 
 /// Makes this process one like any other, whatever it was started by: a real-time thread with
@@ -129,4 +135,17 @@ fn serve(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_those_of_the_seed_and_of_the_load() {
+        assert_eq!(seed_of_pauses(1, "find"), seed_of_pauses(1, "find"));
+        for (seed, load) in [(2, "find"), (1, "cpu"), (1, "fork")] {
+            assert_ne!(seed_of_pauses(seed, load), seed_of_pauses(1, "find"), "{seed} {load}");
+        }
+    }
 }
