@@ -44,8 +44,10 @@ pub(super) fn run(
             Wish::End => break,
             Wish::Nothing => {}
             Wish::Step(steps) => {
-                at = stepped(at, steps, windows.places.len());
-                windows.show(at, &mut screen);
+                let to = stepped(at, steps, windows.places.len());
+                if windows.show(to, &mut screen) {
+                    at = to;
+                }
             }
         }
     }
@@ -88,34 +90,45 @@ impl Windows {
         self.pasts.retain(|number, _| (first..=last).contains(number));
     }
 
-    /// Shows the window `number`, from 0. One that cannot be read any more leaves the one that is shown.
-    fn show(&mut self, number: usize, screen: &mut OnScreen) {
+    /// Shows the window `number`, from 0: whether it could. One that cannot be read any more leaves the one that is
+    /// shown.
+    fn show(&mut self, number: usize, screen: &mut OnScreen) -> bool {
         match self.read(number) {
             Ok((window, history)) => {
                 let [number, count] = [number + 1, self.places.len()].map(|n| n as u64);
                 screen.change(|live| live.show_stored(window, history, number, count));
+                true
             }
             Err(e) => {
                 let file = self.files[self.places[number].0].display().to_string();
                 screen.note(&format!("cannot read {file}: {}", clean(&e.to_string(), 300)));
+                false
             }
         }
     }
 
-    /// A window, and what came before it.
+    /// A window, and what came before it, as far as that can still be read: a watch that goes on removes its oldest
+    /// file.
     fn read(&mut self, number: usize) -> io::Result<(Window, History)> {
         self.forget_all_but(number);
         let mut history = History::default();
         for before in number.saturating_sub(History::MOST)..number {
-            if !self.pasts.contains_key(&before) {
-                let past = Past::of(&self.window(before)?);
-                self.pasts.insert(before, past);
+            if let Some(past) = self.past(before) {
+                history.add(past.clone());
             }
-            history.add(self.pasts[&before].clone());
         }
         let window = self.window(number)?;
         self.pasts.insert(number, Past::of(&window));
         Ok((window, history))
+    }
+
+    /// What is remembered of a window; `None` if it cannot be read any more.
+    fn past(&mut self, number: usize) -> Option<&Past> {
+        if !self.pasts.contains_key(&number) {
+            let past = Past::of(&self.window(number).ok()?);
+            self.pasts.insert(number, past);
+        }
+        self.pasts.get(&number)
     }
 
     fn window(&self, number: usize) -> io::Result<Window> {
@@ -137,7 +150,42 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use wakescope_core::watch::{OwnCost, SCHEMA};
+    use wakescope_testing::Folder;
+
     use super::*;
+
+    /// A folder whose oldest file was removed by the watch: all other windows were said to be unreadable, too, with the
+    /// name of a file that was there.
+    #[test]
+    fn windows_are_shown_also_when_those_before_them_are_gone() {
+        let folder = Folder::new("stepping");
+        let mut windows = Windows::default();
+        for number in 0..3_u64 {
+            let window = Window {
+                schema: SCHEMA.into(),
+                started: format!("2026-11-21T0{number}:00:00Z"),
+                begin_ns: number * 3_600_000_000_000,
+                window_ns: 1_000_000_000,
+                own_cost: OwnCost { cpus: 1, ..OwnCost::default() },
+                ..Window::default()
+            };
+            let file = folder.join(format!("{number}.jsonl"));
+            fs::write(&file, packed::line(&window).unwrap().text).unwrap();
+            windows.add(&window, Place { file: &file, line: 1 });
+        }
+        // As when a view is long: nothing is remembered.
+        let at = |windows: &mut Windows, number| {
+            windows.pasts.clear();
+            windows.read(number).map(|(window, _)| window.begin_ns / 3_600_000_000_000)
+        };
+        assert_eq!([0, 1, 2].map(|number| at(&mut windows, number).unwrap()), [0, 1, 2]);
+        fs::remove_file(folder.join("0.jsonl")).unwrap();
+        assert!(at(&mut windows, 0).is_err());
+        assert_eq!([1, 2].map(|number| at(&mut windows, number).unwrap()), [1, 2]);
+    }
 
     #[test]
     fn steps_end_at_the_first_and_the_last() {
