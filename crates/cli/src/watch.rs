@@ -236,10 +236,11 @@ fn date(text: &str) -> Result<Date, String> {
 /// Runs `wakescope watch`.
 pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.replay {
-        let form = match args.json {
-            true => Form::Json,
-            false if args.once => Form::Table(args.view()),
-            false => Form::Blocks(args.view()),
+        let form = match (args.json, args.once) {
+            (true, true) => Form::Sum,
+            (true, false) => Form::Json,
+            (false, true) => Form::Table(args.view()),
+            (false, false) => Form::Blocks(args.view()),
         };
         let range = Range { since: args.since, until: args.until };
         return replay::run(path, range, args.redact, form);

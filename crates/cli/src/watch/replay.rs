@@ -38,6 +38,8 @@ pub(crate) enum Form {
     Table(View),
     /// Each as a line of JSON.
     Json,
+    /// All together as a line of JSON.
+    Sum,
 }
 
 /// Shows the windows of the folder at `path`.
@@ -57,7 +59,7 @@ pub(super) fn run(
     let mut history = History::default();
     let all = Stored::read(path, range, redacts, |window, _| match form {
         Form::Json => output::print_on(&super::json(window)?),
-        Form::Table(_) => Ok(true),
+        Form::Table(_) | Form::Sum => Ok(true),
         Form::Blocks(view) => {
             let heading = shown::stored_heading(window);
             let block = shown::block(window, view, &history, usize::MAX);
@@ -65,8 +67,12 @@ pub(super) fn run(
             output::print_on(&format!("{heading}\n{block}\n\n"))
         }
     })?;
-    if let Form::Blocks(view) | Form::Table(view) = form {
-        output::print(&all.table(view, output::style()))?;
+    match form {
+        Form::Blocks(view) | Form::Table(view) => {
+            output::print(&all.table(view, output::style()))?;
+        }
+        Form::Sum => output::print(&super::json(&all.total)?)?,
+        Form::Json => {}
     }
     Ok(Outcome::Done)
 }
@@ -113,7 +119,10 @@ impl Stored {
                     }
                     Err(e) => return Err(Stop::Failure(damaged(&file, number, &e))),
                 };
-                let Some(begin) = Date::parse(&window.started) else { return Ok(()) };
+                let Some(begin) = Date::parse(&window.started) else {
+                    let odd = LineError::Fault("started".into(), "it is no date".into());
+                    return Err(Stop::Failure(damaged(&file, number, &odd)));
+                };
                 let end = begin.after(SpanNs(window.window_ns));
                 there = Some(there.map_or((begin, end), |(first, _)| (first, end)));
                 let is_before = range.since.is_some_and(|since| begin < since);

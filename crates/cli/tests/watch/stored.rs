@@ -66,7 +66,10 @@ fn stored_windows_are_shown_and_what_is_cut_is_named() {
     let json = replay(&["--json"]).stdout;
     let sums = json.lines().map(|line| packed::read(line.as_bytes()).unwrap().window_ns);
     assert_eq!(sums.sum::<u64>(), 3 * 600_000_000_000);
+    // Only their sum, as `report` prints it.
+    let sum = replay(&["--json", "--once"]).stdout;
     let total = test.ended(&["report", "w", "--format", "json"]).stdout;
+    assert_eq!(sum, total);
     let total = packed::read(total.trim_end().as_bytes()).unwrap();
     assert_eq!((total.series.len(), total.cpus[0].waits.count), (2, 6));
 }
