@@ -2,12 +2,14 @@
 //! one request.
 //!
 //! Whoever can connect is hostile: the length of a request, the time for each connection and the number of
-//! connections are bounded, and each connection carries one request.
+//! connections are bounded, and each connection carries one request. Connections that say nothing keep nobody out:
+//! where there is no place, the one that has waited longest for its request is closed.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,8 +20,11 @@ use wakescope_sys::clock;
 pub(crate) mod client;
 pub(crate) mod request;
 
-/// Connections that are served at once. Further ones get status 503.
+/// Connections that are served at once. A further one takes the place of one without a request, or gets status 503.
 const MOST_CONNECTIONS: usize = 64;
+
+/// Those that are closed and whose threads have not ended yet are no more than these.
+const MOST_ENDING: usize = 64;
 
 /// How long a client may take to send its request, and how long to take the answer.
 const REQUEST_TIME: SpanNs = SpanNs(5_000_000_000);
@@ -77,6 +82,7 @@ pub(crate) fn serve(
         answer,
         served: Arc::clone(&served),
         connections: AtomicUsize::new(0),
+        silent: Mutex::default(),
     });
     let accept = move || {
         loop {
@@ -95,14 +101,21 @@ struct Server<A> {
     answer: A,
     served: Arc<Served>,
     connections: AtomicUsize,
+    /// Connections that have not sent the head of their request, the oldest first.
+    silent: Mutex<VecDeque<Arc<TcpStream>>>,
 }
 
 impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
     /// Serves a connection in a thread of its own, if there may be one more.
     fn start(server: &Arc<Self>, stream: TcpStream) {
-        if server.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+        let others = server.connections.fetch_add(1, Ordering::Relaxed);
+        let is_full = others >= MOST_CONNECTIONS;
+        if is_full && (others >= MOST_CONNECTIONS + MOST_ENDING || !server.close_oldest_silent()) {
             return server.turn_away(&stream);
         }
+        let stream = Arc::new(stream);
+        let known = Arc::clone(&stream);
+        server.silent().push_back(Arc::clone(&stream));
         let serving = Arc::clone(server);
         let serve = move || {
             let count = match serving.serve(&stream) {
@@ -110,15 +123,32 @@ impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
                 Ok(false) => &serving.served.refused,
                 Err(_) => &serving.served.failed,
             };
+            serving.forget_silent(&stream);
             count.fetch_add(1, Ordering::Relaxed);
             serving.connections.fetch_sub(1, Ordering::Relaxed);
         };
         let started = thread::Builder::new().name("http".into()).stack_size(STACK).spawn(serve);
         if started.is_err() {
-            // The connection is closed with what was to serve it.
+            // The connection is closed with what was to serve it, once nobody else knows of it.
+            server.forget_silent(&known);
             server.connections.fetch_sub(1, Ordering::Relaxed);
             server.served.failed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn silent(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_silent(&self, stream: &Arc<TcpStream>) {
+        self.silent().retain(|silent| !Arc::ptr_eq(silent, stream));
+    }
+
+    /// Closes the connection that has waited longest for its request, if there is one. Its thread ends by that.
+    fn close_oldest_silent(&self) -> bool {
+        let oldest = self.silent().pop_front();
+        // It fails where the client has gone: then the thread ends by that.
+        oldest.inspect(|stream| drop(stream.shutdown(Shutdown::Both))).is_some()
     }
 
     /// Answers with status 503. A short answer fits into the buffer of its connection.
@@ -132,9 +162,11 @@ impl<A: Fn(&Request) -> Answer + Send + Sync + 'static> Server<A> {
     }
 
     /// Whether the request was answered; otherwise it was refused.
-    fn serve(&self, stream: &TcpStream) -> io::Result<bool> {
+    fn serve(&self, stream: &Arc<TcpStream>) -> io::Result<bool> {
         let is_for_this_machine = is_loopback(stream.local_addr()?);
-        let request = match read_request(stream)? {
+        let request = read_request(stream)?;
+        self.forget_silent(stream);
+        let request = match request {
             Ok(request) if is_for_this_machine && request.names_a_site() => {
                 Err(Refusal::ANOTHER_HOST)
             }
@@ -248,6 +280,52 @@ fn head(status: &str, content_type: &str, length: usize, header: &str) -> Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// A server of a page of so many bytes.
+    fn serving(bytes: usize) -> SocketAddr {
+        let body: Arc<[u8]> = vec![b'x'; bytes].into();
+        let answer = move |_: &Request| Answer { content_type: "text/plain", body: body.clone() };
+        serve("127.0.0.1:0".parse().unwrap(), "/page", answer).unwrap().0
+    }
+
+    /// A client that sends this and reads nothing.
+    fn client(address: SocketAddr, request: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request).unwrap();
+        stream
+    }
+
+    /// The first line of the answer to a request.
+    fn status(address: SocketAddr) -> String {
+        let mut first = [0; 15];
+        client(address, REQUEST).read_exact(&mut first).unwrap();
+        String::from_utf8_lossy(&first).into_owned()
+    }
+
+    #[test]
+    fn connections_that_say_nothing_keep_nobody_out() {
+        let address = serving(3);
+        for said in [&b""[..], b"GET /page"] {
+            let silent: Vec<_> = (0..100).map(|_| client(address, said)).collect();
+            assert!(silent.len() > MOST_CONNECTIONS);
+            assert_eq!(status(address), "HTTP/1.1 200 OK");
+        }
+    }
+
+    #[test]
+    fn connections_that_have_a_request_keep_their_places() {
+        // More than the kernel takes for a client that does not read.
+        let address = serving(16 << 20);
+        let deaf = (0..MOST_CONNECTIONS).map(|_| {
+            let mut stream = client(address, REQUEST);
+            stream.read_exact(&mut [0; 15]).unwrap();
+            stream
+        });
+        let _deaf: Vec<_> = deaf.collect();
+        assert_eq!(status(address), "HTTP/1.1 503 Se");
+    }
 
     #[test]
     fn loopback_is_known_by_each_of_its_addresses() {
