@@ -385,8 +385,9 @@ impl Watch {
         }
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
-        let sent = std::mem::take(&mut self.exporter).finish();
+        // A collector may take long to answer: by then the terminal is the user's again.
         let is_shown = is_shown.and_then(|()| shown.end(&window, &self.total()));
+        let sent = std::mem::take(&mut self.exporter).finish(signals);
         let failures = [is_shown, stored, sent].into_iter().filter_map(Result::err);
         let failures: Vec<Failure> = failures.collect();
         failures.iter().for_each(|failure| shown.note(&failure.to_string()));

@@ -7,6 +7,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_core::watch::counters::{Counters, Split};
 use wakescope_sys::machine::host_name;
+use wakescope_sys::signal::EndSignals;
 
 use crate::Failure;
 use crate::http::client::Url;
@@ -116,8 +117,9 @@ impl Exporter {
         self.push.as_ref().map_or_else(Vec::new, |push| push.add(window, end_ns, gone))
     }
 
-    /// Sends what is left; fails if something was not taken.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        self.push.map_or(Ok(()), Push::finish)
+    /// Sends what is left; fails if something was not taken, or if a signal says to end before.
+    pub(super) fn finish(self, signals: &EndSignals) -> Result<(), Failure> {
+        let gives_up = |span| signals.wait(span).is_some();
+        self.push.map_or(Ok(()), |push| push.finish(gives_up))
     }
 }

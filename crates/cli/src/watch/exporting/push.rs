@@ -16,6 +16,7 @@ use wakescope_core::watch::counters::{Counters, Split};
 use wakescope_formats::metrics::otlp::{Period, request};
 use wakescope_formats::metrics::watch::{deltas, lost_waits};
 use wakescope_report::style::clean;
+use wakescope_sys::clock;
 
 use crate::Failure;
 use crate::http::client::{Reply, Url, post_json};
@@ -23,6 +24,12 @@ use crate::http::client::{Reply, Url, post_json};
 /// How long a request may take, and the last one.
 const PATIENCE: SpanNs = SpanNs(10_000_000_000);
 const LAST_PATIENCE: SpanNs = SpanNs(2_000_000_000);
+
+/// How long the end may take: one request may be under way, and what came since is sent behind it.
+const END_PATIENCE: SpanNs = SpanNs(5_000_000_000);
+
+/// How often the end of the thread is looked for.
+const LOOK: SpanNs = SpanNs(20_000_000);
 
 /// The time between two attempts: this at most in the beginning, doubled each time, up to that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -40,8 +47,9 @@ pub(super) struct Settings {
 
 /// Sends windows, from a thread of its own.
 pub(super) struct Push {
+    url: Url,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<(), Failure>>>,
+    thread: JoinHandle<Result<(), Failure>>,
 }
 
 struct Shared {
@@ -53,6 +61,9 @@ struct State {
     /// What is not in a request yet, and when its last window ended, ns since 1970.
     counters: Counters,
     end_ns: u64,
+    /// Waits of the request that is not taken yet, and those that were refused so far: these are lost.
+    under_way: u64,
+    all_lost: u64,
     is_over: bool,
     /// What the user should know.
     notes: Vec<String>,
@@ -61,18 +72,20 @@ struct State {
 impl Push {
     pub(super) fn start(settings: Settings) -> io::Result<Self> {
         let counters = Counters::new(settings.split, settings.series);
-        let state = State { counters, end_ns: 0, is_over: false, notes: Vec::new() };
+        let (end_ns, under_way, all_lost) = (0, 0, 0);
+        let (is_over, notes) = (false, Vec::new());
+        let state = State { counters, end_ns, under_way, all_lost, is_over, notes };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let sender = Sender {
             shared: Arc::clone(&shared),
             settings,
             sent_until_ns: None,
             lost: 0,
-            all_lost: 0,
             failing: false,
         };
+        let url = sender.settings.url.clone();
         let thread = thread::Builder::new().name("otlp".into()).spawn(move || sender.run())?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { url, shared, thread })
     }
 
     /// Adds a window that ended at `end_ns`, since 1970, to the next request. What the user should know now.
@@ -83,14 +96,21 @@ impl Push {
         std::mem::take(&mut state.notes)
     }
 
-    /// Sends what is left; fails if something was not taken.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    /// Sends what is left; fails if something was not taken. `gives_up` waits for a time, and says whether the user
+    /// does not want to wait any longer. The request that is under way then is left alone.
+    pub(super) fn finish(self, mut gives_up: impl FnMut(SpanNs) -> bool) -> Result<(), Failure> {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            _ => Ok(()),
+        let deadline = clock::now().after(END_PATIENCE);
+        while !self.thread.is_finished() {
+            let why = match gives_up(LOOK) {
+                true => "a signal ended the wait for its answer",
+                false if clock::now() >= deadline => "it does not answer",
+                false => continue,
+            };
+            return Err(self.shared.lock().left_over(&self.url, why));
         }
+        self.thread.join().unwrap_or(Ok(()))
     }
 }
 
@@ -105,9 +125,25 @@ impl Shared {
         let waited = self.changed.wait_timeout_while(self.lock(), span, waits);
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
+}
 
-    fn note(&self, note: String) {
-        self.lock().notes.push(note);
+impl State {
+    /// Why figures were left over in the end.
+    fn left_over(&self, url: &Url, why: &str) -> Failure {
+        // What came since the last request is not in it.
+        let rest: u64 = self.counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
+        let waits = counted(self.under_way.saturating_add(rest), "wait");
+        let failure = Failure::new(format!("cannot send figures to {url}: {why}"))
+            .because(format!("the last {waits} are not sent"));
+        let failure = match self.all_lost {
+            0 => failure,
+            lost => {
+                let lost = counted(lost, "wait");
+                failure.because(format!("requests with {lost} were refused before: these are lost"))
+            }
+        };
+        failure
+            .try_this("see whether a collector listens there, and whether it takes OTLP over HTTP")
     }
 }
 
@@ -133,9 +169,8 @@ struct Sender {
     settings: Settings,
     /// When the last period ended, ns since 1970; `None` before the first.
     sent_until_ns: Option<u64>,
-    /// Waits that were lost since the last request that counted them, and in all.
+    /// Waits that were lost since the last request that counted them.
     lost: u64,
-    all_lost: u64,
     /// Whether the last request was not taken.
     failing: bool,
 }
@@ -149,7 +184,7 @@ impl Sender {
                 let mut pause = FIRST_PAUSE.min(every);
                 while let Err(why) = self.send(&request, is_over) {
                     if is_over {
-                        return Err(self.left_over(request.waits, &why));
+                        return Err(self.left_over(&why));
                     }
                     is_over = self.shared.pause(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -161,9 +196,9 @@ impl Sender {
         }
         // What came while the last one was sent again and again.
         if let Some(request) = self.next() {
-            self.send(&request, true).map_err(|why| self.left_over(request.waits, &why))?;
+            self.send(&request, true).map_err(|why| self.left_over(&why))?;
         }
-        match self.all_lost {
+        match self.shared.lock().all_lost {
             0 => Ok(()),
             lost => Err(Failure::new(format!(
                 "{} refused requests with {}, wholly or in part: these are lost",
@@ -189,6 +224,7 @@ impl Sender {
         let period = period(self.sent_until_ns, watched_ns, end_ns);
         self.sent_until_ns = Some(period.end_ns);
         let waits = counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
+        self.shared.lock().under_way = waits;
         let mut families = deltas(&counters);
         let lost = std::mem::take(&mut self.lost);
         families.push(lost_waits(lost));
@@ -200,15 +236,20 @@ impl Sender {
     fn send(&mut self, request: &Request, last: bool) -> Result<(), String> {
         let patience = if last { LAST_PATIENCE } else { PATIENCE };
         let url = &self.settings.url;
-        match judge(post_json(url, request.body.as_bytes(), patience)) {
+        let sent = judge(post_json(url, request.body.as_bytes(), patience));
+        let mut state = self.shared.lock();
+        if !matches!(sent, Sent::Later(_)) {
+            state.under_way = 0;
+        }
+        match sent {
             Sent::Taken if self.failing => {
                 self.failing = false;
-                self.shared.note(format!("{url} takes figures again: all that was kept is sent"));
+                state.notes.push(format!("{url} takes figures again: all that was kept is sent"));
             }
             Sent::Taken => {}
             Sent::Later(why) => {
                 if !std::mem::replace(&mut self.failing, true) && !last {
-                    self.shared.note(format!(
+                    state.notes.push(format!(
                         "cannot send figures to {url}: {why}\n  they are kept in memory and added \
                          up until that is possible"
                     ));
@@ -216,33 +257,19 @@ impl Sender {
                 return Err(why);
             }
             Sent::Refused(why) => {
-                if self.all_lost == 0 {
-                    self.shared.note(format!("{url} refuses figures: {why}: they are lost"));
+                if state.all_lost == 0 {
+                    state.notes.push(format!("{url} refuses figures: {why}: they are lost"));
                 }
                 self.failing = false;
                 self.lost = request.lost.saturating_add(request.waits);
-                self.all_lost = self.all_lost.saturating_add(request.waits);
+                state.all_lost = state.all_lost.saturating_add(request.waits);
             }
         }
         Ok(())
     }
 
-    fn left_over(&self, waits: u64, why: &str) -> Failure {
-        // What came since is not in it.
-        let rest = self.shared.lock();
-        let rest: u64 = rest.counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
-        let waits = counted(waits.saturating_add(rest), "wait");
-        let failure = Failure::new(format!("cannot send figures to {}: {why}", self.settings.url))
-            .because(format!("the last {waits} are not sent"));
-        let failure = match self.all_lost {
-            0 => failure,
-            lost => {
-                let lost = counted(lost, "wait");
-                failure.because(format!("requests with {lost} were refused before: these are lost"))
-            }
-        };
-        failure
-            .try_this("see whether a collector listens there, and whether it takes OTLP over HTTP")
+    fn left_over(&self, why: &str) -> Failure {
+        self.shared.lock().left_over(&self.settings.url, why)
     }
 }
 
@@ -285,6 +312,10 @@ fn rejected(body: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use wakescope_core::watch::{Cpu, Waits};
+
     use super::*;
 
     #[test]
@@ -332,5 +363,31 @@ mod tests {
         }
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert!(matches!(judge(Err(refused)), Sent::Later(_)));
+    }
+
+    /// A collector that takes connections and never answers.
+    #[test]
+    fn who_gives_up_does_not_wait_for_an_answer() {
+        let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", collector.local_addr().unwrap());
+        let settings = Settings {
+            url: url.parse().unwrap(),
+            every: SpanNs(1_000_000),
+            split: Split::Cgroup,
+            series: 9,
+            host: "a".into(),
+        };
+        let push = Push::start(settings).unwrap();
+        let window = || Window {
+            window_ns: 1_000_000_000,
+            cpus: vec![Cpu { cpu: 0, switches: 9, waits: Waits { count: 7, ..Waits::default() } }],
+            ..Window::default()
+        };
+        push.add(&window(), 1_000_000_000, &BTreeSet::new());
+        let (_under_way, _) = collector.accept().unwrap();
+        push.add(&window(), 2_000_000_000, &BTreeSet::new());
+        let failure = push.finish(|_| true).unwrap_err().to_string();
+        assert!(failure.contains("a signal ended the wait for its answer"), "{failure}");
+        assert!(failure.contains("the last 14 waits are not sent"), "{failure}");
     }
 }
