@@ -261,6 +261,10 @@ fn outcome(results: &[LoadResult], remedies: Vec<Option<String>>) -> Result<Outc
     }
 }
 
+/// What helps where a log is not whole.
+const SAVE_MORE: &str =
+    "free some space, name another file: WAKESCOPE_DISTURBANCES=FILE, or disturb for a shorter time";
+
 fn all_saved(results: &[LoadResult]) -> Result<(), Failure> {
     let Some((load, cause)) =
         results.iter().find_map(|load| Some((load, load.not_saved.as_ref()?)))
@@ -268,8 +272,8 @@ fn all_saved(results: &[LoadResult]) -> Result<(), Failure> {
         return Ok(());
     };
     let (name, cause) = (clean(&load.name, 80), clean(cause, 300));
-    Err(Failure::new(format!("the log of the load `{name}` could not be saved: {cause}"))
-        .try_this("free some space, or name another file: WAKESCOPE_DISTURBANCES=FILE"))
+    Err(Failure::new(format!("the log of the load `{name}` could not be saved completely: {cause}"))
+        .try_this(SAVE_MORE))
 }
 
 /// What a load did. A record of a run has a rate of 0 where nothing is counted from which there could be one.

@@ -58,8 +58,8 @@ fn not_saved(load: &LoadResult) -> Option<Finding> {
     Some(Finding::new(
         "not-saved",
         Warning,
-        format!("the log of the load {} could not be saved: {cause}", load.name),
-        "free some space, or name another file: WAKESCOPE_DISTURBANCES=FILE",
+        format!("the log of the load {} could not be saved completely: {cause}", load.name),
+        "free some space, name another file: WAKESCOPE_DISTURBANCES=FILE, or disturb for a shorter time",
     ))
 }
 

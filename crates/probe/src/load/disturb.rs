@@ -20,7 +20,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_sys::clock;
 use wakescope_sys::sched::set_affinity;
 use wakescope_sys::time_namespace::{Shifted, check_clock};
@@ -46,8 +46,33 @@ const PERIOD_BY_LENGTH: u64 = 10;
 /// for each of the two, one after the other.
 const LOG: &str = "WAKESCOPE_DISTURBANCES";
 
-/// How many of them are kept for it, per CPU.
+/// How many lines are kept for it, per CPU.
 const LOGGED: usize = 1 << 18;
+
+/// What is kept of the disturbances of a CPU.
+#[derive(Debug)]
+struct Kept {
+    room: usize,
+    bursts: Vec<Burst>,
+    /// How many lines found no place.
+    missing: u64,
+}
+
+impl Kept {
+    fn new(room: usize) -> Self {
+        Self { room, bursts: Vec::with_capacity(room), missing: 0 }
+    }
+
+    /// Keeps a disturbance: that has two lines if it is a `second` section's, too, and both are kept, or none.
+    fn keep(&mut self, burst: Burst, second: Option<Burst>) {
+        let lines = [Some(burst), second].into_iter().flatten();
+        let count = lines.clone().count();
+        match self.bursts.len() + count <= self.room {
+            true => self.bursts.extend(lines),
+            false => self.missing += count as u64,
+        }
+    }
+}
 
 fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, String> {
     let length = what.length;
@@ -86,11 +111,22 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let logs = work_together(&what.thread_name(), cpus.clone(), desk, |cpu, crew| {
         disturb_cpu(what, (cpu, cpus.len()), seed, desk, crew)
     })?;
+    let Some(log) = log else { return Ok(()) };
+    let missing = logs.iter().map(|log| log.missing).sum();
     // No fault: the work was done.
-    if let Some(Err(e)) = log.map(|log| log.write(&text_of(&cpus, &logs))) {
-        desk.say(&Report::NotSaved(format!("{e} ({LOG})")));
+    if let Err(why) = log.write(&text_of(&cpus, &logs)).and_then(|()| all_kept(missing)) {
+        desk.say(&Report::NotSaved(format!("{why} ({LOG})")));
     }
     Ok(())
+}
+
+/// An error if some lines found no place.
+fn all_kept(missing: u64) -> Result<(), String> {
+    let most = grouped(LOGGED as u64);
+    match missing {
+        0 => Ok(()),
+        _ => Err(format!("{} beyond the first {most} of a CPU", counted(missing, "line"))),
+    }
 }
 
 /// Disturbs one CPU, and tells when it did.
@@ -100,12 +136,11 @@ fn disturb_cpu(
     seed: u64,
     desk: &Desk,
     crew: &Crew<'_>,
-) -> Result<Vec<Burst>, String> {
+) -> Result<Kept, String> {
     set_affinity(&[cpu]).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
     let mut disturber = disturber(what, cpus)?;
     let mut random = Random::new(seed.wrapping_add(cpu.into()));
-    let logged = if path_of_log().is_some() { LOGGED } else { 0 };
-    let mut log = Vec::with_capacity(logged);
+    let mut log = Kept::new(if path_of_log().is_some() { LOGGED } else { 0 });
     crew.ready();
     let period = PERIOD.0.max(what.length.0 * PERIOD_BY_LENGTH);
     let mut begin = clock::now();
@@ -114,11 +149,7 @@ fn disturb_cpu(
         let _ = clock::sleep_until(begin.after(SpanNs(random.below(period / 2))));
         if let Some(burst) = disturber.disturb(desk)? {
             crew.done(1);
-            // A pair of sections has two lines, or none.
-            if log.len() + 1 < logged {
-                log.push(burst);
-                log.extend(disturber.second());
-            }
+            log.keep(burst, disturber.second());
         }
         begin = begin.after(SpanNs(period)).max(clock::now());
         let _ = clock::sleep_until(begin);
@@ -144,16 +175,15 @@ impl Log {
         }
     }
 
-    /// Puts `text` in place of what another load may have written meanwhile.
     fn write(&self, text: &str) -> Result<(), String> {
         (self.write_file)(&self.path, text).map_err(|e| fault("write", &self.path, &e))
     }
 }
 
-fn text_of(cpus: &[u32], logs: &[Vec<Burst>]) -> String {
+fn text_of(cpus: &[u32], logs: &[Kept]) -> String {
     let mut text = String::new();
     for (cpu, log) in cpus.iter().zip(logs) {
-        for Burst { begin, end, turns } in log {
+        for Burst { begin, end, turns } in &log.bursts {
             let turns = turns.map_or(String::new(), |Turns { all, work }| format!(" {all} {work}"));
             let _ = writeln!(text, "{cpu} {} {}{turns}", begin.0, end.0);
         }
@@ -164,6 +194,8 @@ fn text_of(cpus: &[u32], logs: &[Vec<Burst>]) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use wakescope_core::units::MonoNs;
 
     use super::*;
     use crate::load::desk::test_desk;
@@ -179,11 +211,25 @@ mod tests {
             assert!(fault.starts_with(&want), "{fault}");
         }
         fs::write(&path, "0 1 2\n of an earlier load").unwrap();
-        let logs = [(); 2].map(|()| Log::create(path.clone(), write, &test_desk()).unwrap());
+        let log = Log::create(path.clone(), write, &test_desk()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
-        // The load that ends last is the one whose log stays, whole.
-        logs[0].write("0 10 20\n1 30 40\n").unwrap();
-        logs[1].write("0 50 60\n").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "0 50 60\n");
+        log.write("0 10 20\n1 30 40\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0 10 20\n1 30 40\n");
+    }
+
+    /// From the 262,145th on, nothing was logged, and nothing said so.
+    #[test]
+    fn lines_that_find_no_place_are_counted() {
+        let burst = |ns| Burst { begin: MonoNs(ns), end: MonoNs(ns + 1), turns: None };
+        let mut log = Kept::new(3);
+        log.keep(burst(1), Some(burst(2)));
+        // A pair has both of its lines, or none.
+        log.keep(burst(3), Some(burst(4)));
+        log.keep(burst(5), None);
+        log.keep(burst(6), None);
+        assert_eq!(log.missing, 3);
+        assert_eq!(text_of(&[7], &[log]), "7 1 2\n7 2 3\n7 5 6\n");
+        assert_eq!(all_kept(0), Ok(()));
+        assert_eq!(all_kept(3), Err("3 lines beyond the first 262,144 of a CPU".into()));
     }
 }
