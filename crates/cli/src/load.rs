@@ -10,8 +10,8 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
 use wakescope_core::validity::LeftOut;
 use wakescope_probe::load::{
-    Load, LoadError, Options, Spec, clean_up_leftovers, default_dir, finish_all, keep, missing,
-    parse_list, this_program,
+    Load, LoadError, Options, SetUp, Spec, await_set_up, clean_up_leftovers, default_dir,
+    finish_all, keep, parse_list, start_all, this_program,
 };
 use wakescope_report::load::{rate, table};
 use wakescope_report::style::clean;
@@ -30,9 +30,6 @@ const LOOK: SpanNs = SpanNs(250_000_000);
 
 /// How often progress is redrawn.
 const REDRAW_EVERY: SpanNs = SpanNs(1_000_000_000);
-
-/// How long loads may take to be set up: making 12,000 files takes a slow flash disk a while.
-const SET_UP_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 
 /// The widest line that no terminal wraps.
 const WIDTH: usize = 79;
@@ -86,11 +83,13 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let dir = args.dir.clone().unwrap_or_else(default_dir);
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
-    let loads = specs.into_iter().map(|spec| Load::start(spec, &options));
-    let loads: Vec<Load> = loads.collect::<Result<_, _>>().map_err(failure_of)?;
-    let Some((mut loads, left_out)) = await_set_up(loads, &signals)? else {
+    let loads = start_all(&specs, &options).map_err(failure_of)?;
+    let has_ended = || signals.wait(SpanNs(0)).is_some();
+    let Some(set_up) = await_set_up(loads, has_ended).map_err(failure_of)? else {
         return Ok(Outcome::Done);
     };
+    tell(&set_up);
+    let SetUp { mut loads, left_out } = set_up;
     for load in &mut loads {
         load.mark();
     }
@@ -148,57 +147,13 @@ fn list() -> String {
     Spec::list().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
 }
 
-/// Loads that are set up, and what of the requested ones was left out.
-type SetUp = (Vec<Load>, Vec<LeftOut>);
-
-/// Waits until all loads are set up. Those of a group that cannot run are left out, unless none can.
-/// `None` if the user ends it before.
-fn await_set_up(loads: Vec<Load>, signals: &EndSignals) -> Result<Option<SetUp>, Failure> {
-    let deadline = clock::now().after(SET_UP_PATIENCE);
-    let mut left_out = missing(loads.iter().map(Load::spec));
-    let (mut ready, mut refused) = (Vec::new(), None);
-    for mut load in loads {
-        match await_ready(&mut load, deadline, signals) {
-            Ok(false) => return Ok(None),
-            Ok(true) => {
-                left_out.extend(load.omissions());
-                ready.push(load);
-            }
-            Err(e) => match load.can_be_left_out(&e) {
-                None => return Err(failure_of(e)),
-                Some(part) => {
-                    left_out.push(part);
-                    refused.get_or_insert(e);
-                }
-            },
-        }
-    }
-    if let Some(e) = refused.filter(|_| ready.is_empty()) {
-        return Err(failure_of(e));
-    }
-    for LeftOut { part, of, reason } in &left_out {
+/// Says what runs now, and what does not.
+fn tell(SetUp { loads, left_out }: &SetUp) {
+    for LeftOut { part, of, reason } in left_out {
         output::tell(&clean(&format!("left {part} out of {of}: {reason}"), 300));
     }
-    let names: Vec<_> = ready.iter().map(|load| clean(&load.spec().to_string(), 40)).collect();
+    let names: Vec<_> = loads.iter().map(|load| clean(&load.spec().to_string(), 40)).collect();
     output::tell(&format!("running: {}", names.join(", ")));
-    Ok(Some((ready, left_out)))
-}
-
-/// Waits until a load is set up. False if the user ends it before.
-fn await_ready(load: &mut Load, deadline: MonoNs, signals: &EndSignals) -> Result<bool, LoadError> {
-    loop {
-        match load.wait_ready(LOOK) {
-            Ok(()) => return Ok(true),
-            Err(LoadError::NotReady { .. }) if clock::now() < deadline => {}
-            Err(LoadError::NotReady { load, .. }) => {
-                return Err(LoadError::NotReady { load, patience: SET_UP_PATIENCE });
-            }
-            Err(e) => return Err(e),
-        }
-        if signals.wait(SpanNs(0)).is_some() {
-            return Ok(false);
-        }
-    }
 }
 
 /// Shows progress until the user ends it, the time is over or a load has died.
@@ -262,8 +217,7 @@ fn outcome(results: &[LoadResult], remedies: Vec<Option<String>>) -> Result<Outc
 }
 
 /// What helps where a log is not whole.
-const SAVE_MORE: &str =
-    "free some space, name another file: WAKESCOPE_DISTURBANCES=FILE, or disturb for a shorter time";
+const SAVE_MORE: &str = "free some space, name another file: WAKESCOPE_DISTURBANCES=FILE, or disturb for a shorter time";
 
 fn all_saved(results: &[LoadResult]) -> Result<(), Failure> {
     let Some((load, cause)) =
@@ -272,8 +226,10 @@ fn all_saved(results: &[LoadResult]) -> Result<(), Failure> {
         return Ok(());
     };
     let (name, cause) = (clean(&load.name, 80), clean(cause, 300));
-    Err(Failure::new(format!("the log of the load `{name}` could not be saved completely: {cause}"))
-        .try_this(SAVE_MORE))
+    Err(Failure::new(format!(
+        "the log of the load `{name}` could not be saved completely: {cause}"
+    ))
+    .try_this(SAVE_MORE))
 }
 
 /// What a load did. A record of a run has a rate of 0 where nothing is counted from which there could be one.
@@ -296,17 +252,22 @@ pub(crate) fn load_lacks_threads(error: &LoadError) -> bool {
 }
 
 fn failure_of(e: LoadError) -> Failure {
-    let (LoadError::Start { load, .. }
-    | LoadError::Died { load, .. }
-    | LoadError::NotReady { load, .. }) = &e;
     let failure = Failure::new(clean(&e.to_string(), 400));
-    if let LoadError::Died { remedy: Some(remedy), .. } = &e {
+    if let Some(remedy) = e.remedy() {
         return failure.try_this(remedy);
     }
     if load_lacks_threads(&e) {
         return failure.lacking_threads(None);
     }
-    if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
+    let needs_directory = match &e {
+        LoadError::Start { load, .. }
+        | LoadError::Died { load, .. }
+        | LoadError::NotReady { load, .. } => {
+            load.parse().is_ok_and(|spec: Spec| spec.needs_directory())
+        }
+        LoadError::OneLog { .. } => false,
+    };
+    if needs_directory {
         return failure.try_this("use another directory: --dir DIR");
     }
     failure

@@ -15,7 +15,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_probe::card::CardError;
 use wakescope_probe::driver::{self, Storage as _};
 use wakescope_probe::host;
-use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
+use wakescope_probe::load::{Load, Options, Spec, default_dir, start_all, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
@@ -192,10 +192,8 @@ pub(crate) fn start_loads<'a>(
 ) -> Result<Vec<Load>, Failure> {
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed };
-    let start = |spec: &Spec| {
-        Load::start(spec.clone(), &options).map_err(|e| explain(MeasureError::Load(e)))
-    };
-    loads.into_iter().map(start).collect()
+    let loads: Vec<Spec> = loads.into_iter().cloned().collect();
+    start_all(&loads, &options).map_err(|e| explain(MeasureError::Load(e)))
 }
 
 /// The CPUs that a run is about.
@@ -383,8 +381,8 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             "run as root, or leave idle states as \
              they are: --idle-states as-is",
         ),
-        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => {
-            failure.try_this(remedy)
+        MeasureError::Load(e) if e.remedy().is_some() => {
+            failure.try_this(e.remedy().unwrap_or_default())
         }
         MeasureError::Load(e) if load_lacks_threads(&e) => failure.lacking_threads(None),
         MeasureError::Load(_) => failure.try_this(

@@ -52,6 +52,7 @@ mod report;
 mod scratch;
 mod seen;
 mod serial;
+mod set_up;
 mod spec;
 mod stress_ng;
 mod sync;
@@ -66,6 +67,7 @@ pub use launch::launched_output;
 pub use needs::Need;
 pub use scratch::clean_up_leftovers;
 pub use seen::Status;
+pub use set_up::{SetUp, await_set_up, start_all};
 pub use spec::{Spec, SpecError, missing, name_in, parse_list};
 
 use std::env;

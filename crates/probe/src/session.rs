@@ -25,7 +25,7 @@ use crate::card::{Card, CardError};
 use crate::driver::Waited;
 use crate::edges::{AnyLine, EdgeLine};
 use crate::line::{LineError, Port};
-use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
+use crate::load::{Load, SetUp, abandon_all, await_set_up, finish_all, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
@@ -103,9 +103,6 @@ fn drain(cpu: u32, ring: Option<&Ring>, sink: &mut dyn SampleSink) {
         sink.add(SavedSample { cpu, expiry_ns, wakeup_latency_ns });
     }
 }
-
-/// How long loads may take to be set up: making their files takes a slow flash disk a while.
-const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 
 impl Session {
     /// Begins a measurement under the loads of `request`. `pause` waits for a time. It says whether the
@@ -383,7 +380,9 @@ fn settle_loads(
     alone: SpanNs,
     pause: &mut dyn FnMut(SpanNs) -> Waited,
 ) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
-    let (mut loads, left_out) = set_up(loads, pause)?;
+    let mut has_ended = || matches!(pause(SpanNs(0)), Waited::Asked(_));
+    let ready = await_set_up(loads, &mut has_ended).map_err(MeasureError::Load)?;
+    let Some(SetUp { mut loads, left_out }) = ready else { return Err(MeasureError::Ended) };
     if loads.is_empty() {
         return Ok((Vec::new(), left_out));
     }
@@ -405,59 +404,6 @@ fn run_alone(
             return Err(MeasureError::Ended);
         }
         mark();
-    }
-    Ok(())
-}
-
-/// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of
-/// the loads can.
-fn set_up(
-    loads: Vec<Load>,
-    pause: &mut dyn FnMut(SpanNs) -> Waited,
-) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
-    let deadline = clock::now().after(LOAD_PATIENCE);
-    let mut left_out = missing(loads.iter().map(Load::spec));
-    let (mut all, mut refused) = (Vec::new(), None);
-    for mut load in loads {
-        match wait_ready(&mut load, deadline, pause) {
-            Ok(()) => {
-                left_out.extend(load.omissions());
-                all.push(load);
-            }
-            Err(MeasureError::Load(e)) => {
-                let Some(part) = load.can_be_left_out(&e) else {
-                    return Err(MeasureError::Load(e));
-                };
-                left_out.push(part);
-                refused.get_or_insert(e);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    match refused {
-        Some(e) if all.is_empty() => Err(MeasureError::Load(e)),
-        _ => Ok((all, left_out)),
-    }
-}
-
-fn wait_ready(
-    load: &mut Load,
-    deadline: MonoNs,
-    pause: &mut dyn FnMut(SpanNs) -> Waited,
-) -> Result<(), MeasureError> {
-    // In short waits, so that the user can end it meanwhile.
-    while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
-        if load.status().ready {
-            // It began and died since. The run will say so, as if it had died a moment later.
-            break;
-        }
-        let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
-        if !waiting {
-            return Err(MeasureError::Load(e));
-        }
-        if let Waited::Asked(_) = pause(SpanNs(0)) {
-            return Err(MeasureError::Ended);
-        }
     }
     Ok(())
 }

@@ -422,4 +422,26 @@ pub enum LoadError {
         /// How long it had.
         patience: SpanNs,
     },
+    /// There is one file for the logs of two.
+    #[error(
+        "the loads `{first}` and `{second}` would write their logs to one file \
+         (WAKESCOPE_DISTURBANCES)"
+    )]
+    OneLog {
+        /// The name of a load.
+        first: String,
+        /// That of another one.
+        second: String,
+    },
+}
+
+impl LoadError {
+    /// What the user can do about it, as far as that is known.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Died { remedy, .. } => remedy.as_deref(),
+            Self::OneLog { .. } => Some("run one at a time, or unset WAKESCOPE_DISTURBANCES"),
+            Self::Start { .. } | Self::NotReady { .. } => None,
+        }
+    }
 }
