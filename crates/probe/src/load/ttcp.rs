@@ -44,6 +44,8 @@ fn send(mut end: &TcpStream, crew: &Crew<'_>) -> io::Result<()> {
     while !crew.stopping() {
         match end.write(&buffer) {
             Err(e) if !is_wait(&e) => return Err(e),
+            // No pause of its own: while it waits for the receiver's, that would count as work, and make its own
+            // pauses as many times longer. ttcp@25% then did 2 % of the work of ttcp (docs/loads.md, Intensity).
             _ => {}
         }
     }
