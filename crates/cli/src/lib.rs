@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn help_is_a_verb_too() {
-        let text = |words: &[&str]| Cli::try_parse_from(words).unwrap_err().to_string();
+        let text = |words: &[&str]| Cli::try_parse_from(words).err().unwrap().to_string();
         for verb in ["measure", "lab"] {
             let [own, of_help] = [["wakescope", verb, "--help"], ["wakescope", "help", verb]];
             assert_eq!(text(&of_help), text(&own));
