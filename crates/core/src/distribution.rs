@@ -267,9 +267,14 @@ impl Distribution {
         })
     }
 
-    /// The mean, rounded down to the nanosecond.
+    /// The mean, rounded down to the nanosecond. `None` without samples, and where their sum is not known.
     pub fn mean_ns(&self) -> Option<u64> {
-        self.sum_ns.checked_div(self.count)
+        if self.is_sum_saturated() { None } else { self.sum_ns.checked_div(self.count) }
+    }
+
+    /// Whether of the sum only a lower bound is known.
+    pub fn is_sum_saturated(&self) -> bool {
+        self.sum_ns == u64::MAX
     }
 
     /// Why its sum cannot be that of its samples, if it cannot. It is no fault of a snapshot that was
@@ -476,6 +481,7 @@ mod tests {
         assert!(wrong(11_900).is_some() && wrong(u64::MAX).is_some() && wrong(0).is_some());
         let huge = Distribution::of([u64::MAX - 1, u64::MAX - 1]);
         assert_eq!((huge.sum_ns, huge.fault_of_sum()), (u64::MAX, None));
+        assert_eq!((d.mean_ns(), huge.mean_ns()), (Some(6_000), None));
         let none = Distribution::default();
         assert_eq!(none.fault_of_sum(), None);
         assert!(Distribution { sum_ns: 1, ..none }.fault_of_sum().is_some());

@@ -303,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_long_stalls_saturate() {
+        let r = Recorder::new(1);
+        // A debugger held the thread for two hours, twice.
+        for due_ns in [5 * MS, 7_200_010 * MS] {
+            r.record(due_ns, 7_200_000 * MS, 7_200_000, MS);
+        }
+        r.record(14_400_020 * MS, 10, 0, MS);
+        let s = r.snapshot();
+        assert_eq!((s.expiries.count, s.expiries.sum_ns), (14_400_003, u64::MAX));
+        assert_eq!((s.expiries.fault(), s.expiries.fault_of_sum()), (None, None));
+        assert_eq!(s.expiries.mean_ns(), None);
+        assert_eq!(s.woken.sum_ns, 14_400_000 * MS + 10);
+    }
+
+    #[test]
     fn no_samples_are_no_numbers() {
         let s = Recorder::new(3).snapshot();
         assert_eq!(s, nothing());

@@ -28,6 +28,9 @@ pub const THRESHOLDS_NS: [u64; 9] =
 /// The width of his buckets.
 const BUCKET_NS: u64 = 100_000;
 
+/// In place of a mean, and of what is reckoned from it, where the sum saturated.
+const NO_SUM: &str = "- (the sum of the samples is too large to be counted)";
+
 /// Figures as he had them: of samples in buckets of 0.1 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Statistics {
@@ -72,8 +75,7 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         let _ = writeln!(out, "{text}");
     };
     line(format_args!("# {what} in {domain}ms; {}", kernel(run)));
-    let (Some(min_ns), Some(max_ns), Some(mean_ns)) = (all.min_ns, all.max_ns, all.mean_ns())
-    else {
+    let (Some(min_ns), Some(max_ns)) = (all.min_ns, all.max_ns) else {
         line(format_args!("samples 0"));
         return out;
     };
@@ -83,7 +85,8 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     line(format_args!("samples {}", all.count));
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
-    line(format_args!("mean {}", ms(mean_ns)));
+    let mean_ns = all.mean_ns();
+    line(format_args!("mean {}", mean_ns.map_or_else(|| NO_SUM.into(), ms)));
     match all.quantile(Percentile::SHOWN[0]) {
         Some(Quantile::Known(median)) => line(format_args!("median {}", ms(median))),
         Some(Quantile::AtMost(bound)) => line(format_args!("median - (at most {})", ms(bound))),
@@ -91,11 +94,14 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     }
     let or_not_known = |known: Option<String>| known.unwrap_or_else(|| buckets.not_known());
     let is_known = !all.only_bounded().any(|range| is_anywhere(&range));
-    let variance = is_known.then(|| variance_ms(&all, mean_ns));
-    let six = |value: f64| format!("{value:.6}");
     line(format_args!("mode {}", or_not_known(buckets.mode())));
-    line(format_args!("variance {}", or_not_known(variance.map(six))));
-    line(format_args!("standard deviation {}", or_not_known(variance.map(|v| six(v.sqrt())))));
+    let variance = mean_ns.filter(|_| is_known).map(|mean_ns| variance_ms(&all, mean_ns));
+    let of_variance = |value: Option<f64>| match mean_ns {
+        None => NO_SUM.into(),
+        Some(_) => or_not_known(value.map(|value| format!("{value:.6}"))),
+    };
+    line(format_args!("variance {}", of_variance(variance)));
+    line(format_args!("standard deviation {}", of_variance(variance.map(f64::sqrt))));
     for threshold in thresholds.iter().filter(|t| t.0 <= max_ns) {
         let below = all.histogram.count_below(threshold.0);
         let is_inside = |(low, high, _)| low < threshold.0 && threshold.0 <= high;
@@ -350,6 +356,17 @@ mod tests {
              75.00000 % below 0.2 ms either way (3 samples)
         "#]]
         .assert_eq(text);
+    }
+
+    #[test]
+    fn a_sum_that_saturated_has_no_mean() {
+        let mut run = run_of(&[&[52_000; 10]]);
+        run.threads[0].expiries.sum_ns = u64::MAX;
+        let text = block(&run, &[]);
+        for what in ["mean", "variance", "standard deviation"] {
+            let line = format!("\n{what} - (the sum of the samples is too large to be counted)\n");
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[test]

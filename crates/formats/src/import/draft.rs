@@ -306,7 +306,7 @@ impl Draft {
         match self.spacing_ns.or(self.interval_ns).filter(|&ns| self.unit_assumed && ns > 0) {
             None => Ok(()),
             Some(interval_ns) => {
-                let largest = self.threads.iter().filter_map(|t| t.woken.mean_ns()).max();
+                let largest = self.threads.iter().filter_map(|t| least_mean_ns(&t.woken)).max();
                 unit::refuse_impossible(largest.unwrap_or(0), interval_ns)
             }
         }
@@ -404,6 +404,11 @@ fn id(run: &mut Run) -> String {
     }
     let tool = run.source.as_ref().map_or("", |s| s.tool.as_str()).replace(' ', "-");
     format!("{tool}-{:016x}", hash.0)
+}
+
+/// The mean, or a lower bound of it where the sum saturated.
+fn least_mean_ns(d: &Distribution) -> Option<u64> {
+    d.sum_ns.checked_div(d.count)
 }
 
 /// FNV-1a (Fowler, Noll, Vo), which is enough to tell results of good faith apart.
