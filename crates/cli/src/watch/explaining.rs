@@ -65,7 +65,7 @@ impl Explainer {
             tracer_total_ns: 0,
             ended: Vec::new(),
             suppressed: Suppressed::default(),
-            total: Explanations::default(),
+            total: Explanations { above_ns: above.0, budget, ..Explanations::default() },
             has_told: false,
             notes: Vec::new(),
         }

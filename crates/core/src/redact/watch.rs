@@ -149,6 +149,7 @@ fn redact_explained(explained: &mut Explained, ids: &mut Ids) {
         is_cut: _,
         wakeups: _,
         late: _,
+        above_ns: _,
         explained: _,
         lost: _,
         causes,

@@ -16,7 +16,7 @@ pub(crate) const MOST_EARLIER_QUEUES: usize = 2;
 /// The longest waits of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episodes {
-    /// Shorter waits are no episodes, ns.
+    /// Shorter waits are no episodes, ns; the least of several watches.
     pub least_ns: u64,
     /// How many waits were as long as that or longer, on all CPUs, without those that ended at a
     /// switch which the kernel did not report.
@@ -106,7 +106,7 @@ impl Episodes {
     #[must_use]
     pub fn plus(mut self, later: Self) -> Self {
         self.longest.extend(later.longest);
-        self.least_ns = self.least_ns.max(later.least_ns);
+        self.least_ns = self.least_ns.min(later.least_ns);
         self.long_waits = self.long_waits.saturating_add(later.long_waits);
         self.not_measured = NotMeasured {
             interrupts: self.not_measured.interrupts || later.not_measured.interrupts,

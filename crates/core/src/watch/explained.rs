@@ -21,9 +21,9 @@ const MOST_FRAMES: usize = 64;
 /// What was followed in a window, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanations {
-    /// Waits of this time and longer were late, ns.
+    /// Waits of this time and longer were late, ns; the least of several watches.
     pub above_ns: u64,
-    /// The share of all CPU time that watching and following may take.
+    /// The share of all CPU time that watching and following may take; the least of several watches.
     pub budget: f64,
     /// What was followed, the latest wakeup first. Each is of the window in which it ended.
     pub explained: Vec<Explained>,
@@ -65,6 +65,10 @@ pub struct Explained {
     pub wakeups: u64,
     /// Of these, late ones.
     pub late: u64,
+    /// Wakeups as late as this or later counted as late, ns. Windows of earlier versions say it of all only:
+    /// [`Explanations::above_ns`].
+    #[serde(default)]
+    pub above_ns: Option<u64>,
     /// Of these, those with an explanation.
     pub explained: u64,
     /// Records of late wakeups that were lost, and wakeups that could not be followed.
@@ -154,11 +158,16 @@ impl Suppressed {
 }
 
 impl Explanations {
-    /// Both together.
+    /// Both together. They may be of watches with different thresholds and budgets.
     #[must_use]
-    pub fn plus(mut self, later: Self) -> Self {
-        self.above_ns = self.above_ns.max(later.above_ns);
-        self.budget = self.budget.max(later.budget);
+    pub fn plus(mut self, mut later: Self) -> Self {
+        for all in [&mut self, &mut later] {
+            let above_ns = all.above_ns;
+            all.explained.iter_mut().for_each(|one| one.above_ns = one.above_ns.or(Some(above_ns)));
+        }
+        // What was beyond either budget was beyond the smaller one.
+        self.above_ns = self.above_ns.min(later.above_ns);
+        self.budget = self.budget.min(later.budget);
         self.not_listed = self.not_listed.saturating_add(later.not_listed);
         self.suppressed = self.suppressed.plus(&later.suppressed);
         self.explained.extend(later.explained);
@@ -231,6 +240,21 @@ mod tests {
         assert_eq!(kept, [11, 10, 9, 8, 7, 6, 5, 4]);
         assert_eq!((all.not_listed, all.suppressed.budget), (4, 4));
         assert_eq!((all.suppressed.count(), all.fault()), (4, None));
+    }
+
+    #[test]
+    fn watches_of_other_thresholds_keep_their_own() {
+        let of = |above_ns, budget, own| Explanations {
+            above_ns,
+            budget,
+            explained: vec![Explained { above_ns: own, ..explained(above_ns) }],
+            ..Explanations::default()
+        };
+        // The first window is of an earlier version.
+        let all = of(1_000, 0.05, None).plus(of(9_000, 0.01, Some(9_000)));
+        let thresholds: Vec<_> = all.explained.iter().map(|one| one.above_ns).collect();
+        assert_eq!(thresholds, [Some(9_000), Some(1_000)]);
+        assert_eq!((all.above_ns, all.budget), (1_000, 0.01));
     }
 
     #[test]

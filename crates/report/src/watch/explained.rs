@@ -46,7 +46,7 @@ fn block(one: &Explained, all: &Explanations, window: &Window, times: Times) -> 
         Cgroup::None => comm,
         cgroup => format!("{comm} in {}", cgroup_name(&cgroup)),
     };
-    let (late, above) = (grouped(one.late), SpanNs(all.above_ns));
+    let (late, above) = (grouped(one.late), SpanNs(one.above_ns.unwrap_or(all.above_ns)));
     let wakeups = counted(one.wakeups, "wakeup");
     let cut = if one.is_cut { ", until the budget was used up" } else { "" };
     let mut lines = vec![format!(

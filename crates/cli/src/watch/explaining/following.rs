@@ -189,6 +189,7 @@ fn explained(run: Run) -> Explained {
     Explained {
         wakeups: explanation.wakeups,
         late: explanation.late,
+        above_ns: Some(explanation.above_ns),
         explained: explanation.explained,
         lost: explanation.lost_records.saturating_add(explanation.not_followed),
         causes: run.causes,
