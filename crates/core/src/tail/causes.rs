@@ -43,8 +43,9 @@ impl CauseRate {
 /// The causes with the largest shares of the time, but for what nobody knows.
 pub(super) fn of(run: &Run) -> Vec<CauseRate> {
     let known = run.causes.iter().filter(|row| row.cause != Cause::Unexplained && row.episodes > 0);
+    let one_in = run.explanation.as_ref().and_then(|e| e.one_in).unwrap_or(1).max(1);
     let rate = |row: &crate::explain::CauseRow| {
-        let (low, high) = poisson_interval(row.episodes);
+        let (low, high) = interval(row.episodes, one_in);
         let every = |events: f64| whole_ns(run.duration_ns as f64 / events);
         CauseRate {
             cause: row.cause,
@@ -59,4 +60,18 @@ pub(super) fn of(run: &Run) -> Vec<CauseRate> {
         }
     };
     known.take(MOST).map(rate).collect()
+}
+
+/// The 95 % interval of the mean number of events, of which `counted` are known: some one by one, and of the
+/// others one `one_in` so many, each of which counts as as many. How many of either is not recorded, so both ends
+/// take the case that says least.
+fn interval(counted: u64, one_in: u64) -> (f64, f64) {
+    let weight = one_in as f64;
+    let (_, high) = poisson_interval(counted.div_ceil(one_in));
+    let low = match counted / one_in {
+        // None of them can stand for others.
+        0 => poisson_interval(counted).0,
+        sampled => poisson_interval(sampled).0 * weight,
+    };
+    (low, high * weight)
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::Cause;
-use crate::explain::{CauseRow, Culprit, Share};
+use crate::explain::{CauseRow, Culprit, Explanation, Share};
 use crate::histogram::Histogram;
 use crate::maxima::Maxima;
 use crate::random::Random;
@@ -307,6 +307,13 @@ fn causes_have_rates_and_tails_of_their_own() {
     assert_eq!((rate.every_ns, rate.episodes), (1_666_666_667, 12));
     assert!((rate.interval_ns.0 as f64 / 0.954e9 - 1.0).abs() < 0.01, "{rate:?}");
     assert!((rate.interval_ns.1 as f64 / 3.226e9 - 1.0).abs() < 0.01, "{rate:?}");
+    // If one in 4 was taken for the causes, no more than 3 events may have been seen.
+    run.explanation = Some(Explanation { one_in: Some(4), ..Explanation::default() });
+    let sampled = &Tail::of(&run).unwrap().causes[0];
+    assert_eq!((sampled.every_ns, sampled.episodes), (1_666_666_667, 12));
+    let (low, high) = poisson_interval(3);
+    assert_eq!(sampled.interval_ns, (whole_ns(5e9 / high), whole_ns(5e9 / low)));
+    run.explanation = None;
     let [of_irq] = tail.of_causes.as_slice() else { panic!("{tail:?}") };
     let x = of_irq.extrapolation.as_ref().unwrap();
     let truth = 50_000.0 + 20_000.0 * 2_000_f64.ln();
