@@ -184,6 +184,11 @@ impl Plan {
         shipped::names()
     }
 
+    /// The lines of published figures that the plans have that come with wakescope.
+    pub fn shipped_published() -> Vec<String> {
+        shipped::published()
+    }
+
     /// This plan, with `kernels = ["*"]` replaced by the kernels of `offers`: each is asked for
     /// those models of the plan that it knows, or for its default if it knows none of them.
     ///

@@ -9,6 +9,7 @@ use wakescope_core::lab::{Cell, Lab, LabError, SCHEMA, Status};
 use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
+use wakescope_lab::plan::Plan;
 use wakescope_report::lab::model;
 use wakescope_report::run_set::{Entry, MOST_CURVES, RunSet, merged};
 use wakescope_report::style::clean;
@@ -84,7 +85,7 @@ struct Kind<'a> {
 impl Found {
     /// The same, such as can be published.
     pub(super) fn redacted(mut self) -> Self {
-        redact_lab(&mut self.lab);
+        redact_lab(&mut self.lab, &Plan::shipped_published());
         self.redacts = true;
         self
     }

@@ -6,9 +6,9 @@ use crate::lab::{Arm, Cell, CellLimit, CellScope, CellSections, Comparison, Lab,
 use crate::scope::Place;
 
 /// Removes from a lab what tells whose it is: paths of kernels and runs, the plan's name, the command
-/// that repeats it, and lines of logs. Kernels that were given by file are numbered. It can be done
-/// twice.
-pub fn redact_lab(lab: &mut Lab) {
+/// that repeats it, lines of logs, and lines of published figures that are none of those that `all_have`,
+/// because they are of a built-in plan. Kernels that were given by file are numbered. It can be done twice.
+pub fn redact_lab(lab: &mut Lab, all_have: &[String]) {
     let names = new_names(lab);
     let Lab {
         schema: _,
@@ -20,8 +20,7 @@ pub fn redact_lab(lab: &mut Lab) {
         cells,
         comparisons,
         limits,
-        // What was published already.
-        published: _,
+        published,
         other,
     } = lab;
     // Empty ones are not shown.
@@ -34,6 +33,8 @@ pub fn redact_lab(lab: &mut Lab) {
     cells.iter_mut().for_each(|cell| redact_cell(cell, &names));
     comparisons.iter_mut().for_each(|comparison| redact_comparison(comparison, &names));
     limits.iter_mut().for_each(|limit| redact_limit(limit, &names));
+    // A plan of one's own may have any text here.
+    published.retain(|line| all_have.contains(line));
     other.clear();
 }
 
@@ -167,9 +168,142 @@ mod tests {
     use super::*;
     use crate::explain::{Culprit, NamedTask, Share};
     use crate::finding::{Finding, Severity};
-    use crate::lab::{SCHEMA, Status};
+    use crate::lab::{SCHEMA, Settings, Status};
     use crate::redact::REDACTED;
+    use crate::redact::tests::{MARKER, places};
+    use crate::scope::Kind;
     use crate::unknown::Unknown;
+
+    /// Texts that stay, and why.
+    const STAYS: &[(&str, &str)] = &[
+        ("settings.emulator", "anybody's, and decides figures"),
+        ("settings.guest_sha256", "a checksum"),
+        ("kernels[].release", "the kernel is what is judged"),
+        ("kernels[].version", "as above"),
+        ("kernels[].arch", "as above"),
+        ("kernels[].sha256", "a checksum"),
+        ("kernels[].package", "of a distribution"),
+        ("cells[].asked", "a preemption model"),
+        ("cells[].unit", "named by this program"),
+        ("cells[].scope.sections[].began.function", "of the kernel"),
+        ("cells[].scope.sections[].began.caller", "as above"),
+        ("cells[].scope.sections[].ended.function", "as above"),
+        ("cells[].scope.sections[].ended.caller", "as above"),
+        ("cells[].histogram_sha256", "a checksum"),
+        ("comparisons[].a.asked", "a preemption model"),
+        ("comparisons[].b.asked", "as above"),
+        ("comparisons[].reasons[]", "sentences of this program, but for those that name kernels"),
+        ("limits[].limit", "a time or percentile"),
+        ("limits[].arm.asked", "a preemption model"),
+        ("limits[].reason", "sentences of this program, but for those that name kernels"),
+    ];
+
+    /// A whole lab. Nothing is left to a default, so that a new field is not compiled until it is here.
+    fn full() -> Lab {
+        let marker = || MARKER.to_owned();
+        let arm = || Arm { kernel: "own".into(), asked: marker() };
+        let place = || Place { function: Some(marker()), caller: Some(marker()) };
+        let kernel = |name: &str, package| LabKernel {
+            name: name.into(),
+            release: marker(),
+            version: marker(),
+            arch: marker(),
+            sha256: marker(),
+            package,
+        };
+        let cell = Cell {
+            kernel: "own".into(),
+            asked: marker(),
+            model: None,
+            load: marker(),
+            seed: 1,
+            status: Status::Ok,
+            reason: marker(),
+            evidence: vec![marker()],
+            min_ns: None,
+            p50_ns: None,
+            p99_ns: None,
+            p999_ns: None,
+            max_ns: None,
+            count: 1,
+            throughput: None,
+            unit: marker(),
+            findings: vec![Finding {
+                code: marker(),
+                severity: Severity::Warning,
+                message: marker(),
+                hint: marker(),
+            }],
+            culprit: Some(Share {
+                culprit: Culprit::Task(NamedTask { comm: marker(), ..NamedTask::default() }),
+                ..Share::default()
+            }),
+            bound: None,
+            scope: Some(CellScope {
+                failed: marker(),
+                sections: vec![CellSections {
+                    kind: Kind::IrqsOff,
+                    began: place(),
+                    ended: place(),
+                    count: 1,
+                    longest_ns: 1,
+                    total_ns: 1,
+                }],
+            }),
+            histogram_sha256: Some(marker()),
+            run: Some(marker()),
+            cached: false,
+            other: Unknown::of(MARKER, "1"),
+        };
+        Lab {
+            schema: SCHEMA.into(),
+            plan: marker(),
+            repeat: marker(),
+            settings: Settings {
+                emulator: marker(),
+                guest_sha256: marker(),
+                ..Settings::default()
+            },
+            kernels: vec![kernel("packaged", Some(marker())), kernel("own", None)],
+            cells: vec![cell],
+            comparisons: vec![Comparison {
+                a: arm(),
+                b: arm(),
+                load: marker(),
+                margin: 0.1,
+                seeds: 1,
+                max: None,
+                p999: None,
+                throughput_ratio: None,
+                verdict: crate::lab::Verdict::default(),
+                reasons: vec![marker()],
+            }],
+            limits: vec![CellLimit {
+                limit: marker(),
+                limit_ns: 1,
+                arm: arm(),
+                load: marker(),
+                seed: None,
+                observed_ns: None,
+                within: None,
+                reason: marker(),
+            }],
+            published: vec![marker(), "as in a built-in plan".into()],
+            other: Unknown::of(MARKER, "1"),
+        }
+    }
+
+    /// Every text of the record is in one of two lists: of those that stay, or of those that go.
+    #[test]
+    fn no_text_stays_but_for_a_reason() {
+        let mut lab = full();
+        redact_lab(&mut lab, &["as in a built-in plan".into()]);
+        let mut after = std::collections::BTreeSet::new();
+        places(&serde_json::to_value(&lab).unwrap(), "", &mut after);
+        let stays = STAYS.iter().map(|(place, _)| (*place).to_owned()).collect();
+        assert_eq!(after, stays);
+        assert_eq!(lab.published, ["as in a built-in plan"]);
+    }
 
     #[test]
     fn kernels_of_ones_own_are_numbered_everywhere() {
@@ -216,7 +350,7 @@ mod tests {
             other: Unknown::of("secret", "1"),
             ..Lab::default()
         };
-        redact_lab(&mut lab);
+        redact_lab(&mut lab, &[]);
         let text = lab.to_json();
         assert!(!text.contains("secret"), "{text}");
         let kernels: Vec<&str> = lab.cells.iter().map(|cell| cell.kernel.as_str()).collect();
@@ -227,7 +361,7 @@ mod tests {
         assert_eq!(lab.comparisons[0].reasons, [REDACTED, "too few seeds"]);
         assert_eq!(lab.limits[0].arm.kernel, "kernel 1");
         let once = lab.clone();
-        redact_lab(&mut lab);
+        redact_lab(&mut lab, &[]);
         assert_eq!(lab, once);
     }
 }

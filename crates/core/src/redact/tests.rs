@@ -26,7 +26,7 @@ use crate::starvation::Stall;
 use crate::unknown::Unknown;
 
 /// In every text of a record.
-const MARKER: &str = "MARKER";
+pub(super) const MARKER: &str = "MARKER";
 
 /// In texts that stay only if they have the form of the kernel's names.
 const TEXT: &str = "MARKER of a user";
@@ -520,7 +520,7 @@ fn waits() -> Waits {
 
 /// The places of all texts with the marker: names of keys, and `[]` for each entry of a list. A key
 /// with the marker is at the place of its object.
-fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+pub(super) fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) if text.contains(MARKER) => {
             found.insert(place.to_owned());

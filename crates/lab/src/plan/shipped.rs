@@ -17,6 +17,12 @@ pub(super) fn parse(name: &str) -> Result<Plan, PlanError> {
     )
 }
 
+/// Their lines of published figures.
+pub(super) fn published() -> Vec<String> {
+    let plans = PLANS.iter().filter_map(|(_, text)| file::parse(text.as_bytes()).ok());
+    plans.flat_map(|plan| plan.published).collect()
+}
+
 pub(super) fn names() -> Vec<(String, String)> {
     let described = |(name, text): &(&str, &str)| {
         let plan = file::parse(text.as_bytes()).unwrap_or_default();

@@ -487,6 +487,10 @@ fn shipped_plans_can_be_followed() {
         let plan = plan.expand(&offers).unwrap();
         assert!(!plan.cells().is_empty());
         assert!(plan.published.iter().all(|line| line.chars().count() <= 98), "{name}");
+        assert!(
+            plan.published.iter().all(|line| Plan::shipped_published().contains(line)),
+            "{name}"
+        );
         // As many seeds as it takes to decide all that is compared.
         let figures = plan.pairs().unwrap().len() * plan.loads.len() * 2;
         let needed = wakescope_stats::paired::pairs_needed(figures, 0.05) as usize;
