@@ -378,8 +378,12 @@ impl Judgement {
         let full = self.models.iter().position(|&model| model == Model::Full);
         if let Some(full) = full.filter(|_| is_early && !self.models.contains(&Model::Voluntary)) {
             self.models.insert(full, Model::Voluntary);
-            self.reason =
-                "before 6.1, voluntary and full preemption cannot be distinguished".into();
+            let why = "before 6.1, voluntary and full preemption cannot be distinguished";
+            self.reason = match self.reason.as_str() {
+                "" => why.into(),
+                // Why further models fit.
+                reason => format!("{reason}; {why}"),
+            };
         }
         self
     }

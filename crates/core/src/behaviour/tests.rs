@@ -84,6 +84,23 @@ fn an_old_kernel_with_the_voluntary_model_is_not_taken_for_one_with_full_preempt
 }
 
 #[test]
+fn an_old_kernel_says_all_that_left_models_open() {
+    use Model::{Full, Rt, Voluntary};
+    let mut observations = kernel(Full, Prober::Realtime);
+    observations
+        .series
+        .iter_mut()
+        .filter(|s| s.call == Call::LockScan)
+        .for_each(|s| s.shares.clear());
+    let judgement = judge(&observations, TimeDomain::Real);
+    let judgement = judgement.of_version(KernelVersion::of("5.10.0-46-cloud-amd64"));
+    assert_eq!(judgement.models, [Voluntary, Full, Rt]);
+    let want = "the test of one system call is inconclusive; before 6.1, voluntary and full preemption \
+                cannot be distinguished";
+    assert_eq!(judgement.reason, want);
+}
+
+#[test]
 fn without_priority_the_model_is_still_among_the_answers() {
     for model in ALL {
         let judgement = judge(&kernel(model, Prober::Fair), TimeDomain::Real);
