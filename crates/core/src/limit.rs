@@ -230,13 +230,13 @@ impl Limit {
             () => Outcome::Inconclusive,
         };
         let name = self.name();
-        let reason = if !is_known {
+        let reason = if let Some(unseen) = unseen.filter(|_| high <= self.above.0) {
+            unseen.into()
+        } else if !is_known {
             let (low, high) = (SpanNs(low), SpanNs(high));
             format!("only bounds are known: {name} is between {low} and {high}")
         } else if outcome != Outcome::Inconclusive {
             String::new()
-        } else if let Some(unseen) = unseen.filter(|_| high <= self.above.0) {
-            unseen.into()
         } else {
             // In three digits, both ends may look like the limit.
             format!(
@@ -371,6 +371,34 @@ mod tests {
             assert!(got.reason.starts_with(reason), "{got:?}");
             assert_eq!(got.reason.is_empty(), reason.is_empty(), "{got:?}");
             assert_eq!(got.fault(Some(&limit), &d), None, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn samples_that_are_not_in_the_file_leave_a_limit_open_and_not_the_bounds() {
+        let d = Distribution {
+            histogram: Histogram::from_buckets(vec![Bucket { lower: 0, upper: 5_001, count: 100 }])
+                .unwrap(),
+            min_ns: Some(0),
+            stated: Some(Stated::default()),
+            ..Distribution::of([5_000; 100])
+        };
+        let lost = Finding::new("lost-samples", Severity::Warning, String::new(), "");
+        for (findings, limit, want, reason) in [
+            (
+                vec![lost.clone()],
+                "p50=1ms",
+                Outcome::Inconclusive,
+                "the file lacks some of the samples",
+            ),
+            (vec![lost], "p50=1us", Outcome::Inconclusive, "only bounds are known: p50 is between"),
+            (Vec::new(), "p50=1ms", Outcome::Pass, "only bounds are known: p50 is between"),
+        ] {
+            let validity = Validity::of(findings);
+            let limit: Limit = limit.parse().unwrap();
+            let got = limit.judge(&d, &validity, MeasuredBy::OtherProgram, true);
+            assert_eq!(got.outcome, want, "{got:?}");
+            assert!(got.reason.starts_with(reason), "{got:?}");
         }
     }
 
