@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::arming::LONGEST_ABOVE;
 use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
 use wakescope_lab::plan::parse_margin;
@@ -102,8 +103,8 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     audit: bool,
 
-    /// Follow tasks that wait repeatedly for 1 ms or longer with the tracer of `wakescope explain` [or for
-    /// this TIME], for 3 s, and show what caused it
+    /// Follow tasks that wait repeatedly for about 1 ms or longer with the tracer of `wakescope explain` [or for
+    /// about this TIME, 17s at most], for 3 s, and show what caused it
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms", value_parser = late, conflicts_with_all = ["once", "replay"])]
     explain: Option<SpanNs>,
 
@@ -213,6 +214,9 @@ fn duration(text: &str) -> Result<SpanNs, String> {
 fn late(text: &str) -> Result<SpanNs, String> {
     match text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())? {
         span if span < LEAST_LATE => Err(format!("waits are late from {LEAST_LATE} on or later")),
+        span if span > LONGEST_ABOVE => {
+            Err(format!("the longest is {LONGEST_ABOVE}: longer waits are not told apart"))
+        }
         span => Ok(span),
     }
 }

@@ -232,7 +232,7 @@ p99.9\t'The 99.9th percentile; too few waits come last'
 time\t'The sum of all waits'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l rows -d 'The most rows of a table; one that is redrawn has at most 14. The live view has as many as fit' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 'The most series (tasks of one name in one cgroup) that are counted separately; each takes 3.5 KB of the kernel\'s memory' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l explain -d 'Follow tasks that wait repeatedly for 1 ms or longer with the tracer of `wakescope explain` [or for this TIME], for 3 s, and show what caused it' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l explain -d 'Follow tasks that wait repeatedly for about 1 ms or longer with the tracer of `wakescope explain` [or for about this TIME, 17s at most], for 3 s, and show what caused it' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l budget -d 'The share of all CPU time that watching and --explain may take; what a minute allows can be used at once' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l out -d 'Store windows in this folder: a file for each hour, a line of JSON for each window' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed' -r

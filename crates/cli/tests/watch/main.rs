@@ -282,6 +282,7 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
         (&["--duration", "0s"], "write how long to watch"),
         (&["--duration", "5"], "write 5us, 5ms or 5s"),
         (&["--once", "--duration", "5s"], "cannot be used with"),
+        (&["--explain=18s"], "the longest is 17.0 s"),
         (&["--series", "0"], "0 is not in 1..="),
         (&["--rows", "0"], "0 is not in 1..="),
         (&["--by", "pid"], "invalid value 'pid'"),

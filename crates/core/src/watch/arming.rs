@@ -23,6 +23,10 @@ const SPARE: u64 = 4;
 /// The most series of which late waits are remembered.
 const MOST_SERIES: usize = 65_536;
 
+/// The longest time from which on waits can be late: the scale of waits ends at 17.2 s, and longer ones are not told
+/// apart.
+pub const LONGEST_ABOVE: SpanNs = SpanNs(17_000_000_000);
+
 /// A cgroup by its ID, and the name of the tasks.
 type Key = (u64, String);
 
@@ -80,7 +84,7 @@ impl CpuBudget {
 }
 
 impl Arming {
-    /// Follows series with waits of `above_ns` and longer, within `budget`, a share of all CPU time. The thread
+    /// Follows series with waits of `above_ns` and longer, as far as their buckets tell, within `budget`, a share of all CPU time. The thread
     /// that follows, by its `own` name, is none of them.
     pub fn new(above_ns: u64, budget: f64, own: &'static str) -> Self {
         Self { above_ns, own, series: BTreeMap::new(), budget: CpuBudget::of(budget) }
@@ -226,6 +230,13 @@ mod tests {
         assert_eq!(next(&mut arming, &window(7, &[("a", 3, 5)], 0), false), (None, cooling));
         assert_eq!(next(&mut arming, &window(8, &[], 0), false), (None, quiet));
         assert_eq!(next(&mut arming, &window(66, &[("a", 3, 5)], 0), false).0, Some("a".into()));
+    }
+
+    #[test]
+    fn no_time_that_may_be_asked_for_is_beyond_all_waits() {
+        let mut arming = Arming::new(LONGEST_ABOVE.0, 1.0, "own");
+        let found = next(&mut arming, &window(0, &[("a", 3, 60_000)], 0), false).0;
+        assert_eq!(found, Some("a".into()));
     }
 
     #[test]
