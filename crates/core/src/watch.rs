@@ -140,10 +140,15 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// How many waits are missing, or may be incomplete.
+    /// How many waits are missing, or may be incomplete; at most as many if [`Self::lost_is_bound`].
     pub fn lost(&self) -> u64 {
         let all = [self.missed, self.discarded, self.untracked, self.contradicted, self.asleep];
         all.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Whether waits may count twice in [`Self::lost`]: as untracked and as asleep.
+    pub fn lost_is_bound(&self) -> bool {
+        self.untracked > 0 && self.asleep > 0
     }
 
     /// What came between `earlier` and this.

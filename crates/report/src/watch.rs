@@ -85,7 +85,7 @@ pub fn line(window: &Window) -> String {
         max(&all),
         whose.map(|whose| format!(" ({whose})")).unwrap_or_default(),
         own_cost(&window.own_cost, window.window_ns),
-        grouped(window.left_out.lost()),
+        left_out(&window.left_out),
         SpanNs(window.left_out.uncovered_ns)
     )
 }
@@ -226,13 +226,18 @@ fn notes(window: &Window) -> Vec<String> {
             " series {} of {}; left out {}; uncovered {}; moved {}",
             grouped(window.series_used),
             grouped(window.series_limit),
-            grouped(window.left_out.lost()),
+            left_out(&window.left_out),
             SpanNs(window.left_out.uncovered_ns),
             grouped(window.moved.count),
         ),
     ];
     notes.extend(window.audit.as_ref().map(|found| format!(" {}", audit(found))));
     notes
+}
+
+/// `22`, `at most 22`
+fn left_out(of: &LeftOut) -> String {
+    format!("{}{}", if of.lost_is_bound() { "at most " } else { "" }, grouped(of.lost()))
 }
 
 /// What was lost, each with its number.

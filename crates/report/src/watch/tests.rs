@@ -204,7 +204,7 @@ fn every_loss_is_a_number() {
     let notes = unindented(notes.lines());
     expect![[r#"
         own cost 0.08 % of 2 CPUs (estimated): program 16,000 × 100 ns, wakescope 1.50 ms
-        series 123 of 4,096; left out 22; uncovered 11.0 ms; moved 12
+        series 123 of 4,096; left out at most 22; uncovered 11.0 ms; moved 12
         audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
         ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
         ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
