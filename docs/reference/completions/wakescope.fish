@@ -87,7 +87,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure, as in 10s or 5min' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio, rtc and line]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
 fifo\t''
 rr\t''
@@ -179,7 +179,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure, as in 10s or 5min' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio, rtc and line]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
 fifo\t''
 rr\t''

@@ -69,7 +69,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
-    /// CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]
+    /// CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio, rtc and line]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
