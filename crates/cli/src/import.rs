@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use wakescope_core::finding::Severity;
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
@@ -61,7 +61,10 @@ pub(crate) struct ImportArgs {
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(|(word, _)| word)).map(|word| {
+    // Always refused, with the reason.
+    let is_hidden = |format| format == Format::SchbenchJson;
+    let values = Format::ALL.map(|(word, format)| PossibleValue::new(word).hide(is_hidden(format)));
+    PossibleValuesParser::new(values).map(|word| {
         let found = Format::ALL.iter().find(|(known, _)| *known == word);
         // The parser lets none but these through.
         found.map_or(Format::CyclictestText, |(_, format)| *format)

@@ -362,7 +362,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --from)
-                    COMPREPLY=($(compgen -W "cyclictest cyclictest-verbose cyclictest-json jitterdebugger jitterdebugger-raw rtla-timerlat rtla-osnoise oslat oslat-json rteval schbench schbench-json stress-ng realfeel hlog hgrm perf-sched" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cyclictest cyclictest-verbose cyclictest-json jitterdebugger jitterdebugger-raw rtla-timerlat rtla-osnoise oslat oslat-json rteval schbench stress-ng realfeel hlog hgrm perf-sched" -- "${cur}"))
                     return 0
                     ;;
                 --unit)
