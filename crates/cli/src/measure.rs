@@ -95,16 +95,32 @@ pub(crate) fn carry_out(
     observer: &mut impl StoresMore,
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
-    let kept = keep(args, args.out.as_deref(), plan, host, &mut signals, observer)?;
-    let Kept { run, record, saved } = kept;
+    let kept = keep(args, args.out.as_deref(), plan, host, &mut signals, observer);
+    let Kept { run, record, saved } = kept.map_err(|why| why.failure)?;
     drop(signals);
-    if args.json {
-        output::print(&format!("{}\n", String::from_utf8_lossy(&record)))?;
-    } else {
-        show(shown(&run), &run, saved.as_deref().ok())?;
+    let printed = match args.json {
+        true => output::print(&format!("{}\n", String::from_utf8_lossy(&record))),
+        false => show(shown(&run), &run, saved.as_deref().ok()),
+    };
+    match (saved, printed) {
+        (Ok(path), printed) => {
+            printed.map_err(|e| only_unprinted(&e, "the run is saved", verb_of(&run), &path))?;
+        }
+        (Err(unsaved), printed) => {
+            if let Err(unprinted) = printed {
+                output::complain(&unprinted);
+            }
+            return Err(unsaved);
+        }
     }
-    saved?;
     Ok(verdict_of(outcome(&run)))
+}
+
+/// What was measured could not be printed, but lies at `path`: nobody has to measure again.
+fn only_unprinted(unprinted: &Failure, saved: &str, verb: &str, path: &Path) -> Failure {
+    Failure::new(unprinted.summary())
+        .because(saved)
+        .try_this(format!("show it: {}", output::command(verb, path)))
 }
 
 /// What the limits of a run mean for the exit code.
@@ -124,6 +140,27 @@ struct Kept {
     saved: Result<PathBuf, Failure>,
 }
 
+/// Why there is no run.
+struct NotMeasured {
+    failure: Failure,
+    /// Whether this machine does not have the stimulus.
+    lacks_stimulus: bool,
+}
+
+impl From<Failure> for NotMeasured {
+    fn from(failure: Failure) -> Self {
+        Self { failure, lacks_stimulus: false }
+    }
+}
+
+impl From<MeasureError> for NotMeasured {
+    fn from(error: MeasureError) -> Self {
+        let lacks_stimulus =
+            matches!(error, MeasureError::Stimulus(..) | MeasureError::Deadline(..));
+        Self { failure: explain(error), lacks_stimulus }
+    }
+}
+
 /// Measures, and keeps the run in the folder `out`, or in one named after the time.
 fn keep(
     args: &MeasureArgs,
@@ -132,7 +169,7 @@ fn keep(
     host: Host,
     signals: &mut dyn driver::Signals,
     observer: &mut impl StoresMore,
-) -> Result<Kept, Failure> {
+) -> Result<Kept, NotMeasured> {
     let identity = identity(args.seed);
     let mut blank = blank_run(&identity, &plan, &host);
     args.redact_if_asked(&mut blank);
@@ -150,16 +187,16 @@ fn keep(
     let stores = observer.store_in(&mut storage.folder, &blank, args.redact);
     let dir = args.load_dir.clone().unwrap_or_else(default_dir);
     let loads = || start_loads(args.load.iter().flat_map(|l| &l.0), dir, args.seed);
-    let begun = stores.and_then(|()| loads()).and_then(|loads| {
+    let begun = stores.and_then(|()| loads()).map_err(NotMeasured::from).and_then(|loads| {
         let request = Request { identity, plan, host, host_findings, loads, abandons_loads: false };
         driver::measure(request, observer, signals, &mut Live::default(), &mut storage)
-            .map_err(explain)
+            .map_err(NotMeasured::from)
     });
     let run = match begun {
         Ok(run) => run,
-        Err(failure) => {
+        Err(why) => {
             storage.folder.discard();
-            return Err(failure);
+            return Err(why);
         }
     };
     tell_last_words(&run);
@@ -263,9 +300,14 @@ pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result
     output::print(&shown)
 }
 
+/// The verb that shows `run` again.
+fn verb_of(run: &Run) -> &'static str {
+    if run.explanation.is_some() { "explain" } else { "report" }
+}
+
 /// Where a run lies, how to see it again, and what there is to ask next.
 fn footer(run: &Run, path: &Path, can_be_explained: bool) -> String {
-    let verb = if run.explanation.is_some() { "explain" } else { "report" };
+    let verb = verb_of(run);
     let line = format!(" run: {}   show: {}", path.display(), output::command(verb, path));
     if run.explanation.is_some() || !can_be_explained {
         return line + "\n";

@@ -15,7 +15,7 @@ use wakescope_sys::signal::EndSignals;
 
 use super::args::{self, MeasureArgs};
 use super::wakers::{Asked, Place};
-use super::{keep, lasting, prepare_process, time_now, verdict_of};
+use super::{NotMeasured, keep, lasting, only_unprinted, prepare_process, time_now, verdict_of};
 use crate::folder::RunsFolder;
 use crate::{Failure, Outcome, output};
 
@@ -149,20 +149,28 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     let mut signals = Ending { signals: &end_signals, has_come: false, has_cut: false };
     let folder = RunsFolder::create(args.out.as_deref(), &time_now())?;
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
+    // Runs that could not be measured although this machine has all that they take, and those that lie nowhere.
+    let (mut failed, mut unsaved) = (0, 0);
     let mut first_failure = None;
     for (number, member) in (1..).zip(members) {
         let path = folder.path().join(member.folder());
         let Member { name, plan } = member;
         output::tell(&format!("run {number} of {count}: {name}"));
+        // A plan that one stimulus alone refuses is one that it does not have.
+        let plan = plan.map_err(|failure| NotMeasured { failure, lacks_stimulus: true });
         match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
-            Ok((figures, judged)) => {
+            Ok(Measured { figures, judged, saved }) => {
                 worst = worst.max(judged);
-                let path = Some(path.display().to_string());
+                unsaved += usize::from(saved.is_err());
+                let path = saved.inspect_err(output::complain).ok();
+                let path = path.map(|path| path.display().to_string());
                 rows.push(Row { name, path, figures: Some(figures), not_measured: None });
             }
-            Err(failure) => {
+            Err(NotMeasured { failure, lacks_stimulus }) => {
+                // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
+                failed += usize::from(varied != Varied::Stimulus || !lacks_stimulus);
                 // With the remedy, for which a row has no room.
-                output::tell(&failure.to_string());
+                output::complain(&failure);
                 rows.push(Row {
                     name,
                     path: None,
@@ -180,21 +188,33 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
     let (not_begun, has_cut) = (count - rows.len(), signals.has_cut);
-    let is_undecided = (not_begun > 0 || has_cut) && args.has_limit();
+    // The run that a signal cut has no figures because of that.
+    failed -= usize::from(has_cut).min(failed);
+    let is_undecided = (not_begun > 0 || has_cut || failed > 0) && args.has_limit();
     if is_undecided {
         worst = worst.max(Judged::Inconclusive);
     }
     drop(end_signals);
-    show(args, varied, &rows, (not_begun, is_undecided), folder.path())?;
-    // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
-    let without_figures = rows.iter().filter(|row| row.figures.is_none()).count();
-    let lacking = without_figures - usize::from(has_cut);
-    if varied != Varied::Stimulus && lacking > 0 && worst != Judged::Fail {
-        return Err(Failure::new(format!("{lacking} of {count} runs could not be measured"))
-            .because("the table is not complete; the reason is above, with each of them")
-            .try_this("remove the reason, and measure again, into a new folder: --out DIR"));
+    let printed = show(args, varied, &rows, (not_begun, is_undecided), folder.path());
+    if failed + unsaved > 0 && worst != Judged::Fail {
+        if let Err(unprinted) = printed {
+            output::complain(&unprinted);
+        }
+        return Err(incomplete(failed, unsaved, count));
     }
+    printed.map_err(|e| only_unprinted(&e, "the runs are saved", "report", folder.path()))?;
     Ok(verdict_of(worst))
+}
+
+/// Of `count` runs some could not be measured, or saved.
+fn incomplete(failed: usize, unsaved: usize, count: usize) -> Failure {
+    let (number, done) = match failed {
+        0 => (unsaved, "saved"),
+        _ => (failed, "measured"),
+    };
+    Failure::new(format!("{number} of {count} runs could not be {done}"))
+        .because("the series is not complete; the reason is above, with each of them")
+        .try_this("remove the reason, and measure again, into a new folder: --out DIR")
 }
 
 /// What went wrong and why, in a line.
@@ -205,18 +225,26 @@ fn why(failure: &Failure) -> String {
     text.strip_prefix("wakescope: ").unwrap_or(&text).to_owned()
 }
 
+/// A run of the series that was measured.
+struct Measured {
+    figures: Figures,
+    judged: Judged,
+    /// Where it lies, or why it could not be written for the last time.
+    saved: Result<PathBuf, Failure>,
+}
+
 fn measure(
     args: &MeasureArgs,
     plan: Plan,
     path: &Path,
     signals: &mut Ending,
-) -> Result<(Figures, Judged), Failure> {
+) -> Result<Measured, NotMeasured> {
     let host = host::read(&plan.cpus);
     let kept = keep(args, Some(path), plan, host, signals, &mut Unobserved);
     // Whatever it says: it was being set up when the signal came.
     let kept = kept.inspect_err(|_| signals.has_cut = signals.has_come)?;
-    kept.saved?;
-    Ok((Figures::of(&kept.run), outcome(&kept.run)))
+    let (figures, judged) = (Figures::of(&kept.run), outcome(&kept.run));
+    Ok(Measured { figures, judged, saved: kept.saved })
 }
 
 /// Shows the series, of which a signal left some runs `not_begun`, and whether that leaves limits undecided.

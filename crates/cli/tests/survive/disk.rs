@@ -33,6 +33,42 @@ fn help_that_could_not_be_written_is_no_success() {
     }
 }
 
+#[test]
+fn what_is_saved_and_could_not_be_printed_is_named() {
+    let test = Test::new("full-output");
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let series = ["--stimulus", "pipe", "--between", "both"];
+    for (out, more, saved) in
+        [("cl", &[][..], "the run is saved"), ("both", &series, "the runs are saved")]
+    {
+        let args =
+            [&["measure", "--samples", "20", "--warmup", "1ms", "--out", out], more].concat();
+        let ended = test.command(&args).stdout(full()).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{told}");
+        let want = format!("\n  {saved}\n  → show it: wakescope report {out}\n");
+        assert!(told.ends_with(&want), "{told}");
+        assert!(!told.contains("run the command again"), "{told}");
+        assert_eq!(test.ended(&["report", out]).code, Some(0));
+    }
+}
+
+#[test]
+fn a_series_for_which_there_is_no_room_is_no_success() {
+    let test = Test::new("full-series");
+    let name = "a_series_for_which_there_is_no_room_is_no_success";
+    let Some((place, _disk)) = small_disk(&test, "size=64k", name) else { return };
+    for (limit, code) in [("1h", 2), ("1ns", 1)] {
+        let out = place.join(limit).display().to_string();
+        let args = ["--stimulus", "all", "--samples", "20", "--fail-above", limit, "--out", &out];
+        let ended = test.measure(&args);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+        assert!(ended.stdout.contains("not every run of the series was measured"), "{ended:?}");
+        fs::remove_dir_all(place.join(limit)).unwrap();
+    }
+}
+
 /// Takes all the room that there is.
 fn fill(filler: &mut File) {
     while filler.write_all(&[1; 4096]).is_ok() {}
