@@ -88,7 +88,7 @@ impl WindowFolder {
     pub fn append(&mut self, started: &str, line: &[u8]) -> Result<u32, AppendError> {
         let hour = started.get(..13).unwrap_or(started);
         self.current.take_if(|current| current.hour != hour);
-        let removed = self.make_room(line.len() as u64)?;
+        let removed = self.make_room(started, line.len() as u64)?;
         let current = match &mut self.current {
             Some(current) => current,
             none => none.insert(Current::create(&self.folder, started, hour)?),
@@ -109,8 +109,10 @@ impl WindowFolder {
         }
     }
 
-    /// Removes the oldest files until so many more bytes are within what is to be kept.
-    fn make_room(&mut self, bytes: u64) -> Result<u32, AppendError> {
+    /// Removes the oldest files until so many more bytes are within what is to be kept. Files of a time after the
+    /// window that `started` go first, because the clock was ahead when they began: otherwise they would stay, and
+    /// take the place of all that is newer. The file that is being written goes last.
+    fn make_room(&mut self, started: &str, bytes: u64) -> Result<u32, AppendError> {
         if bytes > self.keep {
             return Err(AppendError::TooLarge { bytes, keep: self.keep });
         }
@@ -127,7 +129,13 @@ impl WindowFolder {
                 check_window(&found, &folder).is_ok().then_some((name, found.length))
             })
             .collect();
-        files.sort_by(|a, b| file_time(&a.0).cmp(&file_time(&b.0)));
+        let now = stem_of(started);
+        let current = self.current.as_ref().map(|current| &current.name);
+        files.sort_by_cached_key(|(name, _)| {
+            let time = file_time(name).map(|(time, number)| (time.to_owned(), number));
+            let is_ahead = time.as_ref().is_some_and(|(time, _)| *time > now);
+            (Some(name) == current, !is_ahead, time)
+        });
         let mut used: u64 = files.iter().map(|file| file.1).sum();
         let mut removed = 0;
         for (name, length) in files {
@@ -149,7 +157,7 @@ impl WindowFolder {
 
 impl Current {
     fn create(folder: &Folder, started: &str, hour: &str) -> io::Result<Self> {
-        let stem = started.trim_end_matches('Z').replace(':', "-");
+        let stem = stem_of(started);
         for number in 1..=MOST_PER_SECOND {
             let name: OsString = match number {
                 1 => format!("{stem}{ENDING}").into(),
@@ -233,9 +241,14 @@ fn check_window(found: &About, folder: &About) -> Result<(), Refused> {
     }
 }
 
+/// What the name of a file begins with whose first window began at `started`.
+fn stem_of(started: &str) -> String {
+    started.trim_end_matches('Z').replace(':', "-")
+}
+
 /// The second of the first window of the file with this name, as text, and which of that second it is;
 /// `None` for other files.
-fn file_time(name: &OsStr) -> Option<(&str, u32)> {
+pub(crate) fn file_time(name: &OsStr) -> Option<(&str, u32)> {
     const SHAPE: &[u8] = b"0000-00-00T00-00-00";
     let stem = name.to_str()?.strip_suffix(ENDING)?;
     let (time, number) = stem.split_at_checked(SHAPE.len())?;
@@ -310,6 +323,24 @@ mod tests {
         ));
         assert_files(&path, &[("2026-11-21T03-00-00.jsonl", "1234567\n")]);
         assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
+    }
+
+    #[test]
+    fn files_of_a_clock_that_was_ahead_go_before_those_that_are_newer() {
+        let path = Folder::new("ahead");
+        let mut watch = WindowFolder::open(&path, 20).unwrap();
+        let line = b"12345678\n";
+        for (started, removed) in [
+            ("2026-11-21T01:00:00Z", 0),
+            ("2036-11-21T01:00:00Z", 0),
+            // The clock is right again.
+            ("2026-11-21T02:30:00Z", 1),
+            // It is set back by less than an hour, and the file that is being written is not the first to go.
+            ("2026-11-21T02:10:00Z", 1),
+        ] {
+            assert_eq!(watch.append(started, line).unwrap(), removed, "{started}");
+        }
+        assert_files(&path, &[("2026-11-21T02-30-00.jsonl", "12345678\n12345678\n")]);
     }
 
     #[test]
