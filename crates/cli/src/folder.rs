@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{
     EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
-    check_run_folders, is_full,
+    check_runs_folder, is_full,
 };
 
 use wakescope_core::units::SpanNs;
@@ -115,7 +115,7 @@ impl RunsFolder {
         })
     }
 
-    /// Fails if the folders `runs` cannot be made in what [`Self::create`] gives, or if one of them holds a run.
+    /// Fails if the folders `runs` cannot be made in what [`Self::create`] gives, or if it or one of them holds a run.
     /// Changes nothing.
     pub(crate) fn check(
         named: Option<&Path>,
@@ -123,7 +123,7 @@ impl RunsFolder {
         runs: impl Iterator<Item = PathBuf>,
     ) -> Result<(), Failure> {
         match named {
-            Some(path) => check_run_folders(runs.map(|run| path.join(run))),
+            Some(path) => check_runs_folder(path, runs),
             // The folder is a new one, and goes at once.
             None => SeriesFolder::create(time).map(drop),
         }
@@ -151,8 +151,13 @@ pub(crate) fn failure(error: RunFolderError) -> Failure {
         }
         RunFolderError::HoldsRuns(path) => {
             Failure::new(format!("{} already holds folders with runs", path.display()))
-                .because("with a run of its own, it would be shown as that run alone")
+                .because("it would be shown without these")
                 .try_this(format!("name a folder in it: --out {}", path.join("NAME").display()))
+        }
+        RunFolderError::HoldsWatch(path) => {
+            Failure::new(format!("{} already holds the windows of a watch", path.display()))
+                .because("it would be shown without these")
+                .try_this("name another folder: --out DIR")
         }
         RunFolderError::InUse(path) => Failure::new(format!("{} already exists", path.display()))
             .because("another run is writing to this folder, or a killed run left it")

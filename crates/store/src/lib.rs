@@ -5,6 +5,7 @@
 //! through a link that somebody else made, into a file that somebody else put there, or into a
 //! folder in which others may exchange files; and nothing waits for the reader of a FIFO.
 
+mod contents;
 mod growing;
 #[cfg(test)]
 mod link_tests;
@@ -14,6 +15,7 @@ mod roomy;
 mod run_folder;
 mod window_folder;
 
+pub use contents::{Contents, check_runs_folder};
 pub use growing::GrowingFile;
 pub use output::{
     Output, check_output, copy_new, create_folder, create_new, create_output, is_full, open_lock,
@@ -22,7 +24,6 @@ pub use output::{
 pub use own::{check_own, make_own_folder, open_own_folder};
 pub use run_folder::{
     EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES, SeriesFolder,
-    check_run_folders,
 };
 pub use window_folder::{AppendError, WindowFiles, WindowFolder, window_files};
 

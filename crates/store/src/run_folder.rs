@@ -11,6 +11,7 @@ use wakescope_sys::folder::{About, Folder, Kind, Rename};
 use wakescope_sys::trust::{Refused, check_folder, is_trusted_owner};
 use wakescope_sys::way::{Asked, Stop, Way, of_path, to_list};
 
+use crate::contents::Contents;
 use crate::growing::GrowingFile;
 use crate::roomy::RoomyFile;
 
@@ -45,6 +46,8 @@ pub enum RunFolderError {
     HoldsRun(PathBuf),
     /// It has folders with runs in it, which nobody would be shown any more who asks for all that are in it.
     HoldsRuns(PathBuf),
+    /// It has the windows of a watch, which nobody would be shown any more.
+    HoldsWatch(PathBuf),
     /// Another run is being written to it, or one that was killed has left this file; or another watch is.
     InUse(PathBuf),
     /// The folder could not be made or may not be used.
@@ -100,21 +103,15 @@ impl Drop for SeriesFolder {
     }
 }
 
-/// Whether runs lie in folders of this one, as far as can be seen at once.
-fn holds_runs(path: &Path) -> bool {
-    const MOST: usize = 10_000;
-    let entries = fs::read_dir(path).into_iter().flatten().flatten().take(MOST);
-    let mut records = entries.map(|entry| entry.path().join(RECORD));
-    records.any(|record| fs::symlink_metadata(record).is_ok())
-}
-
 /// Fails if no run could be written to one of the folders at `paths`, as far as that can be known before there is
 /// one: it holds a run, or cannot be made. Changes nothing.
 ///
 /// What is made for a moment, to see that something can be, has a name that no other process uses. The folder
 /// itself would be in the way of others that are to write below it as well. It is made once for all that are to
 /// lie in one folder: some file systems take milliseconds.
-pub fn check_run_folders(paths: impl IntoIterator<Item = PathBuf>) -> Result<(), RunFolderError> {
+pub(crate) fn check_run_folders(
+    paths: impl IntoIterator<Item = PathBuf>,
+) -> Result<(), RunFolderError> {
     let mut tried = BTreeSet::new();
     for path in paths {
         let fault = |e| RunFolderError::Folder(path.clone(), e);
@@ -367,7 +364,7 @@ impl Place {
         Ok(folder)
     }
 
-    /// Fails if there is a run in the folder, or what has a name that a run's file is to get.
+    /// Fails if there is a run, a watch or runs in the folder, or what has a name that a run's file is to get.
     fn refuse_taken(&self) -> Result<(), RunFolderError> {
         for file in [RECORD, SAMPLES, EPISODES, FRESH, EPISODES_FRESH] {
             match self.folder.about_file(name(file)).map(|found| found.kind) {
@@ -382,9 +379,13 @@ impl Place {
                 Err(e) => return Err(RunFolderError::File(self.path.join(file), e)),
             }
         }
-        match holds_runs(&self.path) {
-            true => Err(RunFolderError::HoldsRuns(self.path.clone())),
-            false => Ok(()),
+        let path = || self.path.clone();
+        match Contents::of(&self.path).map_err(|e| RunFolderError::Folder(path(), e))? {
+            // Meanwhile.
+            Contents::Run => Err(RunFolderError::HoldsRun(path())),
+            Contents::Watch => Err(RunFolderError::HoldsWatch(path())),
+            Contents::Runs => Err(RunFolderError::HoldsRuns(path())),
+            Contents::Other => Ok(()),
         }
     }
 

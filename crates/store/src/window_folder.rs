@@ -10,12 +10,13 @@ use wakescope_sys::file::FileLock;
 use wakescope_sys::folder::{About, Folder, Kind};
 use wakescope_sys::trust::{Refused, is_trusted_owner, others_may_write};
 
+use crate::contents::Contents;
 use crate::growing::Appended;
 use crate::output::lock_file;
-use crate::run_folder::{FILE_MODE, Place, RECORD, RunFolderError};
+use crate::run_folder::{FILE_MODE, Place, RunFolderError};
 
 /// Held by the watch that writes to the folder.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 /// What the name of a file of windows ends with, behind the second of its first one.
 const ENDING: &str = ".jsonl";
 /// The most files that begin in one second.
@@ -62,11 +63,13 @@ impl WindowFolder {
     /// together.
     ///
     /// # Errors
-    /// If others could exchange files in it, another watch writes to it, or it is the folder of a run.
+    /// If others could exchange files in it, another watch writes to it, or it is the folder of a run or of runs.
     pub fn open(path: &Path, keep: u64) -> Result<Self, RunFolderError> {
         let place = Place::make(path)?;
-        if place.folder.about_file(OsStr::new(RECORD)).is_ok() {
-            return Err(RunFolderError::HoldsRun(path.into()));
+        match Contents::of(path).map_err(|e| RunFolderError::Folder(path.into(), e))? {
+            Contents::Run => return Err(RunFolderError::HoldsRun(path.into())),
+            Contents::Runs => return Err(RunFolderError::HoldsRuns(path.into())),
+            Contents::Watch | Contents::Other => {}
         }
         let name = path.join(LOCK);
         let lock = lock_file(&place.folder, OsStr::new(LOCK))
@@ -470,7 +473,10 @@ mod tests {
         let path = Folder::new("refused");
         fs::write(path.join("run.json"), "{}").unwrap();
         assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::HoldsRun(_))));
-        fs::remove_file(path.join("run.json")).unwrap();
+        fs::create_dir(path.join("a")).unwrap();
+        fs::rename(path.join("run.json"), path.join("a/run.json")).unwrap();
+        assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::HoldsRuns(_))));
+        fs::remove_dir_all(path.join("a")).unwrap();
         symlink("elsewhere", path.join(LOCK)).unwrap();
         assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::File(..))));
         assert!(!path.join("elsewhere").exists());

@@ -5,6 +5,7 @@ use wakescope_sys::file::effective_user;
 use wakescope_testing::{Disk, Folder};
 
 use super::*;
+use crate::contents::check_runs_folder;
 
 /// A user that is neither root nor the one that runs the test.
 const SOMEBODY: u32 = 65_533;
@@ -131,6 +132,17 @@ fn a_folder_of_runs_does_not_become_one() {
     assert!(matches!(refused, Some(RunFolderError::HoldsRuns(_))), "{refused:?}");
     assert_eq!(fs::read_dir(&runs).unwrap().count(), 1);
     create(&runs.join("second")).unwrap().finish(b"{}").unwrap();
+    // Several do not become folders of one, nor anything that of a watch.
+    let several = |path: &Path| check_runs_folder(path, ["third".into()]);
+    several(&runs).unwrap();
+    let in_run = several(&runs.join("first"));
+    assert!(matches!(in_run, Err(RunFolderError::HoldsRun(_))), "{in_run:?}");
+    let watch = Folder::new("folder-of-windows");
+    fs::write(watch.join("2026-11-21T01-00-00.jsonl"), "").unwrap();
+    for refused in [create(&watch).map(drop), several(&watch)] {
+        assert!(matches!(refused, Err(RunFolderError::HoldsWatch(_))), "{refused:?}");
+    }
+    assert_eq!(fs::read_dir(&watch).unwrap().count(), 1);
     // Other things may lie in a run's folder.
     let own = Folder::new("folder-of-others");
     fs::create_dir(own.join("notes")).unwrap();
