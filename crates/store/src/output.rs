@@ -13,7 +13,8 @@ use wakescope_sys::process::set_blocking;
 use wakescope_sys::trust::{Refused, check_exclusive, check_names, is_trusted_owner};
 use wakescope_sys::way::{open_parent, read_link};
 
-use crate::run_folder::{RECORD, begins_as_record};
+use crate::run_folder::{EPISODES, RECORD, SAMPLES, begins_as_record};
+use crate::window_folder::{LOCK, file_time};
 
 /// Of files and folders that others may not write, whatever the umask says.
 const FILE_MODE: u32 = 0o644;
@@ -150,7 +151,8 @@ pub fn check_output(path: &Path) -> io::Result<()> {
 /// other names and a device must lie in such a folder. Of what is no regular file only character devices are
 /// opened, and what this process has open already (`/dev/stdout`, `/dev/fd/63`). Opening never waits.
 ///
-/// The record of a run is refused, under its own name and where it has several.
+/// The record of a run is refused, under its own name and where it has several; so are its samples and its episodes
+/// beside it, and the windows of a watch.
 pub fn create_output(path: &Path) -> io::Result<Output> {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -307,6 +309,9 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
     if (found.names > 1 || name == RECORD) && holds_record(&folder, name) {
         return Err(Refused::Record.into());
     }
+    if is_of_run(&folder, name) || is_of_watch(&folder, name) {
+        return Err(Refused::Measured.into());
+    }
     let replaced = Some(found.identity);
     if found.names == 1 {
         if let Ok(mut output) = like(folder, name, &file, &found) {
@@ -315,6 +320,16 @@ fn open_existing(folder: Folder, name: &OsStr) -> io::Result<Output> {
         }
     }
     Ok(Output { file, fate: Fate::Emptied, replaced })
+}
+
+/// Whether a file is what a run stores beside its record.
+fn is_of_run(folder: &Folder, name: &OsStr) -> bool {
+    [SAMPLES, EPISODES].iter().any(|own| name == *own) && holds_record(folder, OsStr::new(RECORD))
+}
+
+/// Whether a file holds windows.
+fn is_of_watch(folder: &Folder, name: &OsStr) -> bool {
+    file_time(name).is_some() && folder.about_file(OsStr::new(LOCK)).is_ok()
 }
 
 fn holds_record(folder: &Folder, name: &OsStr) -> bool {

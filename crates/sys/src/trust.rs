@@ -36,6 +36,9 @@ pub enum Refused {
     /// The file holds a run, and has the name of its record or several names.
     #[error("it is the record of a run")]
     Record,
+    /// The file is what a run stores beside its record, or holds windows of a watch.
+    #[error("it holds what a run or a watch has measured")]
+    Measured,
     /// This is no file.
     #[error("it is {}, not a regular file", article(*.0))]
     Kind(Kind),
@@ -53,7 +56,7 @@ pub enum Refused {
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
-            Refused::Taken(_) | Refused::Record => io::ErrorKind::AlreadyExists,
+            Refused::Taken(_) | Refused::Record | Refused::Measured => io::ErrorKind::AlreadyExists,
             _ => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, refused)

@@ -252,8 +252,17 @@ fn reports_take_the_place_of_no_input_and_no_record() {
     fs::hard_link(path("copy"), path("hard")).unwrap();
     fs::hard_link(path("other/run.json"), path("other.txt")).unwrap();
     let read = |name: &str| fs::read(path(name)).unwrap();
+    fs::create_dir(path("watch")).unwrap();
+    let windows = "watch/2026-11-21T01-00-00.jsonl";
+    for file in ["run/samples.csv", "run/episodes.jsonl", windows, "watch/lock"] {
+        fs::write(path(file), "measured").unwrap();
+    }
+    let measured = "it holds what a run or a watch has measured";
     for (args, file, text) in [
-        (&["trend", "run", "other"][..], "run/run.json", "it is the record of a run"),
+        (&["report", "run", "--format", "csv"][..], "run/samples.csv", measured),
+        (&["report", "run", "--format", "jsonl"], "run/episodes.jsonl", measured),
+        (&["report", "run", "--format", "jsonl"], windows, measured),
+        (&["trend", "run", "other"], "run/run.json", "it is the record of a run"),
         (&["report", "run", "--redact"], "run/run.json", "it is the record of a run"),
         (&["report", "run", "--redact"], "other/run.json", "it is the record of a run"),
         (&["report", "run", "--format", "text"], "other.txt", "it is the record of a run"),
