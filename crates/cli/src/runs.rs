@@ -95,7 +95,9 @@ fn sort_key(path: &Path) -> Vec<(String, u128)> {
         let digit = |c: char| c.is_ascii_digit();
         let (text, after) = rest.split_at(rest.find(digit).unwrap_or(rest.len()));
         let (number, after) = after.split_at(after.find(|c| !digit(c)).unwrap_or(after.len()));
-        parts.push((text.to_owned(), number.parse().unwrap_or(u128::MAX)));
+        // What ends in text comes before the same with a number.
+        let number = if number.is_empty() { 0 } else { number.parse().unwrap_or(u128::MAX) };
+        parts.push((text.to_owned(), number));
         rest = after;
     }
     parts
@@ -347,9 +349,11 @@ mod tests {
 
     #[test]
     fn numbers_in_names_sort_by_size() {
-        let mut names = ["v6.12", "10", "v6.6", "2", "v6.6-rc2", "a", "2026-11-22", "2026-11-3"];
+        let mut names =
+            ["v6.12", "10", "v6.6", "2", "v6.6-rc2", "a2", "a", "a3", "2026-11-22", "2026-11-3"];
         names.sort_by_cached_key(|name| sort_key(Path::new(name)));
-        let want = ["2", "10", "2026-11-3", "2026-11-22", "a", "v6.6", "v6.6-rc2", "v6.12"];
+        let want =
+            ["2", "10", "2026-11-3", "2026-11-22", "a", "a2", "a3", "v6.6", "v6.6-rc2", "v6.12"];
         assert_eq!(names, want);
     }
 
