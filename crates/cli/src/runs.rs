@@ -11,12 +11,12 @@ use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_formats::import::Unit;
 use wakescope_report::style::clean;
-use wakescope_store::{RECORD, window_files};
+use wakescope_store::{Contents, RECORD};
 
 use crate::foreign_json::{watch_is_no_run, why_no_run};
 use crate::input::{not_a_run, read_file, regular};
 use crate::unit::UnitArgs;
-use crate::{Failure, import, parallel};
+use crate::{Failure, import, output, parallel};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
 const LARGEST: u64 = 2 << 30;
@@ -35,9 +35,10 @@ pub(crate) struct Named<T = Run> {
 /// A run as comparisons use it.
 pub(crate) type Observed = Named<Observation>;
 
-/// Paths with each folder of runs replaced by the runs in it, in the order of their names.
+/// Paths with each folder of runs replaced by the runs in it, in the order of their names. Watches and further
+/// folders of runs in it are named on stderr, because they are left out.
 ///
-/// Fails where a folder is none of a run and holds none.
+/// Fails where a folder is none of a run and holds none, and where one cannot be looked into.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
@@ -47,14 +48,52 @@ pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         } else if let Some(run) = run_in(path) {
             all.push(run);
         } else {
-            let held = runs_below(path).map_err(|e| not_a_run(path, path, &e))?;
-            if held.is_empty() {
-                return Err(no_run_in(path));
+            let Held { runs, others } = Held::below(path)?;
+            if runs.is_empty() {
+                return Err(no_run_in(path, &others));
             }
-            all.extend(held);
+            others.iter().for_each(|other| output::tell(&format!("left out: {}", other.text())));
+            all.extend(runs);
         }
     }
     Ok(all)
+}
+
+/// What lies in a folder of runs.
+struct Held {
+    runs: Vec<PathBuf>,
+    others: Vec<Other>,
+}
+
+/// A folder in it that is no run, but holds what was measured.
+struct Other {
+    path: PathBuf,
+    what: &'static str,
+}
+
+impl Other {
+    fn text(&self) -> String {
+        let Self { path, what } = self;
+        format!("{} is {what}: {}", path.display(), output::command("report", path))
+    }
+}
+
+impl Held {
+    fn below(folder: &Path) -> Result<Self, Failure> {
+        let unread = |path: &Path, e: &io::Error| not_a_run(path, path, e);
+        let mut held = Self { runs: Vec::new(), others: Vec::new() };
+        for path in folders_in(folder).map_err(|e| unread(folder, &e))? {
+            let contents = Contents::of(&path).map_err(|e| unread(&path, &e))?;
+            let other = |what| Other { path: path.clone(), what };
+            match contents {
+                Contents::Run => held.runs.push(path),
+                Contents::Watch => held.others.push(other("a watch")),
+                Contents::Runs => held.others.push(other("a folder of runs")),
+                Contents::Other => held.runs.extend(run_in(&path)),
+            }
+        }
+        Ok(held)
+    }
 }
 
 /// The run that a folder is: one that wakescope or jitterdebugger wrote.
@@ -67,12 +106,7 @@ pub(crate) fn run_in(folder: &Path) -> Option<PathBuf> {
 
 /// Whether windows of a watch lie in this folder, or what has their names, and no run.
 pub(crate) fn is_watch(path: &Path) -> bool {
-    let holds_run = path.join(RECORD).exists();
-    !holds_run && window_files(path).is_ok_and(|all| !all.is_empty())
-}
-
-fn runs_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    Ok(folders_in(folder)?.iter().filter_map(|path| run_in(path)).collect())
+    Contents::of(path).is_ok_and(|contents| contents == Contents::Watch)
 }
 
 /// The folders in a folder, in the order of their names.
@@ -103,13 +137,16 @@ fn sort_key(path: &Path) -> Vec<(String, u128)> {
     parts
 }
 
-fn no_run_in(folder: &Path) -> Failure {
-    Failure::new(format!("{} contains no run", folder.display()))
-        .because(format!("neither it nor a folder in it contains a {RECORD}"))
-        .try_this(
+fn no_run_in(folder: &Path, others: &[Other]) -> Failure {
+    let failure = Failure::new(format!("{} contains no run", folder.display()))
+        .because(format!("neither it nor a folder in it contains a {RECORD}"));
+    if others.is_empty() {
+        return failure.try_this(
             "name a run folder, which contains a run.json, or a folder of run folders; by default \
              they are under runs/",
-        )
+        );
+    }
+    others.iter().take(8).fold(failure, |failure, other| failure.try_this(other.text()))
 }
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
@@ -212,8 +249,12 @@ impl Reader<'_> {
             None => {
                 let file = file.display();
                 let failure = Failure::new(format!("{file} holds no run named `{wanted}`"));
-                let named = there.iter().take(8);
-                Err(named.fold(failure, |f, name| f.try_this(format!("{file}#{name}"))))
+                let named = there.iter().take(8).map(|name| match name.as_str() {
+                    // Its only run has no name.
+                    "" => file.to_string(),
+                    name => format!("{file}#{name}"),
+                });
+                Err(named.fold(failure, Failure::try_this))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::bench::{Ended, Test};
@@ -13,6 +14,7 @@ use wakescope_core::plan::{Placement, Stimulus, Waker};
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::file::effective_user;
 
 /// A test with a run to report on in its folder `run`, in which much is in the record.
 fn with_run(name: &str) -> Test {
@@ -195,6 +197,41 @@ fn a_folder_of_runs_stands_for_them() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
         assert!(ended.stderr.contains(text), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn the_only_run_of_a_file_has_no_name() {
+    let test = Test::new("only-run");
+    let runs = test.write_runs("all", &[5]);
+    shown(&test, &[&runs[0], "--format", "cyclictest", "-o", "c.hist"]);
+    let ended = report(&test, &["c.hist#wrong"]);
+    let want = "wakescope: c.hist holds no run named `wrong`\n  → c.hist\n";
+    assert_eq!((ended.code, &*ended.stderr), (Some(2), want));
+}
+
+#[test]
+fn what_a_folder_of_runs_holds_besides_is_named() {
+    let mut test = Test::new("folders-besides");
+    let runs = test.write_runs("all", &[5, 7]);
+    let one_by_one = shown(&test, &runs.iter().map(String::as_str).collect::<Vec<_>>());
+    test.write_runs("all/series", &[9]);
+    fs::create_dir(test.dir.join("all/watch")).unwrap();
+    fs::write(test.dir.join("all/watch/2026-11-21T01-00-00.jsonl"), "").unwrap();
+    let left_out = "left out: all/series is a folder of runs: wakescope report all/series\n\
+                    left out: all/watch is a watch: wakescope report all/watch\n";
+    let ended = report(&test, &["all"]);
+    assert_eq!((ended.stdout, ended.stderr.as_str()), (one_by_one, left_out));
+    fs::create_dir(test.dir.join("all/closed")).unwrap();
+    fs::set_permissions(test.dir.join("all/closed"), fs::Permissions::from_mode(0)).unwrap();
+    if effective_user() == 0 {
+        test.become_nobody();
+    }
+    let ended = report(&test, &["all"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("cannot read the run all/closed: Permission denied"),
+        "{ended:?}"
+    );
 }
 
 #[test]
