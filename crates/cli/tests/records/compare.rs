@@ -234,6 +234,28 @@ fn a_plan_tells_the_order_and_is_no_block_itself() {
         assert!(rest.contains(&format!(" {state}/")), "the state is that of the side: {line}");
     }
     assert!(lines[8].contains("compare new/1 new/2 new/3 new/4 --against old/1 old/2 "), "{out}");
+    let left =
+        format!("the machine is left in its {} state\n", lines[7].split(' ').next().unwrap());
+    assert!(String::from_utf8_lossy(&ran.stderr).ends_with(&left), "{left}");
+    // A limit that was exceeded is no reason to end, and what could not be measured is.
+    for (code, steps) in [(1, 8), (3, 8), (2, 1)] {
+        let script = format!("#!/bin/sh\n[ $1 = compare ] || {{ echo $1; exit {code}; }}\n");
+        write_program(&bin.join("wakescope"), script.as_bytes());
+        let ran = run(&[("SET_UP_OLD", "true"), ("SET_UP_NEW", "true")]);
+        let out = String::from_utf8(ran.stdout).unwrap();
+        let ends = if steps == 8 { 0 } else { code };
+        assert_eq!((ran.status.code(), out.lines().count()), (Some(ends), steps), "{out}");
+    }
+    fs::remove_file(bin.join("wakescope")).unwrap();
+    let lacking =
+        Command::new("/bin/sh").arg("plan.sh").current_dir(&test.dir).env("PATH", &bin).output();
+    let lacking = lacking.unwrap();
+    assert_eq!(lacking.status.code(), Some(2), "{lacking:?}");
+    assert!(
+        String::from_utf8_lossy(&lacking.stderr).contains("add its folder to PATH"),
+        "{lacking:?}"
+    );
+    write_program(&bin.join("wakescope"), b"#!/bin/sh\necho $*\n");
     let without = run(&[("SET_UP_OLD", "true")]);
     assert!(!without.status.success() && without.stdout.is_empty(), "{without:?}");
     assert!(String::from_utf8_lossy(&without.stderr).contains("SET_UP_NEW"), "{without:?}");

@@ -16,6 +16,10 @@ pub fn plan(order: &[Side], seed: u64) -> String {
 # Arguments go to each `wakescope measure`. The commands put the machine in the state of a side. If
 # that takes a boot, run the steps by hand, one after each boot, in this order.
 set -eu
+command -v wakescope >/dev/null || {{
+    echo \"$0: there is no wakescope in PATH; add its folder to PATH\" >&2
+    exit 2
+}}
 : \"${{SET_UP_OLD:?is not set: the command that puts the machine in its old state}}\"
 : \"${{SET_UP_NEW:?is not set: the command that puts the machine in its new state}}\"
 step() {{ # NUMBER SET_UP FOLDER OPTIONS…
@@ -23,7 +27,13 @@ step() {{ # NUMBER SET_UP FOLDER OPTIONS…
     eval \"$2\"
     folder=$3
     shift 3
-    wakescope measure \"$@\" --out \"$folder\"
+    status=0
+    wakescope measure \"$@\" --out \"$folder\" || status=$?
+    # A limit that was exceeded (1) or is not decided (3) is a result as well.
+    case $status in
+    0 | 1 | 3) ;;
+    *) exit \"$status\" ;;
+    esac
 }}
 
 ",
@@ -42,7 +52,12 @@ step() {{ # NUMBER SET_UP FOLDER OPTIONS…
     }
     let folders =
         |side: &str| (1..=runs).map(|run| format!("{side}/{run}")).collect::<Vec<_>>().join(" ");
-    out + &format!("\nwakescope compare {} --against {}\n", folders("new"), folders("old"))
+    let last = if order.last() == Some(&Side::New) { "new" } else { "old" };
+    out + &format!(
+        "\necho \"the machine is left in its {last} state\" >&2\nwakescope compare {} --against {}\n",
+        folders("new"),
+        folders("old")
+    )
 }
 
 #[cfg(test)]
@@ -54,7 +69,7 @@ mod tests {
     #[test]
     fn a_plan_is_a_script() {
         let text = plan(&interleaved(3, 7), 7);
-        let steps: String = text.lines().skip(10).map(|line| format!("{line}\n")).collect();
+        let steps: String = text.lines().skip(14).map(|line| format!("{line}\n")).collect();
         expect![[r#"
             : "${SET_UP_NEW:?is not set: the command that puts the machine in its new state}"
             step() { # NUMBER SET_UP FOLDER OPTIONS…
@@ -62,7 +77,13 @@ mod tests {
                 eval "$2"
                 folder=$3
                 shift 3
-                wakescope measure "$@" --out "$folder"
+                status=0
+                wakescope measure "$@" --out "$folder" || status=$?
+                # A limit that was exceeded (1) or is not decided (3) is a result as well.
+                case $status in
+                0 | 1 | 3) ;;
+                *) exit "$status" ;;
+                esac
             }
 
             step 1 "$SET_UP_OLD" old/1 "$@"
@@ -72,6 +93,7 @@ mod tests {
             step 5 "$SET_UP_OLD" old/3 "$@"
             step 6 "$SET_UP_NEW" new/3 "$@"
 
+            echo "the machine is left in its new state" >&2
             wakescope compare new/1 new/2 new/3 --against old/1 old/2 old/3
         "#]]
         .assert_eq(&steps);
