@@ -218,14 +218,15 @@ impl CompareArgs {
 
     /// The command that asks the same.
     fn repeat(&self) -> String {
-        let mut command = String::from("wakescope compare");
+        let paths = |paths: &[PathBuf]| -> String {
+            paths.iter().map(|path| format!(" {}", output::path_argument(path))).collect()
+        };
+        let (new, old) = (paths(&self.runs), paths(&self.against));
+        let mut command = format!("wakescope compare{new} --against{old}");
         let mut add = |word: &str| {
             command.push(' ');
             command.push_str(&shell_quoted(word));
         };
-        self.runs.iter().for_each(|path| add(&path.to_string_lossy()));
-        add("--against");
-        self.against.iter().for_each(|path| add(&path.to_string_lossy()));
         for (name, share) in [
             ("--margin", self.margin),
             ("--alpha", self.alpha),

@@ -26,10 +26,15 @@ pub(crate) fn style() -> Style {
 
 /// A command to copy into a shell: `wakescope report 'my runs/a'`.
 pub(crate) fn command(verb: &str, path: &Path) -> String {
+    format!("wakescope {verb} {}", path_argument(path))
+}
+
+/// A path as an argument of such a command.
+pub(crate) fn path_argument(path: &Path) -> String {
     let path = path.to_string_lossy();
     // Before a dash, it would be an option.
     let here = if path.starts_with('-') { "./" } else { "" };
-    format!("wakescope {verb} {}", shell_quoted(&format!("{here}{path}")))
+    shell_quoted(&format!("{here}{path}"))
 }
 
 /// Whether the user and the terminal have nothing against colours and lines that are redrawn.

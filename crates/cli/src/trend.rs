@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::date::Date;
 use wakescope_core::observation::Observation;
-use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
 use wakescope_stats::compare::{Refusal, Watched};
 use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend, trend_of_watches};
@@ -194,7 +193,7 @@ impl TrendArgs {
         words.extend(self.force.then(|| "--force".into()));
         words.extend(self.units.argument());
         words.push(format!("--seed={}", self.seed));
-        words.extend(self.runs.iter().map(|path| shell_quoted(&path.to_string_lossy())));
+        words.extend(self.runs.iter().map(|path| output::path_argument(path)));
         words.join(" ")
     }
 }

@@ -363,6 +363,11 @@ fn other_formats_say_the_same() {
     assert_eq!(check(&HIGH, &LOW, &["--format", "json"], 1, "{"), json);
     let repeat = value["settings"]["repeat"].as_str().unwrap();
     assert!(repeat.starts_with("wakescope compare new/0 new/1 "), "{repeat}");
+    let test = Test::new("compare-dash");
+    test.write_runs("-n", &HIGH);
+    test.write_runs("old", &LOW);
+    let ended = test.ended(&["compare", "--json", "--against", "old", "--", "-n"]);
+    assert!(ended.stdout.contains("\"wakescope compare ./-n --against old\""), "{ended:?}");
     let xml = check(&HIGH, &LOW, &["--format", "junit"], 1, "<?xml version=\"1.0\"");
     assert!(xml.contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""), "{xml}");
     check(&HIGH, &LOW, &["--format", "markdown"], 1, "**Worse: p99.9 2.00 × (1.93–2.07), max");
