@@ -192,6 +192,7 @@ fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot write {}: {e}", path.display()));
     match e.kind() {
         _ if is_full(e) => failure.try_this("make room, or name a file on another disk"),
+        io::ErrorKind::FileTooLarge => failure.try_this("raise the limit of file sizes: ulimit -f"),
         io::ErrorKind::NotFound => failure.try_this("make its folder first, or name another file"),
         io::ErrorKind::AlreadyExists => failure.try_this("name another file"),
         _ => failure.try_this("name a file that you can write to"),
@@ -274,12 +275,13 @@ mod tests {
     #[test]
     fn files_that_cannot_be_written_are_named_with_a_remedy() {
         use io::ErrorKind::{
-            AlreadyExists, NotFound, PermissionDenied, QuotaExceeded, StorageFull,
+            AlreadyExists, FileTooLarge, NotFound, PermissionDenied, QuotaExceeded, StorageFull,
         };
         let room = "make room, or name a file on another disk";
         for (kind, remedy) in [
             (StorageFull, room),
             (QuotaExceeded, room),
+            (FileTooLarge, "raise the limit of file sizes: ulimit -f"),
             (NotFound, "make its folder first, or name another file"),
             (AlreadyExists, "name another file"),
             (PermissionDenied, "name a file that you can write to"),
