@@ -7,6 +7,7 @@ use wakescope_core::run::TimeDomain;
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
 use wakescope_report::check::Check;
+use wakescope_sys::sched::affinity;
 
 use crate::{Failure, Outcome, output};
 
@@ -36,7 +37,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
     let limitations = host_findings(&host, TimeDomain::Real, &host.cpus_allowed);
     let mut check = Check { host, limitations, instruments, behaviour: None };
     if args.probe {
-        let cpu = cpu_to_probe(args.cpu, &check.host.cpus_allowed)?;
+        // Of the system call: it does not take /proc.
+        let allowed = affinity().map_err(|e| {
+            Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
+        })?;
+        let cpu = cpu_to_probe(args.cpu, &allowed)?;
         output::tell(&format!(
             "wakescope: timing wakeups during long system calls on CPU {cpu}, for some seconds"
         ));
@@ -59,24 +64,29 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
 }
 
 fn cpu_to_probe(asked: Option<u32>, allowed: &[u32]) -> Result<u32, Failure> {
-    let last = allowed.last().copied();
-    match asked {
-        Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
-        Some(cpu) => {
-            Err(Failure::new(format!("cannot probe CPU {cpu}: this process may not use it"))
-                .because(format!("it may use {}", listed(allowed)))
-                .try_this("omit --cpu, or name one of those"))
-        }
-        None => last.ok_or_else(|| {
-            Failure::new(
-                "cannot find out which CPUs this process may use: /proc/self/status is unreadable",
-            )
-            .try_this("mount /proc, or name a CPU: --cpu 0")
-        }),
+    let cpu = asked.or(allowed.last().copied()).unwrap_or(0);
+    if allowed.contains(&cpu) {
+        return Ok(cpu);
     }
+    Err(Failure::new(format!("cannot probe CPU {cpu}: this process may not use it"))
+        .because(format!("it may use {}", listed(allowed)))
+        .try_this("omit --cpu, or name one of those"))
 }
 
 fn listed(cpus: &[u32]) -> String {
     let plural = if cpus.len() == 1 { "" } else { "s" };
     format!("CPU{plural} {}", cpu_ranges(cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_probed_that_may_be_used() {
+        assert_eq!(cpu_to_probe(None, &[1, 4]).unwrap(), 4);
+        assert_eq!(cpu_to_probe(Some(1), &[1, 4]).unwrap(), 1);
+        let refused = cpu_to_probe(Some(0), &[1, 4]).unwrap_err().to_string();
+        assert!(refused.contains("CPU 0") && refused.contains("it may use CPUs 1,4"), "{refused}");
+    }
 }
