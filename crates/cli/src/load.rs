@@ -86,7 +86,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let loads = start_all(&specs, &options).map_err(failure_of)?;
     let has_ended = || signals.wait(SpanNs(0)).is_some();
     let Some(set_up) = await_set_up(loads, has_ended).map_err(failure_of)? else {
-        return Ok(Outcome::Done);
+        return Err(Failure::new("interrupted before the loads were set up")
+            .try_this("do not interrupt it before it shows what is running"));
     };
     tell(&set_up);
     let SetUp { mut loads, left_out } = set_up;

@@ -307,6 +307,24 @@ fn loads_end_when_their_parent_is_killed_while_they_are_set_up() {
 }
 
 #[test]
+fn an_interrupt_while_loads_are_set_up_is_no_success() {
+    let test = Test::new("set-up-interrupted");
+    let running = test.run(&["find", "file-move", "--json"]);
+    eventually("it has begun", || test.directories() > 0);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    match ended.code {
+        // It was set up sooner.
+        Some(0) => assert!(ended.stdout.starts_with('{'), "{ended:?}"),
+        _ => {
+            assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+            assert!(ended.stderr.contains("interrupted before the loads were set up"), "{ended:?}");
+        }
+    }
+    test.assert_nothing_is_left();
+}
+
+#[test]
 fn what_is_left_when_all_are_killed_is_removed_at_the_next_start() {
     let test = Test::new("all-killed");
     let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
