@@ -163,6 +163,9 @@ impl FromStr for Spec {
             return of_command(text, form, command);
         }
         let (name, intensity) = split_intensity(text)?;
+        if name.is_empty() {
+            return Err(SpecError::NoName);
+        }
         let unknown = || SpecError::Unknown(shortened(name));
         if !disturb::is_meant(name) {
             let plain = match port_in(name) {
@@ -235,15 +238,19 @@ pub fn name_in<'a>(plan: &mut Plan, loads: impl Iterator<Item = &'a Spec> + Clon
 }
 
 /// Reads a list such as `find,launch@25%,exec:COMMAND`. A group stands for its loads. A command may
-/// hold commas, so it takes all that follows: it comes last. An empty text is an empty list.
+/// hold commas, so it takes all that follows: it comes last. An empty text is an empty list. Blanks around commas do
+/// not matter.
 pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
     let mut loads = Vec::new();
     let mut rest = Some(text).filter(|t| !t.is_empty());
     while let Some(text) = rest {
+        let text = text.trim_start();
         let (name, more) = match text.split_once(',') {
             Some((name, more)) if foreign_parts(name).is_none() => (name, Some(more)),
             _ => (text, None),
         };
+        // A command ends as it was written.
+        let name = if foreign_parts(name).is_none() { name.trim_end() } else { name };
         match group(name)? {
             Some(members) => loads.extend(members),
             None => loads.push(name.parse()?),
@@ -286,6 +293,8 @@ pub fn missing<'a>(loads: impl Iterator<Item = &'a Spec> + Clone) -> Vec<LeftOut
 pub enum SpecError {
     /// No load has this name.
     Unknown(String),
+    /// A list has a place without a name.
+    NoName,
     /// A disturbance that is none.
     Disturbance(DisturbanceError),
     /// What follows `@` in this is no intensity.
@@ -309,6 +318,9 @@ impl fmt::Display for SpecError {
                 let names: Vec<_> = Spec::list().map(|(name, _)| name).collect();
                 write!(f, "there is no load `{name}`; the loads are {}", names.join(", "))
             }
+            Self::NoName => f.write_str(
+                "a load has no name; write a comma only between two loads, as in find,launch",
+            ),
             Self::Disturbance(e) => e.fmt(f),
             Self::Intensity(text) => write!(
                 f,
@@ -324,6 +336,10 @@ impl fmt::Display for SpecError {
             Self::NoArguments => {
                 f.write_str("`stress-ng:` needs arguments, as in stress-ng:'--cpu 2'")
             }
+            Self::NoPort(text) if text.is_empty() => f.write_str(
+                "`serial` needs a port; name one, as in serial:ttyS0, or use a pseudo-terminal: \
+                 serial-pty",
+            ),
             Self::NoPort(text) => write!(
                 f,
                 "`{text}` is not the kernel's name of a serial port; name one, as in serial:ttyS0, or \
@@ -364,8 +380,10 @@ mod tests {
         check("cpu,exec:a,b c", Ok(&["cpu", "exec:a,b c"]));
         check("exec:find,cpu", Ok(&["exec:find,cpu"]));
         check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, "));
-        check("find,", Err("no load ``"));
-        check(",find", Err("no load ``"));
+        for text in ["find,", ",find", "find,,cpu", "find, ,cpu", " "] {
+            check(text, Err("a load has no name; write a comma only between two loads"));
+        }
+        check("find, cpu , exec:a, b ", Ok(&["find", "cpu", "exec:a, b "]));
         check("Find", Err("no load `Find`"));
         check("disturb-fifo-0.3ms,cpu", Ok(&["disturb-fifo-300us", "cpu"]));
         check("disturb-fifo", Err("write a disturbance as `disturb-KIND-TIME`"));
@@ -379,7 +397,7 @@ mod tests {
             check(text, Err("write a whole number from 1 to 100, as in find@25%"));
         }
         check("nosuch@5%", Err("no load `nosuch`"));
-        check("@5%", Err("no load ``"));
+        check("@5%", Err("a load has no name"));
         check("disturb-fifo-1ms@50%", Err("a disturbance has no intensity; omit `@`"));
         check("exec:make@50%", Err("a command has no intensity; omit `@`"));
         check("exec:ssh me@home", Ok(&["exec:ssh me@home"]));
@@ -388,6 +406,9 @@ mod tests {
         check("serial:ttyS1@25%", Ok(&["serial:ttyS1@25%"]));
         for text in ["serial", "serial:", "serial:/tmp/x", "serial:sda"] {
             check(text, Err("name one, as in serial:ttyS0"));
+        }
+        for text in ["serial", "serial:"] {
+            check(text, Err("`serial` needs a port"));
         }
         check("serialX", Err("no load `serialX`"));
         check("cpu,stress-ng:--vm 1 --x a,b", Ok(&["cpu", "stress-ng:--vm 1 --x a,b"]));
