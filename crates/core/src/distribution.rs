@@ -267,14 +267,9 @@ impl Distribution {
         })
     }
 
-    /// The mean, rounded down to the nanosecond. `None` without samples, and where their sum is not known.
+    /// The mean, rounded down to the nanosecond. `None` without samples, and where their sum saturated.
     pub fn mean_ns(&self) -> Option<u64> {
-        if self.is_sum_saturated() { None } else { self.sum_ns.checked_div(self.count) }
-    }
-
-    /// Whether of the sum only a lower bound is known.
-    pub fn is_sum_saturated(&self) -> bool {
-        self.sum_ns == u64::MAX
+        Some(self.sum_ns).filter(|&sum| sum < u64::MAX)?.checked_div(self.count)
     }
 
     /// Why its sum cannot be that of its samples, if it cannot. It is no fault of a snapshot that was

@@ -28,7 +28,7 @@ pub const THRESHOLDS_NS: [u64; 9] =
 /// The width of his buckets.
 const BUCKET_NS: u64 = 100_000;
 
-/// In place of a mean, and of what is reckoned from it, where the sum saturated.
+/// In place of a mean, and of what is computed from it, where the sum saturated.
 const NO_SUM: &str = "- (the sum of the samples is too large to be counted)";
 
 /// Figures as he had them: of samples in buckets of 0.1 ms.

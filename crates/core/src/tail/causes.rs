@@ -62,14 +62,14 @@ pub(super) fn of(run: &Run) -> Vec<CauseRate> {
     known.take(MOST).map(rate).collect()
 }
 
-/// The 95 % interval of the mean number of events, of which `counted` are known: some one by one, and of the
-/// others one `one_in` so many, each of which counts as as many. How many of either is not recorded, so both ends
-/// take the case that says least.
+/// The 95 % interval of the mean number of events. Some of the `counted` ones were counted one by one. Of the
+/// others, one in `one_in` was, and stands for as many. A record does not say how many of each there are, so each
+/// end assumes the case that says least.
 fn interval(counted: u64, one_in: u64) -> (f64, f64) {
     let weight = one_in as f64;
     let (_, high) = poisson_interval(counted.div_ceil(one_in));
     let low = match counted / one_in {
-        // None of them can stand for others.
+        // None of them stands for others: it would count more than all of them.
         0 => poisson_interval(counted).0,
         sampled => poisson_interval(sampled).0 * weight,
     };

@@ -84,8 +84,8 @@ impl CpuBudget {
 }
 
 impl Arming {
-    /// Follows series with waits of `above_ns` and longer, as far as their buckets tell, within `budget`, a share of all CPU time. The thread
-    /// that follows, by its `own` name, is none of them.
+    /// Follows series with waits of `above_ns` and longer, as far as their buckets tell, within `budget`, a share of
+    /// all CPU time. The thread that follows, by its `own` name, is none of them.
     pub fn new(above_ns: u64, budget: f64, own: &'static str) -> Self {
         Self { above_ns, own, series: BTreeMap::new(), budget: CpuBudget::of(budget) }
     }

@@ -142,8 +142,8 @@ impl Observed {
         }
     }
 
-    /// The part of the waits that the kernel has counted and the watch has not, or has not whole: 1 at most. A wait that may
-    /// be asleep and untracked counts as both.
+    /// The part of the waits that the kernel has counted and the watch has not, or has not whole: 1 at most. A wait
+    /// that is untracked and asleep counts twice.
     pub fn lost_share(&self) -> f64 {
         let LeftOut { missed, asleep, .. } = self.left_out;
         let all = [missed, asleep].into_iter().fold(self.run.expiries.count, u64::saturating_add);
