@@ -222,7 +222,7 @@ fn what_a_folder_of_runs_holds_besides_is_named() {
     let ended = report(&test, &["all"]);
     assert_eq!((ended.stdout, ended.stderr.as_str()), (one_by_one, left_out));
     fs::create_dir(test.dir.join("all/closed")).unwrap();
-    fs::set_permissions(test.dir.join("all/closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(test.dir.join("all/closed"), fs::Permissions::from_mode(0o000)).unwrap();
     if effective_user() == 0 {
         test.become_nobody();
     }
