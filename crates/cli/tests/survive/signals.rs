@@ -181,8 +181,13 @@ fn a_signal_ends_a_command_whose_output_nobody_takes() {
 
 /// Whether the main thread of a process is in a system call on its standard output.
 fn writes_to_stdout(pid: i32) -> bool {
-    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    call.split(' ').nth(1) == Some("0x1")
+    let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    // While signals are blocked, it waits for a load's end: the first argument of waitid(2) is 1, too (P_PID).
+    let status = read("status");
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let is_open = blocked.is_some_and(|mask| mask & (1 << (15 - 1)) == 0);
+    is_open && read("syscall").split(' ').nth(1) == Some("0x1")
 }
 
 #[test]
