@@ -1,5 +1,5 @@
-# The source of a kernel, and small kernels built of it, for scripts that source this. They define
-# fail MESSAGE REMEDY and say MESSAGE, and set $work, the folder that kernels are built in.
+# The source of a kernel, and small kernels built of it, for scripts that source this and messages.sh. They set
+# $work, the folder that kernels are built in.
 
 # What is unpacked serves all of them.
 sources=$PWD/target/linux-source
@@ -15,9 +15,10 @@ find_source() {
     mkdir -p "$sources"
     found=$(find "$sources" -maxdepth 1 -type d -name 'linux-source-*' -print -quit)
     if [[ -z $found ]]; then
-        package=$(apt-cache search --names-only '^linux-source-[0-9.]+$' | cut -d' ' -f1 | sort -V | tail -1)
+        package=$(apt-cache search --names-only '^linux-source-[0-9.]+$' | cut -d' ' -f1 | sort -V | tail -1 || true)
         [[ -n $package ]] || fail "apt has no source of a kernel" "name one: LINUX_SOURCE=linux $0"
         say "fetching $package"
+        rm -f "$sources/$package"_*.deb
         (cd "$sources" && apt-get -q -o APT::Sandbox::User= download "$package" >&2)
         rm -rf "$sources/unpacking"
         mkdir "$sources/unpacking"

@@ -12,6 +12,7 @@ use serde_json::Value;
 mod common;
 mod install;
 mod rust;
+mod scripts;
 
 /// A crate uses only crates of rows above its own.
 const ROWS: &[(&str, u32)] = &[
