@@ -26,7 +26,7 @@ impl Checkout {
         let this = Self { dir: Folder::new(test) };
         let to = this.folder();
         fs::create_dir_all(to.join("scripts")).unwrap();
-        for file in ["Makefile", "scripts/install"] {
+        for file in ["Makefile", "scripts/install", "scripts/messages.sh"] {
             copy_program(&root().join(file), &to.join(file));
         }
         for folder in ["docs/reference/man", "docs/reference/completions"] {
@@ -190,6 +190,33 @@ fn a_new_version_takes_the_place_of_the_old_one() {
     checkout.made(&["install", &destdir]);
     assert_eq!(fs::read_to_string(to.join("usr/local/bin/wakescope")).unwrap(), "version 2");
     assert!(!to.join("usr/local/share/man/man1/wakescope-old.1").exists());
+    checkout.made(&["uninstall", &destdir]);
+    assert!(!to.exists(), "{:?}", tree(&to));
+}
+
+/// A list that leads elsewhere ends both, before anything is changed.
+#[test]
+fn a_list_that_leads_out_of_the_root_is_refused() {
+    let Some(checkout) = Checkout::new("a_list_that_leads_out_of_the_root_is_refused") else {
+        return;
+    };
+    checkout.build("version 1");
+    let (to, destdir) = checkout.destination();
+    checkout.made(&["install", &destdir]);
+    let list = to.join("usr/local/lib/wakescope/installed");
+    let complete = fs::read_to_string(&list).unwrap();
+    for path in ["../../etc/x", "/etc/x", "share/../../x", "share/..", " ../x"] {
+        fs::write(&list, format!("{complete}file abc {path}\n")).unwrap();
+        let before = tree(&to);
+        for target in ["uninstall", "install"] {
+            let Output { status, stderr, .. } = checkout.make(&[target, &destdir]);
+            let stderr = String::from_utf8_lossy(&stderr);
+            assert!(!status.success(), "{target}: {path}");
+            assert!(stderr.contains("names files outside of"), "{target}: {stderr}");
+            assert_eq!(tree(&to), before, "{target}: {path}");
+        }
+    }
+    fs::write(&list, complete).unwrap();
     checkout.made(&["uninstall", &destdir]);
     assert!(!to.exists(), "{:?}", tree(&to));
 }
