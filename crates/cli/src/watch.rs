@@ -12,6 +12,7 @@ use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::{EndSignals, redraw_signals};
+use wakescope_sys::time_namespace::is_boottime_shifted;
 use wakescope_trace::watch::{Counted, Limits, Unnamed, Watcher};
 
 use crate::size::size;
@@ -295,7 +296,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let watch =
         Watch { exporter, explainer, ..Watch::begin(watcher, boot, args.interval, storage) };
     // From the same moment as the first interval: a busy machine would put one of its own between them.
-    let end = args.end(watch.begin);
+    let end = args.end(watch.begin.mono);
     watch.run(end, &signals, shown)
 }
 
@@ -304,10 +305,9 @@ struct Watch {
     watcher: Watcher,
     boot: Boot,
     interval: SpanNs,
-    begin: MonoNs,
-    started: Date,
+    begin: Moment,
     /// When the last window ended.
-    last: MonoNs,
+    last: Moment,
     /// From when on the kernel is to measure again what the program takes.
     next_cost: MonoNs,
     /// The comparisons so far.
@@ -318,11 +318,28 @@ struct Watch {
     explainer: Option<Explainer>,
 }
 
+/// A moment by the clocks that a window states.
+#[derive(Clone, Copy)]
+struct Moment {
+    mono: MonoNs,
+    date: Date,
+    boottime_ns: Option<u64>,
+}
+
+impl Moment {
+    /// That which was `mono` not long ago. The other clocks are read when a window begins: at its end they would have run
+    /// on if the machine was suspended meanwhile.
+    fn at(mono: MonoNs) -> Self {
+        let date = Date::from_realtime(at(mono, Clock::Realtime));
+        let boottime_ns = (!is_boottime_shifted()).then(|| at(mono, Clock::Boottime));
+        Self { mono, date, boottime_ns }
+    }
+}
+
 impl Watch {
     fn begin(watcher: Watcher, boot: Boot, interval: SpanNs, storage: Option<Storage>) -> Self {
-        let begin = clock::now();
-        let started = Date::from_realtime(clock::read(Clock::Realtime));
-        let next_cost = begin.after(COST_EVERY);
+        let begin = Moment::at(clock::now());
+        let next_cost = begin.mono.after(COST_EVERY);
         let (last, audit, exporter) = (begin, None, Exporter::default());
         let explainer = None;
         Self {
@@ -330,7 +347,6 @@ impl Watch {
             boot,
             interval,
             begin,
-            started,
             last,
             next_cost,
             audit,
@@ -350,7 +366,7 @@ impl Watch {
     ) -> Result<Outcome, Failure> {
         // Windows that are stored or exported are somewhere, whoever reads.
         let mut is_hurried = self.storage.is_some() || self.exporter.is_in_use();
-        let mut next = self.begin.after(self.interval);
+        let mut next = self.begin.mono.after(self.interval);
         let is_shown = loop {
             let until = end.map_or(next, |end| end.min(next));
             let is_told = self.wait(&mut shown, signals, until);
@@ -364,7 +380,7 @@ impl Watch {
             }
             let mut window = self.window(now);
             if let Some(explainer) = &mut self.explainer {
-                explainer.add(&mut window, self.begin, &self.watcher);
+                explainer.add(&mut window, self.begin.mono, &self.watcher);
             }
             self.measure_cost(now);
             self.store(&window, &mut shown);
@@ -376,7 +392,7 @@ impl Watch {
             next = next_after(next, now, self.interval);
         };
         if let Some(explainer) = &mut self.explainer {
-            explainer.finish(self.begin);
+            explainer.finish(self.begin.mono);
         }
         let audit = self.watcher.audit(clock::now().after(LAST_AUDIT));
         self.add(audit);
@@ -406,7 +422,7 @@ impl Watch {
             let Some(explainer) = self.explainer.as_mut().filter(|it| it.is_following()) else {
                 return shown.wait(signals, left);
             };
-            explainer.look(self.begin);
+            explainer.look(self.begin.mono);
             if shown.wait(signals, left.min(explaining::LOOK)) {
                 return true;
             }
@@ -420,7 +436,7 @@ impl Watch {
         let stored = self.storage.as_mut().map(|storage| storage.add(window));
         let explained = self.explainer.as_mut().map(Explainer::notes);
         let gone = self.watcher.cgroups_gone(window);
-        let exported = self.exporter.add(window, realtime_at(self.last), &gone);
+        let exported = self.exporter.add(window, at(self.last.mono, Clock::Realtime), &gone);
         let notes = stored.into_iter().flatten().chain(exported);
         let notes = notes.chain(explained.into_iter().flatten());
         notes.for_each(|note| shown.note(&note));
@@ -450,41 +466,32 @@ impl Watch {
         let counted = self.watcher.read();
         let mut cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
         cost.tracer_ns = self.explainer.as_mut().map_or(0, Explainer::tracer_ns);
-        let (begin, span) = (self.last.since(self.begin), now.since(self.last));
-        // Not from when the watch began: the clock of spans stands still while the machine is suspended.
-        let started = realtime_at(self.last);
-        self.last = now;
-        self.describe(counted, cost, Date::from_realtime(started), (begin, span))
+        let begin = std::mem::replace(&mut self.last, Moment::at(now));
+        self.describe(counted, cost, begin)
     }
 
     /// All windows together.
     fn total(&self) -> Window {
-        let span = self.last.since(self.begin);
         let total = self.watcher.total();
         let mut cost = self.watcher.total_cost();
         cost.tracer_ns = self.explainer.as_ref().map_or(0, Explainer::tracer_total_ns);
-        let window = self.describe(total, cost, self.started, (SpanNs(0), span));
+        let window = self.describe(total, cost, self.begin);
         let explanations = self.explainer.as_ref().map(Explainer::total);
         Window { audit: self.audit, explanations, ..window }
     }
 
-    /// A window that began `started`, with its begin from the start of the watch and its length.
-    fn describe(
-        &self,
-        counted: Counted,
-        own_cost: OwnCost,
-        started: Date,
-        (begin, span): (SpanNs, SpanNs),
-    ) -> Window {
+    /// A window from `begin` until the last one ended.
+    fn describe(&self, counted: Counted, own_cost: OwnCost, begin: Moment) -> Window {
         let Counted { series, others, cpus, left_out, moved, mut episodes } = counted;
         for episode in &mut episodes.longest {
-            episode.end_ns = MonoNs(episode.end_ns).since(self.begin).0;
+            episode.end_ns = MonoNs(episode.end_ns).since(self.begin.mono).0;
         }
         Window {
             schema: SCHEMA.into(),
-            started: started.to_string(),
-            begin_ns: begin.0,
-            window_ns: span.0,
+            started: begin.date.to_string(),
+            begin_ns: begin.mono.since(self.begin.mono).0,
+            boottime_ns: begin.boottime_ns,
+            window_ns: self.last.mono.since(begin.mono).0,
             from: WaitBegin::Queued,
             series,
             others,
@@ -525,9 +532,9 @@ fn reason(why: Unnamed) -> &'static str {
     }
 }
 
-/// The date of a `moment` not long ago, ns since 1970.
-fn realtime_at(moment: MonoNs) -> u64 {
-    clock::read(Clock::Realtime).saturating_sub(clock::now().since(moment).0)
+/// What `other` showed at a `moment` not long ago, ns.
+fn at(moment: MonoNs, other: Clock) -> u64 {
+    clock::read(other).saturating_sub(clock::now().since(moment).0)
 }
 
 /// When the interval ends that `now` lies in. Those that were slept through are part of the window before.

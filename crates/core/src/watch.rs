@@ -37,6 +37,10 @@ pub struct Window {
     pub started: String,
     /// When it began, from the start of the watch, ns.
     pub begin_ns: u64,
+    /// When it began by the clock of its boot, which nobody sets and which runs on while the machine is suspended
+    /// (`CLOCK_BOOTTIME`), ns; `None` in windows of earlier versions, and where a time namespace shifts that clock.
+    #[serde(default)]
+    pub boottime_ns: Option<u64>,
     /// How long it is, ns.
     pub window_ns: u64,
     /// Where a wait begins.

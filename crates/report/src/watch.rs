@@ -107,17 +107,19 @@ pub fn stored_table(extent: &Extent, total: &Window, view: View, style: Style) -
 }
 
 fn stored_extent(extent: &Extent) -> String {
-    let Extent { windows, first, end, forward_ns, back_ns, overlap_ns, .. } = *extent;
+    let Extent { windows, first, end, overlap_ns, .. } = *extent;
     let windows = counted(windows, "stored window");
     let mut parts = vec![format!("{windows} from {first} to {end}.")];
     let mut add = |ns, text: &dyn Fn(SpanNs) -> String| {
         parts.extend((ns > 0).then(|| text(SpanNs(ns))));
     };
-    add(extent.not_watched_ns(), &|ns| format!("In between, {ns} were not watched."));
-    add(forward_ns, &|ns| {
+    add(extent.not_watched_ns, &|ns| format!("In between, {ns} were not watched."));
+    add(extent.suspended_ns, &|ns| format!("Meanwhile the machine was suspended for {ns}."));
+    add(extent.forward_ns, &|ns| format!("Meanwhile the clock was set forward by {ns}."));
+    add(extent.forward_or_suspended_ns, &|ns| {
         format!("Meanwhile the clock was set forward by {ns}, or the machine was suspended.")
     });
-    add(back_ns, &|ns| format!("Meanwhile the clock was set back by {ns}."));
+    add(extent.back_ns, &|ns| format!("Meanwhile the clock was set back by {ns}."));
     add(overlap_ns, &|ns| format!("Dates overlap by {ns}: the clock was set back in between."));
     parts.join(" ")
 }

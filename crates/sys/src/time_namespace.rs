@@ -20,17 +20,26 @@ impl Shifted {
 /// processes (time_namespaces(7)); the inode is that of the first one, which does not
 /// (include/linux/proc_ns.h).
 pub fn check_clock() -> Result<(), Shifted> {
+    if is_shifted("monotonic") { Err(Shifted) } else { Ok(()) }
+}
+
+/// Whether this process reads another `CLOCK_BOOTTIME` than the kernel.
+pub fn is_boottime_shifted() -> bool {
+    is_shifted("boottime")
+}
+
+fn is_shifted(clock: &str) -> bool {
     let namespace = fs::read_link("/proc/self/ns/time");
     // A kernel without namespaces, or without /proc, has no others.
     let is_first = namespace.map_or(true, |name| name == Path::new("time:[4026531834]"));
     let offsets = || fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-    if is_first || !shifts(&offsets()) { Ok(()) } else { Err(Shifted) }
+    !is_first && shifts(&offsets(), clock)
 }
 
 /// Whether the clock is shifted by these offsets: a line for each clock, with seconds and nanoseconds. Where
 /// they cannot be read, they are not known to be 0.
-fn shifts(offsets: &str) -> bool {
-    let line = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
+fn shifts(offsets: &str, clock: &str) -> bool {
+    let line = offsets.lines().find_map(|line| line.strip_prefix(clock));
     !line.is_some_and(|line| line.split_whitespace().all(|part| part == "0"))
 }
 
@@ -48,8 +57,11 @@ mod tests {
             (&of("        0         1"), true),
             ("", true),
         ] {
-            assert_eq!(shifts(offsets), want, "{offsets}");
+            assert_eq!(shifts(offsets, "monotonic"), want, "{offsets}");
+            assert!(shifts(offsets, "boottime"), "{offsets}");
         }
+        assert!(!shifts("monotonic  7  0\nboottime   0         0\n", "boottime"));
         assert_eq!(check_clock(), Ok(()));
+        assert!(!is_boottime_shifted());
     }
 }

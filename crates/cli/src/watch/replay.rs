@@ -11,7 +11,7 @@ use wakescope_core::date::Date;
 use wakescope_core::redact::redact_window;
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_core::watch::Window;
-use wakescope_core::watch::extent::Extent;
+use wakescope_core::watch::extent::{Extent, Timeline};
 use wakescope_core::watch::packed::{LineError, read_lines};
 use wakescope_core::watch::sum::Sum;
 use wakescope_report::style::{Style, clean};
@@ -101,7 +101,7 @@ impl Stored {
     ) -> Result<Self, Failure> {
         let cannot = |path: &Path, e| Failure::new(format!("cannot read {}: {e}", path.display()));
         let mut sum = Sum::default();
-        let mut extent: Option<Extent> = None;
+        let mut timeline = Timeline::default();
         let mut there: Option<(Date, Date)> = None;
         let mut seen: HashMap<u64, (PathBuf, u64)> = HashMap::new();
         let WindowFiles { files, refused } = window_files(path).map_err(|e| {
@@ -129,10 +129,7 @@ impl Stored {
                 if is_before || range.until.is_some_and(|until| end > until) {
                     return Ok(());
                 }
-                match &mut extent {
-                    Some(extent) => extent.add(&window),
-                    None => extent = Extent::of(&window),
-                }
+                timeline.add(&window);
                 if let Some(before) = seen.insert(mark(&window), (file.clone(), number)) {
                     return Err(Stop::Failure(repeated(&file, number, &window, &before)));
                 }
@@ -149,7 +146,7 @@ impl Stored {
                 Err(Stop::Failure(failure)) => return Err(failure),
             }
         }
-        match (sum.window(), extent) {
+        match (sum.window(), timeline.extent()) {
             (Some(total), Some(extent)) => {
                 let total = as_shown(&total, redacts).into_owned();
                 Ok(Self { total, extent })

@@ -111,10 +111,14 @@ fn windows(stdout: &str) -> Vec<Window> {
         window
     };
     let windows: Vec<Window> = stdout.lines().map(window).collect();
-    let mut end = 0;
+    let (mut end, mut booted) = (0, 0);
     for window in &windows {
         assert_eq!(window.begin_ns, end, "{windows:?}");
         end += window.window_ns;
+        // The machine is not suspended meanwhile.
+        let boottime_ns = window.boottime_ns.unwrap();
+        assert!(boottime_ns > booted && boottime_ns > window.begin_ns, "{windows:?}");
+        booted = boottime_ns;
     }
     windows
 }
@@ -361,7 +365,7 @@ fn damaged_windows_do_not_fit_the_schema() {
     let task = json!({"comm": "a", "pid": 7, "policy": "fifo", "priority": 50});
     let mut culprit = task.clone();
     culprit["kind"] = json!("task");
-    let whole = json!({
+    let mut whole = json!({
         "schema": "wakescope.watch/1", "started": "2026-11-21T01:00:00Z", "begin_ns": 0, "window_ns": 1,
         "from": "queued", "series": [{"cgroup_id": 1, "cgroup": "/", "comm": "a", "waits": waits}],
         "others": waits, "cpus": [{"cpu": 0, "switches": 1, "waits": waits}],
@@ -378,6 +382,8 @@ fn damaged_windows_do_not_fit_the_schema() {
                 "steal_ns": 0, "moved_ns": 0, "unexplained_ns": 0,
                 "occupants": [{"task": task, "cgroup_id": 1, "cgroup": "/", "ns": 2_000_000}]}]}
     });
+    // The macro takes no more keys.
+    whole["boottime_ns"] = Value::Null;
     let checker = Checker::closed(schema);
     assert_eq!(checker.fault(&whole), None);
     assert!(serde_json::from_value::<Window>(whole.clone()).is_ok());

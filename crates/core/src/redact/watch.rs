@@ -18,6 +18,8 @@ pub fn redact_window(window: &mut Window) {
         schema: _,
         started: _,
         begin_ns: _,
+        // How long the machine had been running.
+        boottime_ns: _,
         window_ns: _,
         from: _,
         series,

@@ -91,12 +91,14 @@ impl Sum {
 
 /// A copy without series, CPUs and others, which may be large.
 fn without_lists(window: &Window) -> Window {
-    let Window { schema, started, begin_ns, window_ns, from, left_out, moved, .. } = window;
+    let Window { schema, started, begin_ns, boottime_ns, window_ns, from, .. } = window;
+    let Window { left_out, moved, .. } = window;
     let Window { series_used, series_limit, own_cost, audit, .. } = *window;
     Window {
         schema: schema.clone(),
         started: started.clone(),
         begin_ns: *begin_ns,
+        boottime_ns: *boottime_ns,
         window_ns: *window_ns,
         from: *from,
         series: Vec::new(),

@@ -5,6 +5,7 @@ use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::preemption::Model;
 use wakescope_core::watch::boot::Boot;
 use wakescope_core::watch::episode::{EarlierQueue, Episode, Episodes, NotMeasured, Occupant};
+use wakescope_core::watch::extent::Timeline;
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series};
 
 pub(super) fn waits(of: &[u64]) -> Waits {
@@ -57,6 +58,12 @@ pub(super) fn window() -> Window {
 }
 
 const VIEW: View = View { by: By::Series, sort: Sort::Max, rows: 20 };
+
+fn extent(windows: &[&Window]) -> Extent {
+    let mut timeline = Timeline::default();
+    windows.iter().for_each(|window| timeline.add(window));
+    timeline.extent().unwrap()
+}
 
 #[test]
 fn long_paths_keep_their_ends() {
@@ -304,7 +311,7 @@ fn long_waits_are_listed_with_who_took_them() {
     // Of stored windows, which may be of several watches, by the date.
     let stored =
         Window { started: "2026-11-21T01:00:00Z".into(), begin_ns: 5_000_000_000, ..window };
-    let extent = Extent::of(&stored).unwrap();
+    let extent = extent(&[&stored]);
     let text = stored_table(&extent, &stored, VIEW, Style::default());
     assert!(
         text.contains(
@@ -438,11 +445,7 @@ fn a_clock_that_was_set_is_told() {
         window_ns: 600_000_000_000,
         ..Window::default()
     };
-    let line = |windows: &[Window]| {
-        let mut extent = Extent::of(&windows[0]).unwrap();
-        windows[1..].iter().for_each(|window| extent.add(window));
-        stored_extent(&extent)
-    };
+    let line = |windows: &[Window]| stored_extent(&extent(&windows.iter().collect::<Vec<_>>()));
     let said =
         |rest: &str| format!("2 stored windows from 2026-11-21T01:00:00Z to 2026-11-21T{rest}");
     let (first, forward) = (at("01:00:00", 0), at("03:10:00", 600));
@@ -461,8 +464,28 @@ fn a_clock_that_was_set_is_told() {
         said("00:50:00Z. Dates overlap by 30.0 min: the clock was set back in between.")
     );
     assert_eq!(
-        line(&[first, at("03:10:00", 0)]),
+        line(&[first.clone(), at("03:10:00", 0)]),
         said("03:20:00Z. In between, 2.00 h were not watched.")
+    );
+    // With the clock of the boot, the two are told apart, and so is a time in which nobody watched.
+    let by_boot = |window: Window, boottime_s: u64| Window {
+        boottime_ns: Some(boottime_s * 1_000_000_000),
+        boots: vec![Boot { boot: Some("1".into()), ..Boot::default() }],
+        ..window
+    };
+    let first = by_boot(first, 0);
+    assert_eq!(
+        line(&[first.clone(), by_boot(at("03:10:00", 600), 4_200)]),
+        said(
+            "03:20:00Z. Meanwhile the machine was suspended for 1.00 h. Meanwhile the clock was set forward by \
+             1.00 h."
+        )
+    );
+    assert_eq!(
+        line(&[first, by_boot(at("03:10:00", 0), 4_200)]),
+        said(
+            "03:20:00Z. In between, 1.00 h were not watched. Meanwhile the clock was set forward by 1.00 h."
+        )
     );
 }
 
@@ -480,7 +503,7 @@ fn stored_windows_name_their_kernel_and_machine() {
     };
     let line = |boots: Vec<Boot>| {
         let total = Window { boots, ..window() };
-        let extent = Extent::of(&total).unwrap();
+        let extent = extent(&[&total]);
         let text = stored_table(&extent, &total, VIEW, Style::default());
         text.lines().nth(1).unwrap().to_owned()
     };
