@@ -50,6 +50,15 @@ pub struct Host {
     pub unreadable: Vec<KernelFiles>,
 }
 
+/// A scheduler of sched_ext in words, by its `name`.
+pub fn scheduler(name: Option<&str>) -> &str {
+    match name {
+        None => "none",
+        Some("") => "one without a name",
+        Some(name) => name,
+    }
+}
+
 /// Files of the kernel that facts about the machine come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KernelFiles {

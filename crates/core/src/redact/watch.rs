@@ -69,6 +69,7 @@ fn redact_boot(boot: &mut Boot) {
         cpu_model: _,
         hypervisor: _,
         clock: _,
+        sched_ext: _,
     } = boot;
     *machine = None;
 }

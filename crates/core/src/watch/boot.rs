@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Clock, Host};
+use crate::host::{Clock, Host, scheduler};
 use crate::preemption::{Model, Preemption};
 
 /// The most boots of a sum of windows. If there are more, one that is not known stands for the others.
@@ -31,6 +31,10 @@ pub struct Boot {
     pub hypervisor: Option<String>,
     /// The clocksource when the watch began.
     pub clock: Option<String>,
+    /// The scheduler of sched_ext that decided which ordinary tasks run when the watch began, by the name that it
+    /// gave itself; `None` without one, and in windows of earlier versions.
+    #[serde(default)]
+    pub sched_ext: Option<String>,
 }
 
 impl Boot {
@@ -46,12 +50,18 @@ impl Boot {
             cpu_model: host.cpu_model.clone(),
             hypervisor: host.hypervisor.clone(),
             clock: Some(host.clock.source.clone()).filter(|source| !source.is_empty()),
+            sched_ext: host.sched_ext.clone(),
         }
     }
 
     /// Whether anything is known of it.
     pub fn is_known(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// Its scheduler of sched_ext, in words.
+    pub fn scheduler(&self) -> &str {
+        scheduler(self.sched_ext.as_deref())
     }
 
     /// Its kernel: release, version and preemption model.

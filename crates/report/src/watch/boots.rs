@@ -25,6 +25,7 @@ pub(super) fn line(boots: &[Boot]) -> Option<String> {
     parts.extend(first.cpu_model.as_ref().map(|model| clean(model, 60)));
     parts.extend(first.clock.as_ref().map(|clock| clean(clock, 20)));
     parts.extend(first.hypervisor.as_ref().map(|name| format!("{} guest", clean(name, 30))));
+    parts.extend(schedulers(boots));
     parts.extend((boots.len() > 1).then(|| counted(boots.len() as u64, "boot")));
     Some(parts.join(" · "))
 }
@@ -60,7 +61,17 @@ fn several(boots: &[Boot]) -> String {
         true => "",
         false => "; of some windows machine and kernel are not known",
     };
-    format!("! Windows of {}: {}{more}{unknown}", parts.join(", "), kernels.join(", "))
+    let scheduled = schedulers(boots).map_or_else(String::new, |names| format!("; {names}"));
+    let parts = parts.join(", ");
+    format!("! Windows of {parts}: {}{more}{scheduled}{unknown}", kernels.join(", "))
+}
+
+/// `sched_ext simple`, or `sched_ext none, simple` where not all boots have the same one; `None` if none has any.
+fn schedulers(boots: &[Boot]) -> Option<String> {
+    let known = || boots.iter().filter(|boot| boot.is_known());
+    known().find(|boot| boot.sched_ext.is_some())?;
+    let names: BTreeSet<String> = known().map(|boot| clean(boot.scheduler(), 40)).collect();
+    Some(format!("sched_ext {}", names.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
 fn kernel(boot: &Boot) -> String {

@@ -515,6 +515,14 @@ fn stored_windows_name_their_kernel_and_machine() {
         "! Windows of 2 boots, 2 kernels: 6.12, preemption full, \u{fffd}6.18, preemption full; of some \
          windows machine and kernel are not known"
     );
+    let under = |name: &str| Boot { sched_ext: Some(name.into()), ..boot("2", "6.12") };
+    assert_eq!(line(vec![under("simple")]), format!("{one} · sched_ext simple"));
+    assert_eq!(
+        line(vec![boot("1", "6.12"), under("")]),
+        format!("{one} · sched_ext none, one without a name · 2 boots")
+    );
+    let told = line(vec![boot("1", "6.18"), under("a\u{1b}")]);
+    assert!(told.ends_with("6.12, preemption full; sched_ext a\u{fffd}, none"), "{told}");
     let other = Boot { machine: Some("n".into()), ..boot("2", "6.12") };
     let told = line(vec![boot("1", "6.12"), other]);
     assert!(told.starts_with("! Windows of 2 boots, 2 machines, 1 kernel: "), "{told}");

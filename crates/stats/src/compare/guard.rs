@@ -9,6 +9,7 @@ use super::{Labelled, is_invalid, order};
 use crate::binomial::largest_probability_of;
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::host::scheduler;
 use wakescope_core::line::{AnsweredBy, Attachment};
 use wakescope_core::observation::{Observation, Tracing};
 use wakescope_core::plan::Target;
@@ -357,13 +358,9 @@ fn clock(run: &Observation) -> Option<String> {
     named(&run.host.clock.source)
 }
 
-/// The scheduler of sched_ext, which files of other programs do not tell.
+/// The scheduler of sched_ext, which files of other programs do not tell. Watches have one for each boot.
 fn sched_ext(run: &Observation) -> Option<String> {
-    let name = run.host.sched_ext.as_deref().map_or("none", |name| match name {
-        "" => "one without a name",
-        name => name,
-    });
-    run.source.is_none().then(|| name.to_owned())
+    run.source.is_none().then(|| scheduler(run.host.sched_ext.as_deref()).into())
 }
 
 fn named(text: &str) -> Option<String> {

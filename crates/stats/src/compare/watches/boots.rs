@@ -11,8 +11,9 @@ use wakescope_core::watch::boot::Boot;
 impl Watches<'_> {
     /// In what the watches are not alike as to where they were made.
     pub(super) fn of_boots(&self) -> Vec<Difference> {
-        let found = [self.several_kernels(), self.several_machines(), self.machines_of_one_side()];
-        found.into_iter().flatten().collect()
+        let within = [self.several_kernels(), self.several_machines()];
+        let between = [self.machines_of_one_side(), self.schedulers()];
+        within.into_iter().chain(between).flatten().collect()
     }
 
     /// Watches of which each is of several kernels: the figure of such a watch is that of none of them.
@@ -49,6 +50,23 @@ impl Watches<'_> {
         };
         let text = "The windows of a watch are of several machines";
         self.within_a_watch("machine of windows", text, several)
+    }
+
+    /// Watches under different schedulers of sched_ext, each with those of all its boots.
+    fn schedulers(&self) -> Option<Difference> {
+        let names = |w: &Watched| {
+            let known = w.watch.boots.iter().filter(|boot| boot.is_known());
+            let names: BTreeSet<&str> = known.map(Boot::scheduler).collect();
+            (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
+        };
+        let values = self.by_value(names);
+        let named: Vec<String> = values.iter().map(Value::with_runs).collect();
+        (values.len() > 1).then(|| Difference {
+            what: "scheduler of sched_ext".into(),
+            message: format!("The runs differ in scheduler of sched_ext: {}.", named.join("; ")),
+            values,
+            matters: false,
+        })
     }
 
     fn within_a_watch(

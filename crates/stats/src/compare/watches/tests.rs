@@ -490,6 +490,23 @@ fn machines_and_kernels_that_differ_are_told() {
         |side, at| also(side, at, boot(fleet(at), "6.18")),
         &[("The windows of a watch are of several kernels: 6.12, 6.18 (n2).", true)],
     );
+    let under = |name: &str| Boot { sched_ext: Some(name.into()), ..boot(Some("a"), "6.12") };
+    check(|_, _| vec![under("simple")], &[]);
+    check(
+        |side, at| vec![if is(side, at) { under("simple") } else { boot(Some("a"), "6.12") }],
+        &[(
+            "The runs differ in scheduler of sched_ext: none (n0, n1, n3 and 6 more); simple (n2).",
+            false,
+        )],
+    );
+    check(
+        |side, at| also(side, at, Boot { machine: fleet(at).map(Into::into), ..under("") }),
+        &[(
+            "The runs differ in scheduler of sched_ext: none (n0, n1, n3 and 6 more); none, one without a name \
+             (n2).",
+            false,
+        )],
+    );
     check(
         |side, at| also(side, at, boot(Some("z"), "6.12")),
         &[("The windows of a watch are of several machines: 2 machines (n2).", true)],
