@@ -360,6 +360,15 @@ impl Child {
         self.exit
     }
 
+    /// Asks it, and the rest of a group that it leads, to end (SIGTERM).
+    pub fn terminate(&self) {
+        if self.exit.is_none() {
+            let whom = if self.leads_group { -self.pid } else { self.pid };
+            // SAFETY: as in `kill`.
+            unsafe { libc::kill(whom, libc::SIGTERM) };
+        }
+    }
+
     /// Kills it, and the rest of a group that it leads. It remains to be waited for.
     pub fn kill(&self) {
         if self.exit.is_none() {

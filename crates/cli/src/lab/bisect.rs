@@ -10,6 +10,7 @@ use wakescope_lab::cache::Cache;
 use wakescope_lab::matrix;
 use wakescope_lab::plan::{Kernels, Plan};
 use wakescope_report::style::clean;
+use wakescope_sys::signal::EndSignals;
 
 use super::asking::{Asking, failure_of_plan};
 use super::building::{Building, Built};
@@ -56,11 +57,10 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
         Some(revisions) => revisions,
         None => plan.kernel_names().to_vec(),
     };
-    // Ctrl-C ends a build as well. This process stays, and says that the build was interrupted.
     let signals = block_end_signals()?;
-    let mut examiner = Examiner { args, plan, cache, candidates: &candidates };
+    let mut examiner = Examiner { args, plan, cache, candidates: &candidates, signals };
     let found = bisect(candidates.len(), &mut examiner);
-    drop(signals);
+    drop(examiner);
     match found {
         Ok(bisection) => {
             if args.json {
@@ -167,6 +167,8 @@ struct Examiner<'a> {
     plan: Plan,
     cache: Cache,
     candidates: &'a [String],
+    /// Those that end it. They wait while nobody looks.
+    signals: EndSignals,
 }
 
 impl Examine for Examiner<'_> {
@@ -175,7 +177,7 @@ impl Examine for Examiner<'_> {
     fn examine(&mut self, candidate: usize) -> Result<Examined, Failure> {
         let name = &self.candidates[candidate];
         output::tell(&format!("examining {}", clean(name, 100)));
-        let (files, place) = match self.args.building.build(name, &self.cache)? {
+        let (files, place) = match self.args.building.build(name, &self.cache, &self.signals)? {
             Built::Named => (self.candidates.to_vec(), candidate),
             Built::Image(path) => (vec![path.display().to_string()], 0),
             Built::No(reason) => {

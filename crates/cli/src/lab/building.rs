@@ -1,14 +1,20 @@
 //! Kernels that are built from revisions of a git repository, for a bisection.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use wakescope_core::units::SpanNs;
 use wakescope_lab::cache::Cache;
 use wakescope_lab::sum;
 use wakescope_report::style::clean;
+use wakescope_sys::clock;
 use wakescope_sys::input::open_input;
+use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start};
+use wakescope_sys::signal::EndSignals;
 
 use super::{failure_of_cache, shown};
 use crate::input::read_file;
@@ -19,6 +25,11 @@ const SKIP: i32 = 125;
 
 /// The largest image of a kernel that is taken, bytes.
 const LARGEST: u64 = 512 << 20;
+
+/// How often a build is looked at; how long it has in any case, and may take, to end once it is asked to.
+const LOOK: SpanNs = SpanNs(50_000_000);
+const GRACE: SpanNs = SpanNs(1_000_000_000);
+const PATIENCE: SpanNs = SpanNs(10_000_000_000);
 
 /// A longer list is surely not the one that was meant.
 const MOST: usize = 1_000_000;
@@ -84,8 +95,13 @@ impl Building {
     }
 
     /// Builds `candidate`, if it is a revision. Its image is kept in `cache`, and not built again with the same
-    /// configuration.
-    pub(super) fn build(&self, candidate: &str, cache: &Cache) -> Result<Built, Failure> {
+    /// configuration. A signal ends the build.
+    pub(super) fn build(
+        &self,
+        candidate: &str,
+        cache: &Cache,
+        signals: &EndSignals,
+    ) -> Result<Built, Failure> {
         let (Some(repo), Some(command), Some(image)) = (&self.repo, &self.build, &self.image)
         else {
             return Ok(Built::Named);
@@ -98,27 +114,21 @@ impl Building {
             return Ok(Built::Image(kept));
         }
         output::tell(&format!("building {}", clean(candidate, 80)));
-        let ended = Command::new("sh")
-            .arg("-c")
-            .arg(command)
-            .current_dir(repo)
-            .env("REVISION", candidate)
-            .stdin(Stdio::null())
-            // What a build says is no result.
-            .stdout(std::io::stderr())
-            .status()
+        let ended = run_build(repo, command, candidate, signals)
             .map_err(|e| Failure::new(format!("cannot run the build in {}: {e}", shown(repo))))?;
         note_origin(cache, &recipe()?, &began_with)?;
-        if !ended.success() {
-            return Ok(Built::No(match ended.code() {
-                Some(SKIP) => "its build exited with the code for skipping".into(),
-                Some(_) => format!("its build failed: {ended}"),
-                // Ctrl-C reaches the build, too.
-                None => {
-                    return Err(Failure::new(format!("the build was interrupted: {ended}"))
-                        .try_this("run the same command again to resume"));
-                }
-            }));
+        let interrupted = |why: &str| {
+            Failure::new(format!("the build was interrupted{why}"))
+                .try_this("run the same command again to resume")
+        };
+        let ended = ended.ok_or_else(|| interrupted(""))?;
+        match ended {
+            Exit::Status(0) => {}
+            Exit::Status(SKIP) => {
+                return Ok(Built::No("its build exited with the code for skipping".into()));
+            }
+            Exit::Status(_) => return Ok(Built::No(format!("its build failed: {ended}"))),
+            Exit::Signal(_) | Exit::Unknown => return Err(interrupted(&format!(": {ended}"))),
         }
         let bytes = match read_image(&repo.join(image)) {
             Ok(bytes) => bytes,
@@ -135,6 +145,54 @@ impl Building {
         };
         cache.write(&kept, &bytes).map_err(|e| failure_of_cache(&e))?;
         Ok(Built::Image(kept))
+    }
+}
+
+/// Builds a revision, in a group of its own: so a signal ends all of it. How it ended; `None` if a signal came.
+fn run_build(
+    repo: &Path,
+    command: &str,
+    revision: &str,
+    signals: &EndSignals,
+) -> io::Result<Option<Exit>> {
+    // What a build says is no result.
+    let (nothing, said) = (File::open("/dev/null")?, io::stderr());
+    let in_repo = "cd -- \"$1\" && export REVISION=\"$2\" && exec sh -c \"$3\"";
+    let args = ["-c", in_repo, "sh"].map(OsStr::new);
+    let args = args.into_iter().chain([repo.as_os_str(), revision.as_ref(), command.as_ref()]);
+    let start = Start {
+        program: &Program::new(Path::new("/bin/sh"), args)?,
+        stdio: [nothing.as_fd(), said.as_fd(), said.as_fd()],
+        apart: Apart::Session,
+        dies_with_thread: false,
+        environment: Environment::Inherited,
+    };
+    let mut build = start.run()?;
+    let ended = loop {
+        if let Some(ended) = build.try_wait() {
+            break ended;
+        }
+        if signals.wait(LOOK).is_some() {
+            end(build, signals);
+            return Ok(None);
+        }
+    };
+    // One that came last may be why the build failed.
+    Ok(signals.wait(SpanNs(0)).is_none().then_some(ended))
+}
+
+/// Ends a build with all that it started. make has time to remove what is half built, unless a second signal comes.
+fn end(mut build: Child, signals: &EndSignals) {
+    build.terminate();
+    let mut is_hurried = signals.wait(GRACE).is_some();
+    let until = clock::now().after(PATIENCE);
+    while build.try_wait().is_none() {
+        if is_hurried || clock::now() >= until {
+            build.kill();
+            build.wait();
+            return;
+        }
+        is_hurried = signals.wait(LOOK).is_some();
     }
 }
 
@@ -236,7 +294,8 @@ mod tests {
 
         /// The configuration with which the image of `revision` was built, which says so.
         fn config_of(&self, revision: &str) -> String {
-            match self.building.build(revision, &self.cache).unwrap() {
+            let signals = EndSignals::block().unwrap();
+            match self.building.build(revision, &self.cache, &signals).unwrap() {
                 Built::Image(path) => fs::read_to_string(path).unwrap(),
                 _ => panic!("no image of {revision}"),
             }
@@ -269,7 +328,8 @@ mod tests {
     #[test]
     fn half_an_image_is_not_taken() {
         let repository = Repository::new("truncate -s 513M bzImage");
-        let refused = repository.building.build("r1", &repository.cache).err().unwrap();
+        let signals = EndSignals::block().unwrap();
+        let refused = repository.building.build("r1", &repository.cache, &signals).err().unwrap();
         let refused = refused.to_string();
         assert!(refused.contains("it is larger than 512 MiB"), "{refused}");
         assert!(!repository.cache.built().exists());

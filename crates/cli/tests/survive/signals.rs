@@ -65,6 +65,39 @@ fn ignored_signals_do_not_end_a_run() {
     }
 }
 
+/// A build in a bisection takes minutes, and many make of Ctrl-C what they make of a mistake in the source.
+#[test]
+fn signals_end_a_bisection_and_its_build() {
+    for signal in ["INT", "TERM"] {
+        let test = Test::new("bisection");
+        let git = "git init -q linux && cd linux && \
+                   for change in good bad; do git -c user.name=t -c user.email=t@example.org \
+                   commit -q --allow-empty -m $change || exit; done";
+        let made = test.program(Path::new("/bin/sh")).args(["-c", git]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return skip("signals_end_a_bisection_and_its_build", "there is no git");
+        }
+        let build = "trap 'exit 2' INT TERM; sleep 1000 & echo $! >pid; mv pid started; wait";
+        let mut bisect = test.program(&test.program);
+        bisect.args(["lab", "bisect", "--repo", "linux", "--good", "HEAD~1", "--bad", "HEAD"]);
+        bisect.args(["--build", build, "--image", "bzImage", "--load", "idle"]);
+        bisect.args(["--preempt", "none", "--fail-above", "1ms"]);
+        let running = Running::start(&mut bisect);
+        let started = test.dir.join("linux/started");
+        let sleeper = eventually_some("it builds", || std::fs::read_to_string(&started).ok());
+        kill(signal, &[running.pid()]);
+        let ended = running.output();
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("the build was interrupted\n"), "{ended:?}");
+        assert!(!ended.stderr.contains("skipped"), "{ended:?}");
+        // A zombie has no command line.
+        let command = format!("/proc/{}/cmdline", sleeper.trim());
+        eventually("what the build has started ends", || {
+            std::fs::read(&command).unwrap_or_default().is_empty()
+        });
+    }
+}
+
 #[test]
 fn a_stop_is_found_and_no_machine_is_blamed_for_it() {
     let test = Test::new("stopped");
