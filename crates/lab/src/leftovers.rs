@@ -2,7 +2,8 @@
 //! - images that no kept cell was run with, and symbols of such kernels;
 //! - saved machines that no kept cell was run on;
 //! - root images that no kept cell was run with;
-//! - modules and plugins of other sources, and what modules were built with.
+//! - modules and plugins of other sources, and what modules were built with;
+//! - notes of bisections whose images are gone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,6 +48,8 @@ pub enum Kind {
     Plugin,
     /// A root image for guests.
     Root,
+    /// What a bisection notes of its builds.
+    Note,
 }
 
 /// A file, or a folder with all that is in it, that nothing needs.
@@ -69,7 +72,7 @@ impl Leftover {
     /// The operating system's.
     pub fn remove(&self, cache: &Cache) -> Result<(), CacheError> {
         match self.kind {
-            Kind::Image | Kind::Symbols | Kind::State => {
+            Kind::Image | Kind::Symbols | Kind::State | Kind::Note => {
                 fs::remove_file(&self.path).map_err(CacheError::io("remove", &self.path))
             }
             Kind::Module | Kind::Plugin | Kind::Root => cache.discard(&self.path),
@@ -89,7 +92,8 @@ impl Leftover {
 /// - is a saved machine that no cell was run on;
 /// - is a root image that no cell was run with;
 /// - is a module or a plugin of other sources than those of this build; of plugins, or another compiler's;
-/// - was needed to build the module for a kernel, which is there.
+/// - was needed to build the module for a kernel, which is there;
+/// - is a note of a bisection of which no image is there.
 ///
 /// What killed labs left unfinished is removed first: it counts as nothing.
 ///
@@ -100,6 +104,7 @@ pub fn leftovers(cache: &Cache, store: &CellStore) -> Result<Vec<Leftover>, Stor
     let _ = cache.sweep();
     let needed = needed(store)?;
     let mut all = images(cache, &needed);
+    all.extend(notes(cache));
     all.extend(roots(cache, &needed));
     all.extend(unneeded(files_in(&cache.maps(), Kind::Symbols, is_symbols), &needed));
     all.extend(unneeded(files_in(&cache.states(), Kind::State, is_state), &needed));
@@ -129,6 +134,22 @@ fn images(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
     let built = files_in(&cache.built(), Kind::Image, is_built_kernel);
     let all = guests.into_iter().chain(built);
     all.filter(|file| memo.sum(&file.path).is_ok_and(|sum| !needed.contains(&sum))).collect()
+}
+
+/// A note says which recipe a bisection began with, as the names of its images do.
+fn notes(cache: &Cache) -> Vec<Leftover> {
+    let images = files_in(&cache.built(), Kind::Image, is_built_kernel);
+    let is_kept = |recipe: &str| {
+        images.iter().any(|image| image.path.to_str().is_some_and(|path| path.ends_with(recipe)))
+    };
+    let mut all = files_in(&cache.built(), Kind::Note, |_, name| {
+        name.strip_prefix("origin-").is_some_and(|recipe| is_hex(recipe, 12))
+    });
+    all.retain(|note| {
+        let recipe = fs::read_to_string(&note.path).ok().filter(|recipe| is_hex(recipe, 12));
+        recipe.is_some_and(|recipe| !is_kept(&recipe))
+    });
+    all
 }
 
 fn roots(cache: &Cache, needed: &BTreeSet<String>) -> Vec<Leftover> {
@@ -336,14 +357,18 @@ mod tests {
         put(&cache, &cache.built().join(built), &bzimage("6.1.0"), OLD);
         put(&cache, &cache.built().join("notes-0123456789ab"), b"a diary", OLD);
         put(&cache, &cache.built().join("bzImage"), &bzimage("6.1.0"), OLD);
+        // A bisection whose image is there needs its note.
+        put(&cache, &cache.built().join("origin-aaaaaaaaaaaa"), b"0123456789ab", OLD);
+        put(&cache, &cache.built().join("origin-bbbbbbbbbbbb"), b"cccccccccccc", OLD);
+        put(&cache, &cache.built().join("origin-dddddddddddd"), b"a diary", OLD);
         let found = removable(&cache, &store);
-        assert_eq!(names(&found), [guest.as_str(), built]);
+        assert_eq!(names(&found), [guest.as_str(), built, "origin-bbbbbbbbbbbb"]);
         assert_eq!(found[0].bytes, "0707010…".len() as u64);
         // Behind a link lies what is somebody else's.
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(cache.guests(), &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, cache.guests()).unwrap();
-        assert_eq!(names(&removable(&cache, &store)), [built]);
+        assert_eq!(names(&removable(&cache, &store)), [built, "origin-bbbbbbbbbbbb"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::size::size;
 use crate::{Failure, Outcome, output};
 
 /// What each kind of leftover is called.
-const KINDS: [(Kind, &str); 7] = [
+const KINDS: [(Kind, &str); 8] = [
     (Kind::Image, "image"),
     (Kind::Root, "root image"),
     (Kind::Symbols, "symbol table"),
@@ -18,6 +18,7 @@ const KINDS: [(Kind, &str); 7] = [
     (Kind::Module, "module"),
     (Kind::Plugin, "plugin"),
     (Kind::Headers, "header folder"),
+    (Kind::Note, "build note"),
 ];
 
 /// Shrink the cache: remove the least recently used cells
@@ -115,7 +116,8 @@ mod tests {
         assert_eq!(
             text,
             "Removed: 1 cell (0.1 MB), 0 images (0.0 MB), 0 root images (0.0 MB), 0 symbol tables (0.0 MB), \
-             2 saved machines (238 MB), 0 modules (0.0 MB), 0 plugins (0.0 MB), 0 header folders (0.0 MB). \
+             2 saved machines (238 MB), 0 modules (0.0 MB), 0 plugins (0.0 MB), 0 header folders (0.0 MB), \
+             0 build notes (0.0 MB). \
              Kept: 0 cells (0.0 MB).\n"
         );
         let text =
