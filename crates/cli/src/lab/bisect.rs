@@ -247,10 +247,9 @@ fn judge(lab: &Lab) -> Examined {
     Examined { verdict, evidence }
 }
 
-/// Microseconds with two digits after the point.
-#[allow(clippy::cast_precision_loss)] // Days of nanoseconds are exact.
+/// Microseconds with all digits: rounded, a figure beyond the limit could be the limit.
 fn microseconds(ns: u64) -> String {
-    format!("{:.2}", ns as f64 / 1e3)
+    format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
 /// Tells the user how a step came out.
@@ -327,6 +326,12 @@ fn as_json(bisection: &Bisection, candidates: &[String]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_beyond_a_limit_does_not_look_like_it() {
+        let of = [(99_999, "99.999"), (100_000, "100.000"), (100_001, "100.001"), (7, "0.007")];
+        of.iter().for_each(|&(ns, want)| assert_eq!(microseconds(ns), want));
+    }
 
     #[test]
     fn candidates_between_alike_ends_are_said_to_be_not_measured() {
