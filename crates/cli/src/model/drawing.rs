@@ -51,9 +51,6 @@ impl<'a> Drawing<'a> {
 
     /// Writes the file.
     pub(super) fn write(self, simulated: &Simulated, drawn: &[Drawn<'_>]) -> Result<(), Failure> {
-        if drawn.is_empty() {
-            return Err(self.nothing_to_draw(simulated));
-        }
         let bytes = match self.format {
             Format::Svg => picture::timelines_svg(drawn).into_bytes(),
             Format::Png => picture::timelines_png(drawn),
@@ -61,20 +58,22 @@ impl<'a> Drawing<'a> {
         };
         output::write_file(self.path, &bytes)
     }
+}
 
-    fn nothing_to_draw(self, simulated: &Simulated) -> Failure {
-        let what = format!("there is no wakeup to draw in {}", self.path.display());
-        let is_broken = |run: &Simulation| matches!(run.ending, Ending::Broken { .. });
-        let remedy = match simulated.runs.iter().any(is_broken) {
-            true => "see how the rule was broken: wakescope model check SCENARIO --preempt MODEL",
-            false => "draw the latest wakeup, --timeline=worst, or simulate more --samples",
-        };
-        let causes = match simulated.doubts() {
-            none if none.is_empty() => vec!["no simulation has so many late wakeups".into()],
-            doubts => doubts,
-        };
-        causes.into_iter().fold(Failure::new(what), Failure::because).try_this(remedy)
-    }
+/// Why there is no wakeup for the `drawing`, or for the terminal.
+pub(super) fn nothing_to_draw(simulated: &Simulated, drawing: Option<Drawing<'_>>) -> Failure {
+    let place = drawing.map(|drawing| format!(" in {}", drawing.path.display()));
+    let what = format!("there is no wakeup to draw{}", place.unwrap_or_default());
+    let is_broken = |run: &Simulation| matches!(run.ending, Ending::Broken { .. });
+    let remedy = match simulated.runs.iter().any(is_broken) {
+        true => "see how the rule was broken: wakescope model check SCENARIO --preempt MODEL",
+        false => "draw the latest wakeup, --timeline=worst, or simulate more --samples",
+    };
+    let causes = match simulated.doubts() {
+        none if none.is_empty() => vec!["no model has so many late wakeups".into()],
+        doubts => doubts,
+    };
+    causes.into_iter().fold(Failure::new(what), Failure::because).try_this(remedy)
 }
 
 /// All runs as they were written, each a curve.

@@ -1,9 +1,11 @@
 //! `wakescope model run`
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::plan::WORST;
 use wakescope_core::run::{Episode, Run};
+use wakescope_core::units::counted;
 use wakescope_lab::plan::shell_quoted;
 use wakescope_model::record::Experiment;
 use wakescope_model::timeline::Timeline;
@@ -12,7 +14,7 @@ use wakescope_report::model as shown;
 use wakescope_report::model::{Drawn, Ending, Figures, Simulated, Simulation};
 use wakescope_report::style::clean;
 
-use super::drawing::{Drawing, MOST};
+use super::drawing::{Drawing, MOST, nothing_to_draw};
 use super::scenario;
 use super::simulating::{Ended, each};
 use super::{rules, rules_or_all};
@@ -116,17 +118,21 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         Ok(())
     })?;
     show(args, &simulated, folder.as_ref().map(RunsFolder::path))?;
-    match (drawing, args.timeline) {
-        (Some(drawing), nth) => {
-            let drawn = drawn(&experiments, &latest, nth.unwrap_or(0))?;
-            drawing.write(&simulated, &drawn)?;
+    if drawing.is_some() || args.timeline.is_some() {
+        let nth = args.timeline.unwrap_or(0);
+        let drawn = drawn(&images, &experiments, &latest, nth)?;
+        if drawn.is_empty() {
+            return Err(nothing_to_draw(&simulated, drawing));
         }
-        (None, Some(nth)) => {
-            for of in drawn(&experiments, &latest, nth)? {
-                output::print(&format!("\n{}", shown::timeline(&of)))?;
+        tell_not_drawn(&images, &drawn, nth);
+        match drawing {
+            Some(drawing) => drawing.write(&simulated, &drawn)?,
+            None => {
+                for of in &drawn {
+                    output::print(&format!("\n{}", shown::timeline(of)))?;
+                }
             }
         }
-        (None, None) => {}
     }
     let is_broken = simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. }));
     Ok(match (is_broken, complete == experiments.len()) {
@@ -218,31 +224,39 @@ fn parse_place(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The `nth` latest wakeup of each model, in the simulation of that model with the latest of all.
-/// `latest` has for each simulation how late its latest wakeups were, and when they were due.
+/// The `nth` latest wakeup of each model that has so many, over all its simulations. `latest` has for each simulation
+/// how late its latest wakeups were, and when they were due.
 fn drawn<'a>(
+    images: &'a [Image],
     experiments: &[Experiment<'a>],
     latest: &[Vec<(u64, u64)>],
     nth: usize,
 ) -> Result<Vec<Drawn<'a>>, Failure> {
-    let mut worst: Vec<(&Experiment<'a>, &[(u64, u64)])> = Vec::new();
-    for (experiment, late) in experiments.iter().zip(latest).filter(|(_, late)| late.len() > nth) {
-        match worst.last_mut() {
-            Some((last, best)) if last.image.rules == experiment.image.rules => {
-                if late[0].0 > best[0].0 {
-                    (*last, *best) = (experiment, late);
-                }
-            }
-            _ => worst.push((experiment, late)),
-        }
-    }
-    let draw = |(experiment, late): (&Experiment<'a>, &[(u64, u64)])| {
-        let ((late_ns, expiry_ns), image) = (late[nth], experiment.image);
-        let timeline = Timeline::of(image, experiment.seed, expiry_ns, late_ns)
+    let mut all = Vec::new();
+    for image in images {
+        let is_own = |of: &(&Experiment<'a>, &Vec<(u64, u64)>)| of.0.image.rules == image.rules;
+        let own = experiments.iter().zip(latest).filter(is_own);
+        let mut wakeups: Vec<(u64, u64, u64)> = own
+            .flat_map(|(of, late)| late.iter().map(|&(late, expiry)| (late, of.seed, expiry)))
+            .collect();
+        wakeups.sort_by_key(|wakeup| Reverse(wakeup.0));
+        let Some(&(late_ns, seed, expiry_ns)) = wakeups.get(nth) else { continue };
+        let timeline = Timeline::of(image, seed, expiry_ns, late_ns)
             .map_err(|broken| Failure::new(clean(&broken.to_string(), 400)))?;
-        Ok(Drawn { image, timeline })
-    };
-    worst.into_iter().map(draw).collect()
+        all.push(Drawn { image, timeline });
+    }
+    Ok(all)
+}
+
+/// Names the models that are not drawn.
+fn tell_not_drawn(images: &[Image], drawn: &[Drawn<'_>], nth: usize) {
+    let is_drawn = |image: &&Image| drawn.iter().any(|of| of.image.rules == image.rules);
+    let others = images.iter().filter(|image| !is_drawn(image));
+    let names: Vec<&str> = others.map(|image| image.rules.name).collect();
+    if !names.is_empty() {
+        let wakeups = counted(nth as u64 + 1, "wakeup");
+        output::tell(&format!("not drawn, without {wakeups}: {}", names.join(", ")));
+    }
 }
 
 /// The folder of an experiment's run, in that of all runs.

@@ -8,6 +8,7 @@ use crate::common::{Checker, assert_valid_run, read};
 use expect_test::{Expect, expect, expect_file};
 use serde_json::Value;
 use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
 
 /// A loop under a spin lock that takes 400 µs, and drops the lock each 40 µs where rules let it.
 const PRUNE: &str = r#"
@@ -202,6 +203,42 @@ fn the_latest_wakeup_is_drawn() {
     let refused = run(&test, &["--timeline=11"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("a number from 1 to 10"), "{refused:?}");
+}
+
+#[test]
+fn the_nth_latest_wakeup_is_that_of_all_seeds() {
+    let test = test("model-nth");
+    let args = ["--preempt", "none", "--seeds", "3", "--no-explain", "--out", "out"];
+    let ended = run(&test, &[&args[..], &["--timeline=9"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let late_of = |seed: u32| -> Vec<u64> {
+        let run: Run = serde_json::from_str(&record(&test, &format!("out/none/{seed}"))).unwrap();
+        run.worst.iter().map(|episode| episode.wakeup_latency_ns).collect()
+    };
+    let of_seeds = [1, 2, 3].map(late_of);
+    let mut all = of_seeds.concat();
+    all.sort_unstable();
+    let shown =
+        |ns: u64| format!(" none: {} late", SpanNs(ns).to_string().replace(' ', " simulated "));
+    let ninth = shown(all[all.len() - 9]);
+    // No seed has the same one alone.
+    assert!(of_seeds.iter().all(|late| shown(late[8]) != ninth), "{of_seeds:?}");
+    assert!(ended.stdout.contains(&ninth), "{ninth}: {ended:?}");
+}
+
+#[test]
+fn models_that_are_not_drawn_are_named() {
+    let test = test("model-not-drawn");
+    let few = ["run", "prune.toml", "--no-explain", "--samples", "2", "--timeline=3", "--out"];
+    let ended = model(&test, &[&few[..], &["few", "--preempt", "none"]].concat());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("there is no wakeup to draw\n"), "{ended:?}");
+    fs::write(test.dir.join("half.toml"), HALF_CHANGED).unwrap();
+    let half = ["run", "half.toml", "--preempt", "none,full", "--timeline", "--out", "half"];
+    let ended = model(&test, &half);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains(" none: "), "{ended:?}");
+    assert!(ended.stderr.contains("not drawn, without 1 wakeup: full"), "{ended:?}");
 }
 
 #[test]
