@@ -103,7 +103,7 @@ fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
             "see `dmesg` for the reason; measure again with the new clocksource",
         ));
     }
-    if seen.slept_ns >= 1_000_000 {
+    if seen.slept_ns > 0 {
         out.push(Finding::new(
             "time-jump",
             Error,
@@ -132,7 +132,7 @@ fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
             "time-jump",
             Warning,
             format!(
-                "the rate of CLOCK_MONOTONIC was {} ppm off that of the hardware clock",
+                "the rate of CLOCK_MONOTONIC was at least {} ppm off that of the hardware clock",
                 grouped(seen.clock_drift_ppm)
             ),
             "see what adjusts the clock (chronyc tracking, timedatectl)",

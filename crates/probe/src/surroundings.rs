@@ -39,6 +39,7 @@ struct Quota {
 pub(crate) struct Change {
     pub(crate) steal: SpanNs,
     pub(crate) slept: SpanNs,
+    /// At least so much.
     pub(crate) clock_drift_ppm: u64,
     pub(crate) quota_stops: u64,
     pub(crate) quota_stopped: SpanNs,
@@ -46,6 +47,9 @@ pub(crate) struct Change {
 
 /// `USER_HZ`, the unit of /proc/stat: 100 on every architecture (alpha and ia64 are gone).
 const TICK_NS: u64 = 10_000_000;
+
+/// Between two readings of clocks the thread may be held up: nothing is made of a smaller difference.
+const NOISE_NS: u64 = 10_000_000;
 
 impl Surroundings {
     pub(crate) fn now() -> Self {
@@ -72,13 +76,12 @@ impl Surroundings {
             |clock: fn(&Clocks) -> u64| clock(&self.clocks).saturating_sub(clock(&before.clocks));
         let (monotonic, raw, boottime) =
             (span(|c| c.monotonic), span(|c| c.raw), span(|c| c.boottime));
-        // Between two of the readings the thread may be held up; below this nothing can be said.
-        let noise_ns = 10_000_000;
         let stopped: Vec<Quota> = self.quotas_since(before).collect();
-        let off_ns = monotonic.abs_diff(raw).saturating_sub(noise_ns);
+        let slept = Some(boottime.saturating_sub(monotonic)).filter(|&ns| ns > NOISE_NS);
+        let off_ns = monotonic.abs_diff(raw).saturating_sub(NOISE_NS);
         Change {
             steal: SpanNs(ticks(&self.steal).saturating_sub(ticks(&before.steal)) * TICK_NS),
-            slept: SpanNs(boottime.saturating_sub(monotonic).saturating_sub(noise_ns)),
+            slept: SpanNs(slept.unwrap_or(0)),
             clock_drift_ppm: off_ns.saturating_mul(1_000_000).checked_div(raw).unwrap_or(0),
             quota_stops: stopped.iter().map(|quota| quota.stops).sum(),
             quota_stopped: SpanNs(stopped.iter().map(|quota| quota.stopped_ns).sum()),
@@ -159,7 +162,9 @@ mod tests {
             at(10 * S, 10 * S + 9_000_000, 10 * S + 9_000_000).since(&start, &[]),
             Change::default()
         );
-        assert_eq!(at(10 * S, 10 * S, 15 * S).since(&start, &[]).slept, SpanNs(4_990_000_000));
+        assert_eq!(at(10 * S, 10 * S, 15 * S).since(&start, &[]).slept, SpanNs(5 * S));
+        let slept = SpanNs(10_000_001);
+        assert_eq!(at(10 * S, 10 * S, 10 * S + slept.0).since(&start, &[]).slept, slept);
         assert_eq!(at(11 * S, 10 * S, 11 * S).since(&start, &[]).clock_drift_ppm, 99_000);
     }
 

@@ -20,7 +20,7 @@ pub struct Observed {
     pub stops: u64,
     /// How long these stops lasted at most.
     pub stopped_ns: u64,
-    /// How much faster or slower than its hardware the clock ran, in parts per million.
+    /// How much faster or slower than its hardware the clock ran at least, in parts per million.
     pub clock_drift_ppm: u64,
     /// The clocksource at the start and at the end.
     pub clocksource: (String, String),
