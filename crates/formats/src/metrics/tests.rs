@@ -52,6 +52,24 @@ fn hex(bytes: &[u8]) -> String {
     lines.collect::<Vec<String>>().join("\n") + "\n"
 }
 
+/// Within a bucket Prometheus guesses where waits lie: an alert would state a wait that nobody had.
+#[test]
+fn alerts_count_waits_at_edges_of_buckets() {
+    let alerts = include_str!("../../../../contrib/wakescope-alerts.yml");
+    let rules = alerts.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let rules = rules.collect::<Vec<_>>().join("\n");
+    assert!(!rules.contains("histogram_quantile"), "{rules}");
+    let mut page = Vec::new();
+    write(&families(), Form::Text(Format::Prometheus), &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let asked: Vec<&str> = rules.split("le=\"").skip(1).collect();
+    assert!(!asked.is_empty(), "{rules}");
+    for rest in asked {
+        let (edge, _) = rest.split_once('"').unwrap();
+        assert!(page.contains(&format!("le=\"{edge}\"")), "{edge}");
+    }
+}
+
 #[test]
 fn prometheus_text() {
     check(
