@@ -110,6 +110,23 @@ fn long_tests_are_listed_as_skipped() {
     assert!(found > 30, "only {found} tests of many minutes were found");
 }
 
+/// A figure with its range stands there as it stands in the table that it was taken from.
+#[test]
+fn what_watching_costs_is_what_was_measured() {
+    let (page, measured) = (read("docs/watch.md"), read("docs/benchmarks.md"));
+    let (_, costs) = page.split_once("## What it costs").unwrap();
+    let mut found = 0;
+    for (dash, _) in costs.match_indices('–') {
+        let open = costs[..dash].rfind(" (").unwrap();
+        let begin = costs[..open].rfind(' ').unwrap() + 1;
+        let end = dash + costs[dash..].find(')').unwrap();
+        let figure = &costs[begin..=end];
+        assert!(measured.contains(figure), "{figure} is not in docs/benchmarks.md");
+        found += 1;
+    }
+    assert!(found >= 8, "only {found} figures were found");
+}
+
 #[test]
 fn only_one_file_prints() {
     let macros = ["print", "println", "eprint", "eprintln", "dbg"];
