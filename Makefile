@@ -39,7 +39,7 @@ help:
 	@echo 'make test-module'
 	@echo '                style and builds of the kernel module, with DKMS, in fresh roots of Debian 12'
 	@echo '                and Debian 13; as root'
-	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time'
+	@echo 'make fuzz       up to 40,000 damaged files for each reader of files, other ones each time'
 	@echo 'make build      the command: '$(WAKESCOPE)
 	@echo '                and what guests of the lab run: '$(WAKESCOPE)-guest
 	@echo 'make check      formatting and lints only'
@@ -145,7 +145,7 @@ test-hunting: build
 test-module:
 	scripts/test-module bookworm trixie
 
-# 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
+# Readers that take long get a part of them (fuzz_fewer). A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000
 FUZZ_SEED := $(shell od -An -N4 -tu4 /dev/urandom)
 fuzz: setup
