@@ -401,9 +401,12 @@ impl<'a> Case<'a> {
     /// Whether the CPU had to be asked: not for a task that who ran there did not have to make way for. Among
     /// ordinary tasks nobody knows.
     pub(super) fn had_to_be_asked(&self) -> bool {
-        let own = self.task();
-        self.first_to_run()
-            .is_some_and(|runs| runs.is_idle() || (runs.is_known() && own.comes_before(runs)))
+        self.first_to_run().is_some_and(|runs| self.comes_before(runs))
+    }
+
+    /// Whether the task comes before who runs, as far as it is known.
+    pub(super) fn comes_before(&self, runs: &Task) -> bool {
+        runs.is_idle() || (runs.is_known() && self.task().comes_before(runs))
     }
 
     /// Whether the CPU took another interrupt before the one that asked it to reschedule: that was not on its way

@@ -481,6 +481,11 @@ pub(super) fn remote(case: &Case) -> Split {
     Split::all(from_afar(Rule::RemoteCall, culprit, from_cpu))
 }
 
+/// The same after the task was moved to this CPU: by whom no event says.
+pub(super) fn called_after_move() -> Split {
+    Split::all(from_afar(Rule::RemoteCall, Culprit::None, None))
+}
+
 fn return_path(case: &Case, then: Label) -> Split {
     Split { at_most_ns: case.tuning.return_path_ns, first: way_back(), then }
 }

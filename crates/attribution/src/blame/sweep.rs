@@ -187,6 +187,8 @@ struct Sweep<'c, 'a> {
     has_run: bool,
     /// The event of a softirq's end that the kernel is still at softirqs after.
     softirq_end: Option<SoftirqEnd>,
+    /// Whether the task was moved to another CPU than it waited for first.
+    has_moved: bool,
     /// Softirqs of tasks that were switched from, where softirqs can be.
     suspended: HashMap<u32, Vec<Nested>>,
 }
@@ -209,6 +211,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
             contended: false,
             has_run: false,
             softirq_end: None,
+            has_moved: false,
             suspended: HashMap::new(),
         }
     }
@@ -356,6 +359,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         self.nesting.take();
         self.suspended.clear();
         self.contended = false;
+        self.has_moved = true;
     }
 
     fn suspend(&mut self, pid: u32) {

@@ -64,6 +64,7 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           remote::a_call_for_another_task_is_not_waited_for
+          remote::a_real_time_task_that_is_moved_is_not_throttled_by_that
           softirqs::a_softirq_that_another_one_follows_has_ended
           softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           softirqs::a_wakers_softirq_ends_and_the_waker_goes_on
@@ -88,6 +89,7 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
           remote::a_call_for_another_task_is_not_waited_for
+          remote::a_real_time_task_that_is_moved_is_not_throttled_by_that
           softirqs::a_softirq_that_another_one_follows_has_ended
           softirqs::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
           softirqs::a_wakers_softirq_ends_and_the_waker_goes_on

@@ -132,8 +132,39 @@ fn a_task_that_is_moved_is_held_up_by_each_cpu_in_turn() {
     check(
         woken(2, false),
         change,
-        &[first, "softirq 40 NET_RX (spin[7]) edge", "unexplained 20", SWITCH],
+        &[first, "softirq 40 NET_RX (spin[7]) edge", "idle_exit 20 bound", SWITCH],
     );
+}
+
+/// A CPU that a real-time task is moved to has not chosen whom it runs before that task.
+#[test]
+fn a_real_time_task_that_is_moved_is_not_throttled_by_that() {
+    let sh = || task(9, "sh", Policy::Other, 120);
+    let first = ["irq 20 local_timer edge", "higher_priority_task 40 spin[7] fifo 95 edge"];
+    let check_moved = |to: Task, after: Vec<(u64, What)>, want: &[&str]| {
+        let change = |w: &mut Wakeup| {
+            moved(w, Vec::new(), spin(), to, after);
+            w.task = probe();
+            w.marks.irq_entry = Some(at(0));
+            (w.marks.sched_entry, w.marks.switch_in) = (Some(at(95)), Some(at(96)));
+            w.interrupted = Some(Context { task: spin(), mode: Mode::User, ..Context::default() });
+            let last = w.events.len() - 1;
+            let What::Switch { from, .. } = &w.events[last].what else { unreachable!() };
+            w.events[last] = event(96, switch(from.clone(), probe()));
+        };
+        check(timer(), change, &[&first[..], &["scheduler 5 switch edge"], want].concat());
+    };
+    let called = || vec![(70, entry("reschedule")), (75, exit("reschedule"))];
+    let (call, way) = ("irq 5 reschedule edge", "scheduler 3 return from interrupt bound");
+    let on_its_way = "remote_wakeup 10 edge";
+    check_moved(sh(), called(), &[on_its_way, call, way, "unexplained 17"]);
+    check_moved(idle(), called(), &[on_its_way, call, "idle_exit 20 bound"]);
+    check_moved(idle(), Vec::new(), &["idle_exit 35 bound"]);
+    check_moved(sh(), Vec::new(), &[way, "unexplained 32"]);
+    // The scheduler has chosen there, and not the task.
+    let chosen = vec![(80, switch(sh(), idle()))];
+    let want = [way, "unexplained 17", "throttled 15 fifo 90 bound"];
+    check_moved(sh(), chosen, &want);
 }
 
 /// A guest's CPU that was left may have been stopped since its last event. It says so when it goes on.
