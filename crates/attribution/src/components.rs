@@ -23,6 +23,11 @@ pub fn components(marks: &Marks) -> Components {
     }
 }
 
+/// The interrupt latency of a wakeup whose timer's interrupt came after it was due; of others there is none.
+pub fn irq_latency_ns(marks: &Marks) -> Option<u64> {
+    marks.consistent().irq_entry.map(|entry| entry.since(marks.due).0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +50,8 @@ mod tests {
             got.sched_duration_ns,
         );
         assert_eq!(got, want, "{seen:?}");
+        let irq_latency = irq_latency_ns(&marks(100, seen, 200));
+        assert_eq!(irq_latency.unwrap_or(0), want.0, "{seen:?}");
     }
 
     #[test]
@@ -66,6 +73,15 @@ mod tests {
         check([Some(130), Some(110), Some(160), None], (0, 0, 60, Some(40)));
         // The exit contradicts two that agree with each other.
         check([Some(110), Some(180), Some(160), Some(170)], (10, 0, 50, Some(40)));
+    }
+
+    #[test]
+    fn only_an_interrupt_that_came_after_the_expiry_has_a_latency() {
+        let of = |seen| irq_latency_ns(&marks(100, seen, 200));
+        assert_eq!(of([Some(110), Some(130), None, None]), Some(10));
+        assert_eq!(of([Some(100), Some(130), None, None]), Some(0));
+        assert_eq!(of([Some(90), Some(130), None, None]), None);
+        assert_eq!(of([None, Some(130), None, None]), None);
     }
 
     proptest! {

@@ -42,7 +42,7 @@ pub use account::{Accounted, account, stand_in};
 pub use anew::Reattribution;
 pub use blame::{Decision, blame, blame_with, decide, placed_blame};
 pub use bound::{Premises, bound};
-pub use components::components;
+pub use components::{components, irq_latency_ns};
 pub use known::{Machine, calibrate};
 pub use net_of_steal::without_stolen;
 pub use outside::{Late, Outside, SectionEnd, outside};
@@ -51,7 +51,9 @@ pub use ranking::{rank_by, rank_stored_by};
 pub use rule::Rule;
 pub use sections::{function_at, sections};
 pub use seen::{Interrupts, Seen};
-pub use tally::{Histogrammed, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
+pub use tally::{
+    Histogrammed, INTERRUPT_LATENCY, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY,
+};
 pub use timeline::timeline;
 pub use tuning::Tuning;
 pub use waits::{Waited, differ};

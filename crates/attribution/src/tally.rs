@@ -57,6 +57,8 @@ pub struct Histogrammed {
 pub const WAKEUP_LATENCY: &str = "wakeup latency";
 /// The same without stolen time, where that is known.
 pub const NET_OF_STEAL: &str = "wakeup latency net of steal";
+/// The component that only wakeups have whose timer's interrupt came after they were due.
+pub const INTERRUPT_LATENCY: &str = "interrupt latency";
 /// The component that only some kernels show.
 pub const SCHEDULING_DURATION: &str = "scheduling duration";
 
@@ -92,7 +94,11 @@ impl Tally {
             let samples = self.total(|part| part.name == name, |part| part.in_buckets);
             // Where the scheduler's entry was not seen, it is part of the component before. Where there
             // is no clock of stolen time, nothing is counted without that.
-            let may_lack = name == SCHEDULING_DURATION || (name == NET_OF_STEAL && samples == 0);
+            let may_lack = match name {
+                INTERRUPT_LATENCY | SCHEDULING_DURATION => true,
+                NET_OF_STEAL => samples == 0,
+                _ => false,
+            };
             if !may_lack || samples > self.ended {
                 let other = format!("samples of {name} are in histograms");
                 same("wakeups ended", self.ended, &other, samples);
@@ -167,8 +173,9 @@ mod tests {
             parts_sent: 3,
             parts_read: 3,
             components: vec![
-                part("interrupt latency", 60, 600),
-                part("interrupt latency", 30, 300),
+                part(INTERRUPT_LATENCY, 50, 600),
+                part(INTERRUPT_LATENCY, 30, 300),
+                part("handler duration", 90, 0),
                 part(SCHEDULING_DURATION, 50, 100),
                 part(WAKEUP_LATENCY, 90, 1_000),
                 part(NET_OF_STEAL, 90, 1_000),
@@ -182,7 +189,7 @@ mod tests {
         assert_eq!(right().contradictions(), [""; 0]);
         assert_eq!(right().lost_in_contention(), 1);
         type Spoil = fn(&mut Tally);
-        let cases: [(Spoil, &str); 13] = [
+        let cases: [(Spoil, &str); 15] = [
             (|t| t.begun += 2, "102 wakeups began, but 101 ended or are still open"),
             (|t| t.begun -= 2, "98 wakeups began, but 99 ended or are still open"),
             (|t| t.contended = 0, "100 wakeups began, but 99 ended or are still open"),
@@ -196,23 +203,31 @@ mod tests {
                  histogram",
             ),
             (
-                |t| t.components[3] = part(WAKEUP_LATENCY, 91, 1_000),
+                |t| t.components[1] = part(INTERRUPT_LATENCY, 41, 300),
+                "90 wakeups ended, but 91 samples of interrupt latency are in histograms",
+            ),
+            (
+                |t| t.components[2] = part("handler duration", 89, 0),
+                "90 wakeups ended, but 89 samples of handler duration are in histograms",
+            ),
+            (
+                |t| t.components[4] = part(WAKEUP_LATENCY, 91, 1_000),
                 "90 wakeups ended, but 91 samples of wakeup latency are in histograms",
             ),
             (
-                |t| t.components[2] = part(SCHEDULING_DURATION, 91, 100),
+                |t| t.components[3] = part(SCHEDULING_DURATION, 91, 100),
                 "90 wakeups ended, but 91 samples of scheduling duration are in histograms",
             ),
             (
-                |t| t.components[2].sum_ns += 1,
+                |t| t.components[3].sum_ns += 1,
                 "1,000 ns of wakeup latency were counted, but 1,001 ns of its components",
             ),
             (
-                |t| t.components[4] = part(NET_OF_STEAL, 89, 800),
+                |t| t.components[5] = part(NET_OF_STEAL, 89, 800),
                 "90 wakeups ended, but 89 samples of wakeup latency net of steal are in histograms",
             ),
             (
-                |t| t.components[4] = part(NET_OF_STEAL, 90, 1_001),
+                |t| t.components[5] = part(NET_OF_STEAL, 90, 1_001),
                 "1,001 ns of it net of steal, but 1,000 ns of it at the most",
             ),
             (|t| t.read -= 1, "5 records were sent, but 4 were read"),

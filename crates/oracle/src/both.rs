@@ -20,7 +20,7 @@ pub(crate) trait Listener: Sized {
     /// A probe has responded.
     fn sample(_both: &mut Both<'_, Self>, _sample: Sample) {}
 
-    /// Something has happened. The tracer had the components of `known` wakeups before.
+    /// Something has happened. The tracer had the ends of `known` wakeups before.
     fn happened(both: &mut Both<'_, Self>, known: usize);
 }
 
@@ -69,7 +69,7 @@ impl<L: Listener> Watch for Both<'_, L> {
     }
 
     fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
-        let known = self.tracer.components.len();
+        let known = self.tracer.ended.len();
         self.tracer.happened(cpu, at_ns, what);
         self.witness.happened(cpu, at_ns, what);
         L::happened(self, known);

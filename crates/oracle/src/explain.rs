@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use wakescope_attribution::{Machine, Seen, Tuning, account, calibrate, decide};
+use wakescope_attribution::{
+    Machine, Seen, Tuning, account, calibrate, components, decide, irq_latency_ns,
+};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    Above, Cause, ComponentTable, Components, Known, TrueCause, Truth as Record, Wakeup,
+    Above, Cause, ComponentTable, Known, TrueCause, Truth as Record, Wakeup,
 };
 use wakescope_core::histogram::Histogram;
 use wakescope_core::recorder::Recorder;
@@ -140,7 +142,7 @@ fn late_from_ns(all: &Histogram) -> u64 {
 
 /// The components of all wakeups that the tracer has seen.
 struct Follower {
-    /// See [`Components`], in the order of time.
+    /// See [`ComponentTable`], in the order of time.
     parts: [Recorder; 4],
     seen: u64,
 }
@@ -148,13 +150,18 @@ struct Follower {
 impl Listener for Follower {
     /// Takes what the tracer has seen: it would keep it all.
     fn happened(both: &mut Both<'_, Self>, _: usize) {
-        for components in both.tracer.components.drain(..) {
-            let Components { irq_latency_ns, handler_duration_ns, sched_latency_ns, .. } =
-                components;
-            let known = [irq_latency_ns, handler_duration_ns, sched_latency_ns];
-            let all = known.into_iter().chain(components.sched_duration_ns);
+        for marks in both.tracer.ended.drain(..) {
+            let of_wakeup = components(&marks);
+            let all = [
+                irq_latency_ns(&marks),
+                Some(of_wakeup.handler_duration_ns),
+                Some(of_wakeup.sched_latency_ns),
+                of_wakeup.sched_duration_ns,
+            ];
             for (part, ns) in both.listener.parts.iter().zip(all) {
-                part.record(0, ns, 0, 0);
+                if let Some(ns) = ns {
+                    part.record(0, ns, 0, 0);
+                }
             }
             both.listener.seen += 1;
         }

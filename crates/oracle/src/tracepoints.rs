@@ -8,7 +8,7 @@ pub(crate) mod places;
 mod switches;
 mod wakeup;
 
-use wakescope_core::explain::Components;
+use wakescope_core::explain::Marks;
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{Decoder, Irq, KernelWakeup, Payload, Vector};
 use wakescope_model::Image;
@@ -85,8 +85,8 @@ pub struct Tracepoints<'i> {
     least_depth: u32,
     /// Late wakeups that nobody has taken yet.
     pub late: Vec<KernelWakeup>,
-    /// The components of all wakeups that ended.
-    pub components: Vec<Components>,
+    /// The marks of all wakeups that ended.
+    pub ended: Vec<Marks>,
     /// Wakeups that could not be followed: whose they are, and when they were due, nanoseconds.
     pub not_followed: Vec<(TaskId, u64)>,
 }
@@ -109,7 +109,7 @@ impl<'i> Tracepoints<'i> {
             keep_ns: 0,
             least_depth: 0,
             late: Vec::new(),
-            components: Vec::new(),
+            ended: Vec::new(),
             not_followed: Vec::new(),
         }
     }

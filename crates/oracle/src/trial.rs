@@ -1,8 +1,8 @@
 //! A scenario, simulated, traced, explained and compared with the truth.
 
-use wakescope_attribution::{Machine, Tuning, calibrate, decide};
+use wakescope_attribution::{Machine, Tuning, calibrate, components, decide, irq_latency_ns};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{ComponentTable, Components, Known};
+use wakescope_core::explain::{ComponentTable, Components, Known, Marks};
 use wakescope_model::image::SourceKind;
 use wakescope_model::simulation::{Broken, Sample, Until};
 use wakescope_model::{Image, Simulation};
@@ -48,8 +48,8 @@ impl Listener for Threshold {
 
     fn happened(both: &mut Both<'_, Self>, known: usize) {
         if both.listener.followed == Followed::Threads {
-            if let Some(components) = both.tracer.components.get(known) {
-                both.ended(components.total_ns());
+            if let Some(marks) = both.tracer.ended.get(known) {
+                both.ended(components(marks).total_ns());
             }
         }
     }
@@ -87,10 +87,10 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
     let mut simulation = Simulation::new(image, trial.seed, both);
     simulation.run_until(Until { samples: trial.wakeups, ns: LONGEST_NS })?;
     let Both { tracer, mut witness, .. } = simulation.into_watch();
-    let wakeups = tracer.components.len() as u64;
+    let wakeups = tracer.ended.len() as u64;
     // Too few say nothing of what is usual.
-    let enough = tracer.components.len() as u64 >= FIRST;
-    let known = calibrated(image, trial, &tracer.components);
+    let enough = tracer.ended.len() as u64 >= FIRST;
+    let known = calibrated(image, trial, &tracer.ended);
     let mut total = Score { wakeups, faults: witness.faults, ..Score::default() };
     tracer.with_decoder(|decoder| {
         for seen in tracer.late.iter().filter(|_| enough) {
@@ -124,13 +124,13 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
 }
 
 /// What all wakeups of the run teach about each.
-fn calibrated(image: &Image, trial: &Trial, components: &[Components]) -> Known {
-    let of = |part: &dyn Fn(&Components) -> Option<u64>| {
-        Distribution::of(components.iter().filter_map(part))
-    };
+fn calibrated(image: &Image, trial: &Trial, ended: &[Marks]) -> Known {
+    let parts: Vec<Components> = ended.iter().map(components).collect();
+    let of =
+        |part: &dyn Fn(&Components) -> Option<u64>| Distribution::of(parts.iter().filter_map(part));
     let shows = trial.shown.sched_entry;
     let table = ComponentTable {
-        irq_latency: of(&|c| Some(c.irq_latency_ns)),
+        irq_latency: Distribution::of(ended.iter().filter_map(irq_latency_ns)),
         handler_duration: of(&|c| Some(c.handler_duration_ns)),
         sched_latency: of(&|c| Some(c.sched_latency_ns)),
         sched_duration: shows.then(|| of(&|c| c.sched_duration_ns)),

@@ -62,7 +62,9 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	u64 entry = wakeup->irq_entry ? point(wakeup->irq_entry, due, end) : due;
 	u64 exit = wakeup->irq_exit ? point(wakeup->irq_exit, entry, end) : entry;
 	u64 sched = wakeup->sched_entry ? point(wakeup->sched_entry, exit, end) : end;
-	count(place, IRQ_LATENCY, entry - due, due);
+	/* The usual one is what the delivery of a timer's interrupt takes: who waited for none says nothing of it. */
+	if (wakeup->irq_entry >= due)
+		count(place, IRQ_LATENCY, entry - due, due);
 	count(place, HANDLER_DURATION, exit - entry, due);
 	count(place, SCHED_LATENCY, sched - exit, due);
 	if (wakeup->sched_entry)

@@ -2,7 +2,7 @@
 
 use aya::maps::{HashMap, MapData};
 use wakescope_attribution::{
-    Histogrammed, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY,
+    Histogrammed, INTERRUPT_LATENCY, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY,
 };
 use wakescope_sys::shared::Words;
 
@@ -11,7 +11,7 @@ use crate::shared::{COMPONENTS, Counts, FIGURES_WORDS, SECTION_KINDS, Wakeup};
 
 /// As they are numbered: `enum component`.
 const COMPONENT_NAMES: [&str; COMPONENTS] = [
-    "interrupt latency",
+    INTERRUPT_LATENCY,
     "handler duration",
     "scheduler latency",
     SCHEDULING_DURATION,

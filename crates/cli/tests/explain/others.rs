@@ -122,9 +122,10 @@ fn assert_of_others(run: &Run, target: &Target) {
     let woken = run.woken();
     assert_eq!(woken.count, explanation.wakeups);
     let table = run.components.as_ref().unwrap();
-    let parts = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
-    assert!(parts.iter().all(|part| part.count == explanation.wakeups), "{table:?}");
-    let parts = parts.into_iter().chain(&table.sched_duration);
+    let always = [&table.handler_duration, &table.sched_latency];
+    assert!(always.iter().all(|part| part.count == explanation.wakeups), "{table:?}");
+    assert!(table.irq_latency.count <= explanation.wakeups, "{table:?}");
+    let parts = always.into_iter().chain([&table.irq_latency]).chain(&table.sched_duration);
     assert_eq!(parts.map(|part| part.sum_ns).sum::<u64>(), woken.sum_ns);
     for episode in &run.worst {
         let late_ns = episode.wakeup_latency_ns;
@@ -161,8 +162,9 @@ fn a_thread_that_sleeps_is_woken_by_its_timer() {
     assert_not_later(&run, &slept);
     let table = run.components.as_ref().unwrap();
     // Now and then a timer expires in an interrupt that goes on: that waits for none of its own.
-    assert!(positive(&table.irq_latency) > table.irq_latency.count / 2, "{table:?}");
-    assert!(positive(&table.handler_duration) > table.handler_duration.count / 2, "{table:?}");
+    let wakeups = table.handler_duration.count;
+    assert!(positive(&table.irq_latency) > wakeups / 2, "{table:?}");
+    assert!(positive(&table.handler_duration) > wakeups / 2, "{table:?}");
     assert!(text.contains(&format!("\n wakeups of thread {id}\n")), "{text}");
     assert!(text.contains("timer expiry"), "{text}");
 }
@@ -312,9 +314,10 @@ fn assert_calls(run: &Run, count: u64, longest_ns: u64) {
         "{explanation:?}: {count} calls"
     );
     assert!(run.woken().max_ns.unwrap() <= longest_ns, "{:?}: {longest_ns}", run.woken().max_ns);
-    // Nothing interrupted anybody to wake it: whoever wrote did.
+    // Nothing interrupted anybody to wake it: whoever wrote did. That nobody waited for an interrupt says nothing of
+    // how long one takes to arrive.
     let table = run.components.as_ref().unwrap();
-    assert_eq!((table.irq_latency.sum_ns, table.handler_duration.sum_ns), (0, 0), "{table:?}");
+    assert_eq!((table.irq_latency.count, table.handler_duration.sum_ns), (0, 0), "{table:?}");
 }
 
 #[test]

@@ -132,10 +132,11 @@ impl Components {
     }
 }
 
-/// The components of all wakeups, one value per wakeup each.
+/// The components of all wakeups, one value per wakeup each. Not all wakeups have the first one and the last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComponentTable {
-    /// See [`Components::irq_latency_ns`].
+    /// See [`Components::irq_latency_ns`]: of wakeups whose timer's interrupt came after they were due. All have it in
+    /// runs of earlier versions, as 0 where there was no such interrupt.
     pub irq_latency: Distribution,
     /// See [`Components::handler_duration_ns`].
     pub handler_duration: Distribution,

@@ -159,7 +159,7 @@ impl Tracepoints<'_> {
         wakeup.steal_after = steal_after;
         wakeup.add_stolen(steal_after, response);
         wakeup.state = State::Idle;
-        self.components.push(wakescope_attribution::components(&wakeup.marks));
+        self.ended.push(wakeup.marks);
         if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
             let kernel_task = self.kernel_task(task);
             let wakeup = &mut self.wakeups[task.index()];

@@ -93,13 +93,14 @@ fn labels(row: &Row) -> Vec<String> {
 fn rows(run_set: &RunSet, run: &Run) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(all) = &run.components {
-        let mean =
-            |d: &Distribution| if d.count == 0 { 0.0 } else { d.sum_ns as f64 / d.count as f64 };
+        // Of all wakeups: not all have each component, and means of parts of them would not add up.
+        let wakeups = all.handler_duration.count;
+        let mean = |d: &Distribution| d.sum_ns as f64 / wakeups.max(1) as f64;
         let parts = parts(
             [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency)],
             all.sched_duration.as_ref().map(mean),
         );
-        let count = counted(all.irq_latency.count, "wakeup");
+        let count = counted(wakeups, "wakeup");
         rows.push(named(run_set, &format!("all {count}, on average"), parts));
     }
     if let Some(explanation) = &run.explanation {
