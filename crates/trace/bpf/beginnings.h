@@ -160,6 +160,18 @@ INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
 	return 0;
 }
 
+/* Of preempt_count: how many interrupts go on. */
+#define HARDIRQ_MASK 0xf0000
+
+/*
+ * What wakes a task without a timer: 2 for the task that runs, 3 for an interrupt that came while it ran. The thread of an
+ * interrupt is woken after the event of its handler's end.
+ */
+INLINE u32 kind_of_waker(struct cpu *cpu)
+{
+	return cpu->irq_depth || preempt_count(cpu) & HARDIRQ_MASK ? 3 : 2;
+}
+
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
 		  u32 stimulus)
 {
@@ -378,7 +390,7 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	if (waits_for_spinlock(task) && timer_due(cpu) != due)
 		return;
 	WRITE_ONCE(answers->announced, 0);
-	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : cpu->irq_depth ? 3 : 2);
+	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : kind_of_waker(cpu));
 	tell_own_time(cpu, now);
 }
 
@@ -425,7 +437,7 @@ APART int target_is_woken(u64 *ctx)
 	if (due && due <= now)
 		begin(ctx, wakeup, task, pid, due, now, 1);
 	else
-		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
+		begin(ctx, wakeup, task, pid, now, now, kind_of_waker(cpu));
 	tell_own_time(cpu, now);
 	return 0;
 }

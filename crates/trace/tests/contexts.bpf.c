@@ -56,6 +56,26 @@ SEC("raw_tp/sched_switch") int look(u64 *ctx)
 	return 0;
 }
 
+/* A task is woken without a timer. */
+struct wake {
+	/* What the kernel counts. */
+	u64 preempt_count;
+	u64 irq_depth;
+	u64 kind;
+};
+
+SEC("raw_tp/sched_switch") int wake(u64 *ctx)
+{
+	struct wake *all = all_words();
+	struct cpu *cpu = this_cpu();
+	if (!all || !cpu)
+		return -1;
+	cpu->runqueue = (u64)all;
+	cpu->irq_depth = all->irq_depth;
+	all->kind = kind_of_waker(cpu);
+	return 0;
+}
+
 /* A late wakeup leaves the kernel. */
 struct hand_over {
 	u64 is_sent;

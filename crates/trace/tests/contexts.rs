@@ -97,6 +97,32 @@ fn an_interrupt_without_registers_tells_by_its_stack_what_it_interrupted() {
     check(&[registers], &[(0, 0, (KERNEL, 1)), (1, 0, (UNKNOWN, 0))]);
 }
 
+/// The handler's exit is told before the thread of its interrupt is woken: the task that was interrupted was once called
+/// the waker of that thread.
+#[test]
+fn what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task() {
+    const NAME: &str = "what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task";
+    const TASK: u64 = 2;
+    const INTERRUPT: u64 = 3;
+    let Some(mut context) = Context::of(NAME, &[("preempt_count_place", 0)]) else { return };
+    // arm64 has the count in the task, where the test cannot write it.
+    if cfg!(target_arch = "aarch64") {
+        return skip(NAME, "no count of each CPU");
+    }
+    for (preempt_count, irq_depth, want) in [
+        (0, 0, TASK),
+        // Preemption off, and softirqs off.
+        (0x0201, 0, TASK),
+        (0x1_0000, 0, INTERRUPT),
+        (0x1_0001, 1, INTERRUPT),
+        // Where the kernel's count is not known.
+        (0, 1, INTERRUPT),
+    ] {
+        let [_, _, kind] = context.run("wake", [preempt_count, irq_depth, 0]);
+        assert_eq!(kind, want, "{preempt_count:#x}, depth {irq_depth}");
+    }
+}
+
 /// Nobody waits for a record to come. To wake a reader, the kernel once raised some ten interrupts a second (irq_work) on
 /// the CPUs that were measured.
 #[test]

@@ -247,7 +247,18 @@ impl<'a> Case<'a> {
     fn begins_in_interrupt(&self) -> bool {
         let of_waker = matches!(self.wakeup.woken_by, WokenBy::Waker { in_interrupt: true, .. });
         let of_softirq = self.wakeup.interrupted.as_ref().is_some_and(|c| c.softirq.is_some());
-        self.marks.irq_entry.is_some() || (of_waker && !of_softirq)
+        self.marks.irq_entry.is_some()
+            || (of_waker && !of_softirq && !self.was_woken_after_handler())
+    }
+
+    /// Whether an interrupt woke the task after it had reported its handler's end, as it does the thread of an
+    /// interrupt: none was going on by its events, although none of these are missing.
+    pub(super) fn was_woken_after_handler(&self) -> bool {
+        matches!(self.wakeup.woken_by, WokenBy::Waker { in_interrupt: true, .. })
+            && !(self.remote || self.doubtful)
+            && self.marks.irq_exit.is_none()
+            && self.entry_event().is_none()
+            && self.first_exit().is_none()
     }
 
     fn opening(&self) -> Opening {

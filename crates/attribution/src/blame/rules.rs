@@ -599,9 +599,10 @@ fn section(rule: Rule, case: &Case, cause: Cause, context: &Context) -> Label {
     // that was lent a priority since, from when on it was not to go.
     let is_ordinary = !case.task().is_urgent() && !context.task.is_urgent();
     let is_to_go = !is_ordinary && !case.changed_rank(&context.task);
+    // Nor how long the interrupt went on that woke the task after its handler.
     let ends_are_seen = match cause {
         Cause::IrqOff => !case.remote,
-        _ => case.end_is_seen() && is_to_go,
+        _ => case.end_is_seen() && is_to_go && !case.was_woken_after_handler(),
     };
     let evidence = match ends_are_seen && !case.known.guest && !stack.is_empty() {
         true => Evidence::Stack,

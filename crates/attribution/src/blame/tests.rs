@@ -600,6 +600,11 @@ fn a_waker_goes_on_or_is_in_an_interrupt() {
         |w| w.events = vec![event(20, exit("eth0"))],
         &[HELD, "irq 20 eth0 edge", SWITCH],
     );
+    // The thread of an interrupt is woken after the handler: what was interrupted goes on, at some time.
+    let held = HELD.replace("60", "80").replace("stack", "bound");
+    check(woken(0, true), |_| (), &[&held, SWITCH]);
+    let lost = |w: &mut Wakeup| w.lost = 1;
+    check(woken(0, true), lost, &["unexplained 80", "scheduler 20 switch bound"]);
     check(
         woken(0, true),
         |w| {
