@@ -471,10 +471,15 @@ pub(super) fn handler(case: &Case) -> Split {
     Split::all_of(Rule::Handler, Cause::Irq, Culprit::interrupt(name), evidence)
 }
 
-/// The way from another CPU, until its interrupt was taken.
+/// The way from another CPU, until its interrupt was taken. An interrupt or a softirq that woke the task is none of the
+/// task that it had broken into.
 pub(super) fn remote(case: &Case) -> Split {
     let (culprit, from_cpu) = match &case.wakeup.woken_by {
-        WokenBy::Waker { task, .. } if task.is_known() => (Culprit::Task(task.named()), None),
+        WokenBy::Waker { task, in_interrupt: false, .. }
+            if task.is_known() && !case.was_woken_in_softirq_of(task) =>
+        {
+            (Culprit::Task(task.named()), None)
+        }
         WokenBy::Timer { on } => (Culprit::None, Some(*on)),
         _ => (Culprit::None, None),
     };

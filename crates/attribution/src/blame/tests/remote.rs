@@ -46,6 +46,29 @@ fn a_call_for_another_task_is_not_waited_for() {
     check_called(ordinary(), &calls(ordinary(), sh()), &[runs, way, call, switched]);
 }
 
+/// What an interrupt or a softirq had broken into on the other CPU has woken nobody.
+#[test]
+fn only_a_task_that_has_woken_it_is_named() {
+    let check_waker = |wakeup: Wakeup, context: Option<Context>, called: &str| {
+        let change = |w: &mut Wakeup| {
+            w.interrupted = context;
+            w.events = called_at(40, idle(), probe())
+                .into_iter()
+                .map(|(us, what)| event(us, what))
+                .collect();
+        };
+        let rest = ["irq 5 reschedule edge", "idle_exit 35 bound", SWITCH];
+        check(wakeup, change, &[&rest[..], &[called]].concat());
+    };
+    let [by_task, by_nobody] = ["remote_wakeup 40 rm[412] edge", "remote_wakeup 40 edge"];
+    let softirq = |task: Task| Context { task, softirq: Some(3), ..in_kernel() };
+    check_waker(woken(1, false), None, by_task);
+    check_waker(woken(1, true), None, by_nobody);
+    check_waker(woken(1, false), Some(softirq(rm())), by_nobody);
+    check_waker(woken(1, false), Some(softirq(spin())), by_task);
+    check_waker(woken(1, false), Some(in_kernel()), by_task);
+}
+
 /// The call was not on its way while the CPU took other interrupts.
 #[test]
 fn a_call_that_was_not_on_its_way_is_not_waited_for() {
