@@ -289,11 +289,16 @@ INLINE void count_no_room(void)
 		__sync_fetch_and_add(&all->no_room, 1);
 }
 
-/* The task that runs has a queue of its group on this CPU, and that knows the CPU's own. */
+/*
+ * The kernel's `struct rq` of that CPU; 0 of another one than this as long as no program that ran there has asked. The task
+ * that runs has a queue of its group on this CPU, and that knows the CPU's own.
+ */
 INLINE u64 runqueue(struct cpu *cpu)
 {
 	if (HOT(cpu->runqueue))
 		return cpu->runqueue;
+	if (cpu != this_cpu())
+		return 0;
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct cfs_rq *queue = READ(task, se.cfs_rq);
 	if (queue && FIELD_EXISTS(queue->rq))

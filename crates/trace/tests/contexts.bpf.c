@@ -56,6 +56,25 @@ SEC("raw_tp/sched_switch") int look(u64 *ctx)
 	return 0;
 }
 
+/* The run queue of this CPU, and that of another one. */
+struct find_runqueues {
+	u64 here;
+	u64 there;
+};
+
+SEC("raw_tp/sched_switch") int find_runqueues(u64 *ctx)
+{
+	struct find_runqueues *all = all_words();
+	struct cpu *here = this_cpu();
+	struct cpu *there = cpu_of(bpf_get_smp_processor_id() + 1);
+	if (!all || !here || !there)
+		return -1;
+	here->runqueue = there->runqueue = 0;
+	all->here = runqueue(here);
+	all->there = runqueue(there);
+	return 0;
+}
+
 /* A task is woken without a timer. */
 struct wake {
 	/* What the kernel counts. */

@@ -99,6 +99,15 @@ fn an_interrupt_without_registers_tells_by_its_stack_what_it_interrupted() {
     check(&[registers], &[(0, 0, (KERNEL, 1)), (1, 0, (UNKNOWN, 0))]);
 }
 
+/// A thread's waking on another CPU was once the first to ask for the run queue there, and got that of the waker's CPU.
+#[test]
+fn another_cpus_run_queue_is_not_this_ones() {
+    const NAME: &str = "another_cpus_run_queue_is_not_this_ones";
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    let [here, there] = context.run("find_runqueues", [0; 2]);
+    assert!(here != 0 && there == 0, "{here:#x}, {there:#x}");
+}
+
 /// The handler's exit is told before the thread of its interrupt is woken: the task that was interrupted was once called
 /// the waker of that thread.
 #[test]
