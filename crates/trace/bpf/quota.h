@@ -17,6 +17,43 @@ INLINE int may_be_stopped(struct task_struct *task)
 	return READ(task, prio) >= 100 && (!FIELD_EXISTS(task->throttled) || READ(task, throttled));
 }
 
+/* Whether a deadline task has used up its time. */
+INLINE u32 deadline_throttled(struct task_struct *task)
+{
+	if (!FIELD_EXISTS(task->dl.dl_throttled))
+		return 0;
+	u64 word = 0;
+	u32 at = __builtin_preserve_field_info(task->dl.dl_throttled, 0);
+	u32 size = __builtin_preserve_field_info(task->dl.dl_throttled, 1);
+	if (size > sizeof(word))
+		return 0;
+	bpf_probe_read_kernel(&word, size, (void *)task + at);
+	word <<= __builtin_preserve_field_info(task->dl.dl_throttled, 4);
+	return word >> __builtin_preserve_field_info(task->dl.dl_throttled, 5);
+}
+
+/*
+ * Whether a deadline task, or a real-time task of a group with a quota of such time, is stopped for having used that
+ * up. For how long nobody counts. What all real-time tasks have is another matter: see `held_back`.
+ */
+INLINE u32 stopped_by_its_own(struct cpu *cpu, struct task_struct *task)
+{
+	struct task_struct___groups *grouped = (void *)task;
+	s32 prio = READ(task, prio);
+	if (prio < 0)
+		return deadline_throttled(task);
+	if (prio >= 100)
+		return 0;
+	if (FIELD_EXISTS(grouped->rt.rt_rq)) {
+		struct rt_rq *queue = READ(grouped, rt.rt_rq);
+		struct rq *rq = (void *)runqueue(cpu);
+		struct rt_rq *of_all = rq ? __builtin_preserve_access_index(&rq->rt) : 0;
+		if (queue && queue != of_all && FIELD_EXISTS(queue->rt_throttled))
+			return READ(queue, rt_throttled) != 0;
+	}
+	return 0;
+}
+
 /* The queue of the task's group on that CPU; 0 if it is not known. */
 INLINE struct cfs_rq *queue_on(struct task_struct *task, u32 number)
 {

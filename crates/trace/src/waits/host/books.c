@@ -440,6 +440,23 @@ static void compare(void)
 	check(stopped == truth_stopped && stopped, "stopped", stopped, truth_stopped);
 }
 
+/* A deadline task waits for its next period if it is woken before that with its time used up, whoever runs. */
+static void check_deadline_task(u32 number, u32 is_throttled, u32 kind)
+{
+	struct task_struct task = { .pid = number, .prio = -1, .dl = { is_throttled }, .se = { &queues[0] } };
+	u64 woken[] = { (u64)&task }, switched_to[] = { 0, (u64)&idle, (u64)&task };
+	asked.start = now_ns;
+	rqs[0].clock = task.sched_info.last_queued = now_ns;
+	idle.se.cfs_rq = &queues[0];
+	current = &idle;
+	on_wakeup_of_others(woken);
+	rqs[0].clock = now_ns += 1000;
+	follow_waits(switched_to, &cpus_here[0], 0);
+	struct waits_of_kind *of = &rows[number].of[kind];
+	check(of->count == 1 && of->sum == 1000, "of a deadline task", of->count, of->sum);
+	check(of->stopped == (is_throttled ? 1000 : 0), "of it stopped", of->stopped, is_throttled);
+}
+
 int main(int count, char **words)
 {
 	if (count != 4)
@@ -489,5 +506,7 @@ int main(int count, char **words)
 		end_of_waits(&threads[i].task);
 	u64 waits = words_here[0].threads + words_here[1].threads;
 	check(waits == waited && books.broken == broken, "open after the end", waits, waited);
+	check_deadline_task(50, 1, WAIT_THROTTLED);
+	check_deadline_task(51, 0, WAIT_WOKEN);
 	return 0;
 }

@@ -103,7 +103,9 @@ union cpu_word {
 #define READ(pointer, field) ((pointer)->field)
 #define READ_ONCE(x) (x)
 #define __builtin_preserve_access_index(x) (x)
-#define __builtin_preserve_field_info(field, kind) 0
+/* Of a bit field of `task`, which is a word here: its place and its size in bytes, and how far it is shifted. */
+#define __builtin_preserve_field_info(field, kind) \
+	((kind) == 0 ? (u32)((char *)&(field) - (char *)task) : (kind) == 1 ? (u32)sizeof(field) : 32)
 
 /* As before 6.18, where a quota stops queues. */
 static int stops_queues;
