@@ -237,6 +237,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 	wakeup->state = WOKEN;
 	wakeup->throttled =
 		here == there ? throttles(cpu, (void *)bpf_get_current_task()) : throttles_there(waits);
+	wakeup->throttled |= stopped_by_its_own(waits, task);
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, task, now);
 	else

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "endings.h"
+#include "quota.h"
 #include "state.h"
 #include "steal.h"
 #include "waiting.h"
@@ -74,7 +75,7 @@ INLINE int move_wakeup(struct wakeup *wakeup, struct task_struct *task, u32 numb
 	wakeup->interrupts_before = to->interrupts;
 	taken_until(&wakeup->taken_before, to, now);
 	wakeup->cpu = number;
-	wakeup->throttled |= throttles_there(to);
+	wakeup->throttled |= throttles_there(to) | stopped_by_its_own(to, task);
 	/* A CPU that fetches a task for itself, and not in a softirq, is in its scheduler, or about to enter it. */
 	if (has_waited && number == bpf_get_smp_processor_id() && !to->softirq && !to->irq_depth)
 		to->sched_entry = now;

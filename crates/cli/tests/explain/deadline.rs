@@ -1,12 +1,19 @@
 //! Deadline tasks are followed as others are.
 
-use wakescope_core::explain::StepEvent;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use wakescope_core::explain::{Cause, StepEvent, WaitKind};
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::State;
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock;
+use wakescope_sys::sched::{Schedule, set_schedule, this_thread};
 
-use crate::common::bench::Test;
+use crate::common::bench::{Test, eventually};
 use crate::common::deadline::admitted;
-use crate::common::following::can_follow;
+use crate::common::following::{can_follow, explained, sum_ns};
 use crate::{assert_parts_add_up, assert_shares_add_up};
 
 #[test]
@@ -29,4 +36,42 @@ fn a_deadline_task_is_followed_from_when_its_timer_is_due() {
     });
     let explained = run.worst.iter().filter(|w| !w.blame.is_empty()).count();
     assert!(timers.count() * 2 > explained && explained > 0, "{text}");
+}
+
+/// It sleeps with its time used up, and is woken long before it gets more: nobody else keeps it waiting.
+#[test]
+fn a_deadline_task_that_is_woken_while_it_is_throttled_waits_for_its_next_period() {
+    const NAME: &str =
+        "a_deadline_task_that_is_woken_while_it_is_throttled_waits_for_its_next_period";
+    if !can_follow(NAME) {
+        return;
+    }
+    let test = Test::new("deadline-throttled");
+    let ends = Arc::new(AtomicBool::new(false));
+    let (tell, number) = channel();
+    let until = Arc::clone(&ends);
+    let thread = std::thread::spawn(move || {
+        let runtime = SpanNs(500_000);
+        let schedule = Schedule::Deadline { runtime, period: SpanNs(50_000_000) };
+        eventually("the kernel admits a deadline task", || set_schedule(schedule).is_ok());
+        tell.send(this_thread().number()).unwrap();
+        while !until.load(Ordering::Relaxed) {
+            let used_up = clock::now().after(runtime);
+            while clock::now() < used_up {}
+            clock::sleep_until(clock::now().after(SpanNs(1_000_000))).unwrap();
+        }
+    });
+    let number = number.recv().unwrap().to_string();
+    let how = ["--pid", &number, "--duration", "2s", "--above", "5ms", "--worst", "100"];
+    let (run, text) = explained(&test, &[&how[..], &["--out", "run"]].concat());
+    ends.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    let late_ns: u64 = run.worst.iter().map(|episode| episode.wakeup_latency_ns).sum();
+    let throttled_ns = sum_ns(&run.worst, |share| share.cause == Cause::Throttled);
+    assert!(late_ns > 0 && throttled_ns > late_ns / 2, "{throttled_ns} of {late_ns} ns: {text}");
+    let waits = run.explanation.as_ref().unwrap().waits.as_ref().unwrap();
+    let woken = waits.of(WaitKind::Woken).and_then(|row| row.worst.as_ref());
+    let is_short = woken.is_none_or(|worst| worst.cause != Cause::Throttled);
+    let throttled = waits.of(WaitKind::Throttled).unwrap();
+    assert!(is_short && throttled.throttled_ns == throttled.sum_ns, "{waits:?}");
 }
