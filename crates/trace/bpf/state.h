@@ -290,20 +290,25 @@ INLINE void count_no_room(void)
 }
 
 /*
- * The kernel's `struct rq` of that CPU; 0 of another one than this as long as no program that ran there has asked. The task
- * that runs has a queue of its group on this CPU, and that knows the CPU's own.
+ * The kernel's `struct rq` of the CPU that this task is on: the task has a queue of its group there, and that knows the
+ * CPU's own.
  */
-INLINE u64 runqueue(struct cpu *cpu)
+INLINE u64 runqueue_with(struct cpu *cpu, struct task_struct *task)
 {
 	if (HOT(cpu->runqueue))
 		return cpu->runqueue;
-	if (cpu != this_cpu())
-		return 0;
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct cfs_rq *queue = READ(task, se.cfs_rq);
 	if (queue && FIELD_EXISTS(queue->rq))
 		cpu->runqueue = (u64)READ(queue, rq);
 	return cpu->runqueue;
+}
+
+/* That of this CPU; of another one 0 as long as it is not known. */
+INLINE u64 runqueue(struct cpu *cpu)
+{
+	if (HOT(cpu->runqueue))
+		return cpu->runqueue;
+	return cpu == this_cpu() ? runqueue_with(cpu, (void *)bpf_get_current_task()) : 0;
 }
 
 /* Where `place` is on this CPU; 0 if the kernel lacks it. */

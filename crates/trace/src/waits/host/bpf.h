@@ -137,6 +137,7 @@ static void bpf_probe_read_kernel(void *to, u32 size, const void *from) { memcpy
 static struct cpu *cpu_of(u32 number) { return &cpus_here[number]; }
 static union cpu_word *word_of(u32 number) { return &words_here[number]; }
 static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
+static u64 runqueue_with(struct cpu *cpu, struct task_struct *task) { return cpu->runqueue; }
 static struct task_struct *runs_on(struct cpu *cpu) { return ((struct rq *)cpu->runqueue)->curr; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 throttles(struct cpu *cpu, struct task_struct *runs) { return ((struct rq *)cpu->runqueue)->rt.rt_throttled; }
