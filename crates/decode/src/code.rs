@@ -1,5 +1,7 @@
 //! What the code before a place in the kernel does.
 
+use crate::x86;
+
 /// Bytes of code before a place.
 pub const CODE_BYTES: usize = 16;
 
@@ -15,12 +17,28 @@ pub(crate) fn enables_interrupts(code: &[u8; CODE_BYTES]) -> Option<bool> {
 fn x86(code: &[u8; CODE_BYTES]) -> bool {
     const STI: u8 = 0xfb;
     const POPF: u8 = 0x9d;
-    /// The most that can follow in one instruction, but for those with long constants.
-    const LONGEST: usize = 9;
-    let last = code[CODE_BYTES - LONGEST - 1..].windows(2);
-    // 0xfb before 0xff is part of a distance: some million bytes back.
-    let sti = last.clone().any(|pair| pair[0] == STI && pair[1] != 0xff);
-    sti || code[CODE_BYTES - 1] == STI || code[CODE_BYTES - 1] == POPF
+    let last = CODE_BYTES - 1;
+    let enables = |at: usize| match code[at] {
+        // Before 0xff it is part of a distance: some million bytes back.
+        STI if code.get(at + 1) == Some(&0xff) => false,
+        STI => at == last || x86::length(&code[at + 1..]) == Some(last - at),
+        POPF => at == last,
+        _ => false,
+    };
+    (0..CODE_BYTES).any(|at| enables(at) && begins_an_instruction(code, at))
+}
+
+/// Whether an instruction may begin at this place of the code, rather than that it is part of one. Where an instruction
+/// before begins is not known: the code is parted from each byte on, and a third of these ways must come there.
+fn begins_an_instruction(code: &[u8], at: usize) -> bool {
+    let mut comes_there = vec![true];
+    // From the last byte back, whether the instructions from there on come to the place.
+    for from in (0..at).rev() {
+        let next = x86::length(&code[from..]).map(|length| from + length);
+        comes_there.push(next.is_some_and(|next| next <= at && comes_there[at - next]));
+    }
+    let come = comes_there.iter().filter(|&&comes| comes).count();
+    3 * come >= comes_there.len()
 }
 
 /// `msr daifclr`, `msr daif`, or `msr icc_pmr_el1` where interrupts are masked by priority, which
@@ -63,6 +81,15 @@ mod tests {
             (&[0xe8, 0x12, 0x34, 0xfb, 0xff], false),        // call, 300,000 bytes back
             (&[0xf3, 0x48, 0xab], false),                    // rep stos
             (&[0xfb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], false), // too long ago
+            (&[0xfb, 0xe9, 1, 2, 3, 4], true),               // sti; jmp
+            (&[0xfb, 0x90, 0x90], false),                    // sti, and two nops
+            (&[0xfb, 0x0f, 0x1f, 0x44, 0], false),           // sti, and a part of a nop
+            (&[0x48, 0x89, 0xfb], false),                    // mov %rdi,%rbx
+            (&[0x48, 0x89, 0xfb, 0x90], false),              // the same; nop
+            (&[0x83, 0xf8, 0xfb], false),                    // cmp $-5,%eax
+            (&[0x83, 0xf8, 0xfb, 0x74, 0x10], false),        // the same; je
+            (&[0x48, 0xc7, 0xc3, 0xfb, 1, 0, 0], false),     // mov $0x1fb,%rbx
+            (&[0x48, 0x8d, 0x43, 0x9d], false),              // lea -0x63(%rbx),%rax
         ] {
             assert_eq!(x86(&code(end)), want, "{end:x?}");
         }

@@ -12,6 +12,7 @@ mod names;
 pub mod orc;
 mod parts;
 pub mod scope;
+mod x86;
 
 pub use code::{CODE_BYTES, is_arm64_call};
 pub use decoder::Decoder;
