@@ -259,16 +259,19 @@ INLINE u64 due_of(struct hrtimer *timer, s64 expires)
 	return expires - offset;
 }
 
+/* From the end of one timer's function to the next one's in the same interrupt the kernel takes far less than this, ns. */
+#define BETWEEN_TIMERS 10000
+
 /*
  * Many timers of one kind at one expiry are one event, or they would push all else out of the ring:
- * the first one begins, the last one ends.
+ * the first one begins, the last one ends. Not all interrupts of timers have events that part them: Hyper-V's have none.
  */
 INLINE void timer_event(struct cpu *cpu, u64 function, u64 now)
 {
 	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
 	struct event *first = &cpu->ring[(cpu->seen - 2) & (RING - 1)];
 	if (cpu->seen >= 2 && last->kind == TIMER_EXIT && first->kind == TIMER_ENTRY &&
-	    first->timer.function == function) {
+	    first->timer.function == function && now - last->at_ns < BETWEEN_TIMERS) {
 		first->timer.count++;
 		cpu->seen--;
 		return;

@@ -1,7 +1,7 @@
 //! What the running kernel has of what programs need, by its type information.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 
 use wakescope_core::btf::{Damaged, Kind, Names, variables};
@@ -10,6 +10,10 @@ use crate::symbols;
 
 /// Where the kernel shows its type information.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Where it shows which timer the first CPU has, and what it calls Hyper-V's.
+const TIMER: &str = "/sys/devices/system/clockevents/clockevent0/current_device";
+const HYPERV_TIMER: &str = "Hyper-V clockevent";
 
 /// More than any kernel has: 6.18's are 6 MB.
 const LARGEST: u64 = 256 << 20;
@@ -46,6 +50,8 @@ pub(crate) struct Kernel {
     pub(crate) places: Vec<(&'static str, i64)>,
     /// Whether these come from /proc/kallsyms, which may hide them.
     from_symbols: bool,
+    /// Whether the CPUs' timers are Hyper-V's, whose interrupts have no tracepoint.
+    has_unseen_timer: bool,
 }
 
 impl Kernel {
@@ -60,6 +66,8 @@ impl Kernel {
             kernel.places = places(&symbols::variables(&names));
             kernel.from_symbols = true;
         }
+        let timer = fs::read_to_string(TIMER).unwrap_or_default();
+        kernel.has_unseen_timer = timer.trim() == HYPERV_TIMER;
         Ok((kernel, data))
     }
 
@@ -75,7 +83,7 @@ impl Kernel {
         let offsets = variables(data, ".data..percpu")?;
         let offsets = offsets.iter().map(|(name, &at)| (name.to_string(), u64::from(at)));
         let places = places(&offsets.collect());
-        Ok(Self { tracepoints, places, from_symbols: false })
+        Ok(Self { tracepoints, places, ..Self::default() })
     }
 
     /// Whether it has the tracepoint of that name.
@@ -117,6 +125,9 @@ impl Kernel {
         if !has("steal_time_place") {
             unseen.push(format!("steal time{why}"));
         }
+        if self.has_unseen_timer {
+            unseen.push("Hyper-V's timer interrupts, but for functions of timers in them".into());
+        }
         unseen
     }
 }
@@ -149,7 +160,9 @@ mod tests {
             assert!(!kernel.unseen().contains(&calls), "{tracepoint}");
         }
         // Where it is not the kernel that says nothing, but what lists its symbols, that is told.
-        let hidden = Kernel { from_symbols: true, ..kernel }.unseen();
+        let hidden =
+            Kernel { from_symbols: true, has_unseen_timer: true, ..kernel }.unseen();
+        assert!(hidden.iter().any(|text| text.starts_with("Hyper-V's timer interrupts")));
         assert!(hidden.contains(&"steal time (not in /proc/kallsyms)".to_string()));
         // Reports cut what is longer.
         assert!(hidden.iter().all(|text| text.len() <= 80), "{hidden:?}");

@@ -161,6 +161,30 @@ SEC("raw_tp/sched_switch") int find_entry(u64 *ctx)
 	return 0;
 }
 
+/* Timers' functions begin and end, each at its time. */
+struct tell_timers {
+	u64 at[4][2];
+	u64 events;
+	u64 count;
+};
+
+SEC("raw_tp/sched_switch") int tell_timers(u64 *ctx)
+{
+	struct tell_timers *all = all_words();
+	struct cpu *cpu = this_cpu();
+	if (!all || !cpu)
+		return -1;
+	cpu->seen = 0;
+#pragma nounroll
+	for (u32 i = 0; i < 4; i++) {
+		timer_event(cpu, 1, all->at[i][0]);
+		next_event(cpu, TIMER_EXIT, all->at[i][1]);
+	}
+	all->events = cpu->seen;
+	all->count = cpu->ring[0].timer.count;
+	return 0;
+}
+
 /* Timers' functions begin and end. */
 struct run_timers {
 	struct {

@@ -198,6 +198,24 @@ fn a_timer_wakes_by_the_first_interrupt_after_it_was_due() {
     check(1, &[timer(110, 120)[0], timer(110, 120)[1], timer(150, 160)[0]], 150);
 }
 
+/// Hyper-V's interrupts of timers have no events: ticks of 28 ms were once one function of a timer.
+#[test]
+fn timers_in_a_row_are_one_event_but_not_those_of_several_interrupts() {
+    const NAME: &str = "timers_in_a_row_are_one_event_but_not_those_of_several_interrupts";
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    let mut check = |at: [u64; 8], want: (u64, u64)| {
+        let mut words = [0; 10];
+        words[..8].copy_from_slice(&at);
+        let [.., events, count] = context.run("tell_timers", words);
+        assert_eq!((events, count), want, "{at:?}");
+    };
+    let in_a_row = [100, 200, 300, 400, 500, 600, 700, 800];
+    check(in_a_row, (2, 4));
+    // The third one comes with the next tick.
+    let tick = |at| if at < 500 { at } else { at + 4_000_000 };
+    check(in_a_row.map(tick), (4, 2));
+}
+
 /// While a soft timer's function runs, interrupts come, and with real-time preemption other tasks run. What these wake is
 /// woken by no timer, or by another one.
 #[test]

@@ -16,6 +16,8 @@ pub(super) const FIRST_FAIR_PRIO: i32 = 100;
 pub(crate) const SWITCHES: usize = 16;
 /// How many events a CPU keeps.
 pub(super) const RING: usize = 256;
+/// How long lies at the most between functions of timers in one interrupt, nanoseconds.
+const BETWEEN_TIMERS_NS: u64 = 10_000;
 /// How many tasks the tracer knows of that ran.
 const RUNNERS: usize = 8;
 /// How many of them a wakeup usually gets.
@@ -308,9 +310,11 @@ impl Cpu {
         self.ring.get_mut(at).filter(|_| known)
     }
 
-    /// Timers in a row that call one function are one event.
+    /// Timers in a row that call one function are one event, if little time lies between them.
     pub(super) fn timer_event(&mut self, now: u64, function: u64) {
-        let last_ends = self.last(1).is_some_and(|last| last.payload == Payload::TimerExit);
+        let last_ends = self.last(1).is_some_and(|last| {
+            last.payload == Payload::TimerExit && now.saturating_sub(last.at.0) < BETWEEN_TIMERS_NS
+        });
         if let (true, Some(first)) = (last_ends, self.last(2)) {
             if let Payload::TimerEntry { function: before, count } = &mut first.payload {
                 if *before == function {
