@@ -49,7 +49,7 @@ pub(super) fn of_phase(rule: Rule, cause: Cause, phase: Phase, evidence: Evidenc
     Label::new(rule, Share { cause, phase: Some(phase), evidence, ..Share::default() })
 }
 
-/// The label of the way from another CPU.
+/// The label of the way from another CPU, whose ends are seen.
 pub(super) fn from_afar(rule: Rule, culprit: Culprit, from_cpu: Option<u32>) -> Label {
     let (cause, evidence) = (Cause::RemoteWakeup, Evidence::Edge);
     Label::new(rule, Share { cause, culprit, from_cpu, evidence, ..Share::default() })

@@ -483,12 +483,20 @@ pub(super) fn remote(case: &Case) -> Split {
         WokenBy::Timer { on } => (Culprit::None, Some(*on)),
         _ => (Culprit::None, None),
     };
-    Split::all(from_afar(Rule::RemoteCall, culprit, from_cpu))
+    called(case, culprit, from_cpu)
 }
 
 /// The same after the task was moved to this CPU: by whom no event says.
-pub(super) fn called_after_move() -> Split {
-    Split::all(from_afar(Rule::RemoteCall, Culprit::None, None))
+pub(super) fn called_after_move(case: &Case) -> Split {
+    called(case, Culprit::None, None)
+}
+
+/// What a call takes to arrive. A longer one may have been kept out: by code with interrupts off on the CPU that was
+/// called, or by a hypervisor that did not run it. No event tells.
+fn called(case: &Case, culprit: Culprit, from_cpu: Option<u32>) -> Split {
+    let first = from_afar(Rule::RemoteCall, culprit, from_cpu);
+    let then = known_by(Rule::RemoteCall, &first, Evidence::Bound);
+    Split { at_most_ns: case.known.delivery_ns, first, then }
 }
 
 fn return_path(case: &Case, then: Label) -> Split {

@@ -630,7 +630,7 @@ fn another_cpu_calls_with_an_interrupt() {
     check(
         woken(1, false),
         called,
-        &["idle_exit 45 bound", "remote_wakeup 30 rm[412] edge", SWITCH, "irq 5 reschedule edge"],
+        &["idle_exit 45 bound", "remote_wakeup 30 rm[412] bound", SWITCH, "irq 5 reschedule edge"],
     );
     // An idle CPU that watches for work needs no interrupt.
     check(
@@ -648,7 +648,7 @@ fn another_cpu_calls_with_an_interrupt() {
             "idle_exit 55 bound",
             SWITCH,
             "irq 10 local_timer bound",
-            "remote_wakeup 10 CPU 3 edge",
+            "remote_wakeup 10 CPU 3 bound",
             "irq 5 reschedule edge",
         ],
     );

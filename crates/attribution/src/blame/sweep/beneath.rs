@@ -180,7 +180,7 @@ impl<'a> Sweep<'_, 'a> {
             |event| matches!(&event.what, What::IrqEntry(interrupt) if is_from_a_cpu(interrupt)),
         );
         match is_called && !self.case.wakeup.throttled {
-            true => self.enter(Ground::Remote, rules::called_after_move()),
+            true => self.enter(Ground::Remote, rules::called_after_move(self.case)),
             false => self.resume(),
         }
     }

@@ -29,7 +29,7 @@ fn called_at(us: u64, from: Task, to: Task) -> Vec<(u64, What)> {
 #[test]
 fn a_call_for_another_task_is_not_waited_for() {
     let calls = |own: Task, runs: Task| called_at(40, runs, own);
-    let called = "remote_wakeup 40 rm[412] edge";
+    let called = "remote_wakeup 40 rm[412] bound";
     let (call, switched) = ("irq 5 reschedule edge", "scheduler 20 switch edge");
     let sh = || task(9, "sh", Policy::Other, 120);
     // It has to be called.
@@ -46,6 +46,21 @@ fn a_call_for_another_task_is_not_waited_for() {
     check_called(ordinary(), &calls(ordinary(), sh()), &[runs, way, call, switched]);
 }
 
+/// A call that takes no longer to arrive than interrupts of this run mostly do was not kept out.
+#[test]
+fn a_call_is_a_bound_beyond_what_an_interrupt_takes_to_arrive() {
+    let mut wakeup = woken(1, false);
+    wakeup.interrupted = None;
+    let events = called_at(40, idle(), probe()).into_iter();
+    wakeup.events = events.map(|(us, what)| event(us, what)).collect();
+    let called = |delivery_ns| {
+        let shares = shares_of_run(&wakeup, &Known { delivery_ns, ..Known::default() });
+        shares.into_iter().find(|share| share.starts_with("remote_wakeup"))
+    };
+    assert_eq!(called(40_000).as_deref(), Some("remote_wakeup 40 rm[412] edge"));
+    assert_eq!(called(39_999).as_deref(), Some("remote_wakeup 40 rm[412] bound"));
+}
+
 /// What an interrupt or a softirq had broken into on the other CPU has woken nobody.
 #[test]
 fn only_a_task_that_has_woken_it_is_named() {
@@ -60,7 +75,7 @@ fn only_a_task_that_has_woken_it_is_named() {
         let rest = ["irq 5 reschedule edge", "idle_exit 35 bound", SWITCH];
         check(wakeup, change, &[&rest[..], &[called]].concat());
     };
-    let [by_task, by_nobody] = ["remote_wakeup 40 rm[412] edge", "remote_wakeup 40 edge"];
+    let [by_task, by_nobody] = ["remote_wakeup 40 rm[412] bound", "remote_wakeup 40 bound"];
     let softirq = |task: Task| Context { task, softirq: Some(3), ..in_kernel() };
     check_waker(woken(1, false), None, by_task);
     check_waker(woken(1, true), None, by_nobody);
@@ -85,7 +100,7 @@ fn a_throttled_task_waits_for_no_call() {
     let events = called_at(40, idle(), probe());
     let (call, switched) = ("irq 5 reschedule edge", "scheduler 20 switch edge");
     let exit = "idle_exit 35 bound";
-    check_called(probe(), &events, &["remote_wakeup 40 rm[412] edge", call, exit, switched]);
+    check_called(probe(), &events, &["remote_wakeup 40 rm[412] bound", call, exit, switched]);
     let throttled = |w: &mut Wakeup| {
         w.throttled = true;
         w.interrupted = None;
@@ -179,7 +194,7 @@ fn a_real_time_task_that_is_moved_is_not_throttled_by_that() {
     };
     let called = || vec![(70, entry("reschedule")), (75, exit("reschedule"))];
     let (call, way) = ("irq 5 reschedule edge", "scheduler 3 return from interrupt bound");
-    let on_its_way = "remote_wakeup 10 edge";
+    let on_its_way = "remote_wakeup 10 bound";
     check_moved(sh(), called(), &[on_its_way, call, way, "unexplained 17"]);
     check_moved(idle(), called(), &[on_its_way, call, "idle_exit 20 bound"]);
     check_moved(idle(), Vec::new(), &["idle_exit 35 bound"]);

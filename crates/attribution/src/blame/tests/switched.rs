@@ -131,7 +131,7 @@ fn a_cpu_that_was_not_told_yet_chooses_whom_it_likes() {
             ];
         },
         &[
-            "remote_wakeup 50 rm[412] edge",
+            "remote_wakeup 50 rm[412] bound",
             "unexplained 26",
             SWITCH,
             "scheduler 3 return from interrupt bound",
