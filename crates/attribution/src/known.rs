@@ -61,5 +61,6 @@ pub fn calibrate(table: &ComponentTable, machine: Machine, probes: bool) -> Know
         ticks,
         probes,
         shows_softirqs_left: false,
+        shows_throttling: false,
     }
 }

@@ -131,7 +131,7 @@ impl<'a> Names<'a> {
     }
 
     /// Of the struct that came last, where its members lie in it.
-    fn members(&self) -> BTreeMap<&'a str, u32> {
+    pub fn members(&self) -> BTreeMap<&'a str, u32> {
         self.places_of_members().filter(|(name, _)| !name.is_empty()).collect()
     }
 

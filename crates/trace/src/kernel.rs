@@ -50,6 +50,9 @@ pub(crate) struct Kernel {
     pub(crate) places: Vec<(&'static str, i64)>,
     /// Whether these come from /proc/kallsyms, which may hide them.
     from_symbols: bool,
+    /// See `Known::shows_throttling`: a fair server lets tasks run before real-time ones, and says so in them, and
+    /// nothing else holds these back.
+    pub(crate) shows_throttling: bool,
     /// Whether the CPUs' timers are Hyper-V's, whose interrupts have no tracepoint.
     has_unseen_timer: bool,
 }
@@ -73,8 +76,19 @@ impl Kernel {
 
     fn of(data: &[u8]) -> Result<Self, Damaged> {
         let mut tracepoints = BTreeSet::new();
-        for thing in Names::of(data)? {
+        let (mut has_fair_server, mut throttles) = (false, false);
+        let mut names = Names::of(data)?;
+        while let Some(thing) = names.next() {
             let thing = thing?;
+            match (thing.kind, thing.name) {
+                (Kind::Struct, "task_struct") => {
+                    has_fair_server = names.members().contains_key("dl_server");
+                }
+                (Kind::Struct, "rt_rq") => {
+                    throttles = names.members().contains_key("rt_throttled");
+                }
+                _ => {}
+            }
             if thing.kind == Kind::Typedef {
                 let tracepoint = thing.name.strip_prefix("btf_trace_");
                 tracepoints.extend(tracepoint.map(str::to_string));
@@ -83,7 +97,8 @@ impl Kernel {
         let offsets = variables(data, ".data..percpu")?;
         let offsets = offsets.iter().map(|(name, &at)| (name.to_string(), u64::from(at)));
         let places = places(&offsets.collect());
-        Ok(Self { tracepoints, places, ..Self::default() })
+        let shows_throttling = has_fair_server && !throttles;
+        Ok(Self { tracepoints, places, shows_throttling, ..Self::default() })
     }
 
     /// Whether it has the tracepoint of that name.
@@ -160,12 +175,52 @@ mod tests {
             assert!(!kernel.unseen().contains(&calls), "{tracepoint}");
         }
         // Where it is not the kernel that says nothing, but what lists its symbols, that is told.
-        let hidden =
-            Kernel { from_symbols: true, has_unseen_timer: true, ..kernel }.unseen();
+        let hidden = Kernel { from_symbols: true, has_unseen_timer: true, ..kernel }.unseen();
         assert!(hidden.iter().any(|text| text.starts_with("Hyper-V's timer interrupts")));
         assert!(hidden.contains(&"steal time (not in /proc/kallsyms)".to_string()));
         // Reports cut what is longer.
         assert!(hidden.iter().all(|text| text.len() <= 80), "{hidden:?}");
+    }
+
+    /// Type information that has these structs, each with one member.
+    fn with_structs(structs: &[(&str, &str)]) -> Vec<u8> {
+        const STRUCT: u32 = 4;
+        let (mut types, mut text) = (Vec::new(), vec![0]);
+        let length_of = |bytes: &Vec<u8>| u32::try_from(bytes.len()).unwrap();
+        let word = |word: u32, to: &mut Vec<u8>| to.extend(word.to_le_bytes());
+        for (name, member) in structs {
+            let mut place = |name: &str| {
+                let place = length_of(&text);
+                text.extend(name.bytes().chain([0]));
+                place
+            };
+            let (name, member) = (place(name), place(member));
+            for value in [name, STRUCT << 24 | 1, 8, member, 0, 0] {
+                word(value, &mut types);
+            }
+        }
+        let mut data = vec![0x9f, 0xeb, 1, 0];
+        let lengths = [length_of(&types), length_of(&text)];
+        for value in [24, 0, lengths[0], lengths[0], lengths[1]] {
+            word(value, &mut data);
+        }
+        [data, types, text].concat()
+    }
+
+    /// 6.12 has both where real-time groups may have quotas (RT_GROUP_SCHED).
+    #[test]
+    fn a_switch_shows_throttling_where_only_a_fair_server_holds_back() {
+        let (server, throttle) = (("task_struct", "dl_server"), ("rt_rq", "rt_throttled"));
+        for (structs, want) in [
+            (&[server, ("rt_rq", "active")][..], true),
+            (&[server, throttle], false),
+            (&[throttle, server], false),
+            (&[("task_struct", "prio"), throttle], false),
+            (&[], false),
+        ] {
+            let kernel = Kernel::of(&with_structs(structs)).unwrap();
+            assert_eq!(kernel.shows_throttling, want, "{structs:?}");
+        }
     }
 
     #[test]

@@ -154,8 +154,9 @@ pub struct Tracer {
     shows: Shows,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
-    /// See [`Known::shows_softirqs_left`].
+    /// See [`Known::shows_softirqs_left`] and [`Known::shows_throttling`].
     shows_softirqs_left: bool,
+    shows_throttling: bool,
     /// What quotas threads of others were under when the run began.
     quotas_at_start: Quotas,
     /// Which of them could run then.
@@ -233,6 +234,7 @@ impl Tracer {
             seen_with,
             not_seen,
             shows_softirqs_left: kernel.shows_softirqs_left(),
+            shows_throttling: kernel.shows_throttling,
             runnable_at_start: Runnable::default(),
             quotas_at_start: Quotas::default(),
         })
@@ -427,6 +429,7 @@ impl Tracer {
     fn known(&self, components: &ComponentTable) -> Known {
         Known {
             shows_softirqs_left: self.shows_softirqs_left,
+            shows_throttling: self.shows_throttling,
             ..calibrate(components, self.options.machine, self.options.is_of_probes())
         }
     }

@@ -348,8 +348,12 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     } else if case.wakeup.throttled {
         throttled(case)
     } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
-        // The scheduler runs none of these before a real-time task, if it may run that one.
-        if asked { throttled(case) } else { Split::unexplained(Rule::NoReason) }
+        // The scheduler runs none of these before a real-time task, if it may run that one. Where each switch says
+        // whether it may, this one had another reason: core scheduling, or a task that runs on behalf of another.
+        match asked && !case.known.shows_throttling {
+            true => throttled(case),
+            false => Split::unexplained(Rule::NoReason),
+        }
     } else if runs.is_idle() {
         Split::unexplained(Rule::NoReason)
     } else {

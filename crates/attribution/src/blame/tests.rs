@@ -163,6 +163,7 @@ fn what_every_wakeup_takes_holds_nobody_up() {
         ticks: false,
         probes: true,
         shows_softirqs_left: false,
+        shows_throttling: false,
     };
     let mut got = shares_of_run(&timer(), &known);
     got.sort();

@@ -115,6 +115,7 @@ pub(super) fn full_lines() -> Vec<String> {
         least_sched_latency_ns: Some(3),
         waking_ns: Some(2),
         shows_softirqs_left: true,
+        shows_throttling: true,
         ..Default::default()
     };
     let head = Head::of(&run, Default::default(), known);

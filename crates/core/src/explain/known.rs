@@ -38,6 +38,11 @@ pub struct Known {
     /// Left out of a file if it does not, for the same reason.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shows_softirqs_left: bool,
+    /// Whether each switch shows if real-time tasks are held back: from 6.12 on, without quotas of real-time groups.
+    ///
+    /// Left out of a file if it does not, for the same reason.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shows_throttling: bool,
 }
 
 impl Known {

@@ -38,6 +38,7 @@ fn keep_known(known: &Known) {
         ticks: _,
         probes: _,
         shows_softirqs_left: _,
+        shows_throttling: _,
     } = known;
 }
 

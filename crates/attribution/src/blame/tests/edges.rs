@@ -20,6 +20,7 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
             ticks: false,
             probes: true,
             shows_softirqs_left: false,
+            shows_throttling: false,
         },
     );
     let of_wait =

@@ -264,12 +264,12 @@ fn placed(
 fn knowns() -> impl Strategy<Value = Known> {
     let some = || prop::option::of(0_u64..30_000);
     let of_scheduler = (some(), prop::option::of(0_u64..3_000));
-    (0_u64..3_000, of_scheduler, some(), any::<[bool; 4]>()).prop_map(
+    (0_u64..3_000, of_scheduler, some(), any::<[bool; 5]>()).prop_map(
         |(
             delivery_ns,
             (scheduling_ns, least),
             waking_ns,
-            [guest, ticks, probes, shows_softirqs_left],
+            [guest, ticks, probes, shows_softirqs_left, shows_throttling],
         )| Known {
             delivery_ns,
             scheduling_ns,
@@ -279,6 +279,7 @@ fn knowns() -> impl Strategy<Value = Known> {
             ticks,
             probes,
             shows_softirqs_left,
+            shows_throttling,
         },
     )
 }

@@ -712,3 +712,24 @@ fn the_scheduler_that_has_just_switched_has_preemption_off_itself() {
         &["scheduler 77 switch bound", "scheduler 3 return from interrupt bound", off, TIMER],
     );
 }
+
+/// Where each switch says whether real-time tasks are held back, one that does not say so had another reason. (Core
+/// scheduling keeps a CPU idle beside a task of another cookie.)
+#[test]
+fn a_switch_that_would_say_so_and_does_not_is_no_throttling() {
+    let sh = || task(9, "sh", Policy::Other, 120);
+    for (to, throttled, shows_throttling, want) in [
+        (sh(), false, false, "throttled 60 fifo 90 bound"),
+        (sh(), false, true, "unexplained 60"),
+        (idle(), false, true, "unexplained 60"),
+        (idle(), true, true, "throttled 70 fifo 90 bound"),
+        (spin(), false, true, "higher_priority_task 60 spin[7] fifo 95 edge"),
+    ] {
+        let events =
+            vec![event(30, switch(rm(), to.clone())), event(90, switch(to.clone(), probe()))];
+        let mut wakeup = Wakeup { throttled, events, ..timer() };
+        wakeup.marks.sched_entry = None;
+        let got = shares_of_run(&wakeup, &Known { shows_throttling, ..Known::default() });
+        assert!(got.iter().any(|share| share == want), "{to:?}, {throttled}: {got:?}");
+    }
+}
