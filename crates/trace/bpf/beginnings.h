@@ -165,20 +165,11 @@ INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
 
 /*
  * What wakes a task without a timer: 2 for the task that runs, 3 for an interrupt that came while it ran. The thread of an
- * interrupt is woken after the event of its handler's end. Softirqs are known by themselves on the CPU that the task waits
- * for; on another one they count as interrupts.
+ * interrupt is woken after the event of its handler's end.
  */
-INLINE u32 kind_of_waker(struct cpu *cpu, int is_here)
+INLINE u32 kind_of_waker(struct cpu *cpu)
 {
-	if (cpu->irq_depth || preempt_count(cpu) & HARDIRQ_MASK)
-		return 3;
-	return !is_here && going_softirq(cpu, 1) ? 3 : 2;
-}
-
-/* Whether the task was last on this CPU. */
-INLINE int was_here(struct task_struct *task)
-{
-	return task_cpu(task) == bpf_get_smp_processor_id();
+	return cpu->irq_depth || preempt_count(cpu) & HARDIRQ_MASK ? 3 : 2;
 }
 
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
@@ -403,7 +394,7 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	if (waits_for_spinlock(task) && timer_due(cpu) != due)
 		return;
 	WRITE_ONCE(answers->announced, 0);
-	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : kind_of_waker(cpu, was_here(task)));
+	begin(ctx, wakeup, task, pid, due, now, timer_due(cpu) ? 1 : kind_of_waker(cpu));
 	tell_own_time(cpu, now);
 }
 
@@ -450,7 +441,7 @@ APART int target_is_woken(u64 *ctx)
 	if (due && due <= now)
 		begin(ctx, wakeup, task, pid, due, now, 1);
 	else
-		begin(ctx, wakeup, task, pid, now, now, kind_of_waker(cpu, was_here(task)));
+		begin(ctx, wakeup, task, pid, now, now, kind_of_waker(cpu));
 	tell_own_time(cpu, now);
 	return 0;
 }

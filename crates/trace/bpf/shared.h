@@ -268,7 +268,7 @@ struct wakeup {
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
 	u32 stimulus_cpu;
-	/* 1 for a timer, 2 for a task, 3 for an interrupt or another CPU's softirq, or AWAKE. */
+	/* 1 for a timer, 2 for a task, 3 for an interrupt, or AWAKE. */
 	u32 stimulus;
 	/* As the kernel counts, with what interrupts and tracing add. */
 	u32 preempt_count;

@@ -80,10 +80,6 @@ struct wake {
 	/* What the kernel counts. */
 	u64 preempt_count;
 	u64 irq_depth;
-	/* 1 + number. */
-	u64 softirq;
-	/* Whether the task waits for this CPU. */
-	u64 is_here;
 	u64 kind;
 };
 
@@ -95,8 +91,7 @@ SEC("raw_tp/sched_switch") int wake(u64 *ctx)
 		return -1;
 	cpu->runqueue = (u64)all;
 	cpu->irq_depth = all->irq_depth;
-	cpu->softirq = all->softirq;
-	all->kind = kind_of_waker(cpu, all->is_here);
+	all->kind = kind_of_waker(cpu);
 	return 0;
 }
 

@@ -22,9 +22,7 @@ const WORDS: usize = 64;
 /// What takes seconds where tests are not optimised: the types of this kernel, and the programs.
 static TYPES: LazyLock<Result<Btf, String>> =
     LazyLock::new(|| Btf::from_sys_fs().map_err(|why| why.to_string()));
-/// As for a kernel without real-time preemption, where the CPU counts softirqs and not the task.
-static OBJECT: LazyLock<Vec<u8>> =
-    LazyLock::new(|| compiled("contexts", &["-Dsoftirq_disable_cnt=no_such_field"]));
+static OBJECT: LazyLock<Vec<u8>> = LazyLock::new(|| compiled("contexts", &[]));
 
 /// The place of a word that the kernel's variable stands for: `struct look` of contexts.bpf.c.
 const REGISTERS: usize = 0;
@@ -129,21 +127,8 @@ fn what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task() {
         // Where the kernel's count is not known.
         (0, 1, INTERRUPT),
     ] {
-        let [.., kind] = context.run("wake", [preempt_count, irq_depth, 0, 0, 0]);
+        let [.., kind] = context.run("wake", [preempt_count, irq_depth, 0]);
         assert_eq!(kind, want, "{preempt_count:#x}, depth {irq_depth}");
-    }
-}
-
-/// A softirq on another CPU came while a task ran there, which was once called the waker.
-#[test]
-fn what_another_cpus_softirq_wakes_is_woken_by_no_task() {
-    const NAME: &str = "what_another_cpus_softirq_wakes_is_woken_by_no_task";
-    const TASK: u64 = 2;
-    const INTERRUPT: u64 = 3;
-    let Some(mut context) = Context::of(NAME, &[]) else { return };
-    for (softirq, is_here, want) in [(0, 0, TASK), (4, 0, INTERRUPT), (4, 1, TASK)] {
-        let [.., kind] = context.run("wake", [0, 0, softirq, is_here, 0]);
-        assert_eq!(kind, want, "{softirq}, {is_here}");
     }
 }
 

@@ -251,11 +251,6 @@ impl<'a> Case<'a> {
             || (of_waker && !of_softirq && !self.was_woken_after_handler())
     }
 
-    /// Whether a softirq woke the task, on the CPU that it was last on, while `waker` ran there.
-    pub(super) fn was_woken_in_softirq_of(&self, waker: &Task) -> bool {
-        self.context().is_some_and(|c| c.softirq.is_some() && c.task.pid == waker.pid)
-    }
-
     /// Whether an interrupt woke the task after it had reported its handler's end, as it does the thread of an
     /// interrupt: none was going on by its events, although none of these are missing.
     pub(super) fn was_woken_after_handler(&self) -> bool {

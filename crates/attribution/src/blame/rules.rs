@@ -475,13 +475,11 @@ pub(super) fn handler(case: &Case) -> Split {
     Split::all_of(Rule::Handler, Cause::Irq, Culprit::interrupt(name), evidence)
 }
 
-/// The way from another CPU, until its interrupt was taken. An interrupt or a softirq that woke the task is none of the
-/// task that it had broken into.
+/// The way from another CPU, until its interrupt was taken. An interrupt that woke the task is none of the task that it
+/// had broken into. A softirq may be: a task that sends to this machine runs it in its own call.
 pub(super) fn remote(case: &Case) -> Split {
     let (culprit, from_cpu) = match &case.wakeup.woken_by {
-        WokenBy::Waker { task, in_interrupt: false, .. }
-            if task.is_known() && !case.was_woken_in_softirq_of(task) =>
-        {
+        WokenBy::Waker { task, in_interrupt: false, .. } if task.is_known() => {
             (Culprit::Task(task.named()), None)
         }
         WokenBy::Timer { on } => (Culprit::None, Some(*on)),

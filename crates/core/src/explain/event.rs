@@ -164,14 +164,14 @@ pub enum WokenBy {
     /// Somebody else, on the CPU `on`: a futex, a pipe, a device.
     #[default]
     Unknown,
-    /// Another task, or an interrupt that came while it ran; on another CPU also a softirq.
+    /// Another task, or an interrupt that it was in.
     Waker {
         /// Who.
         task: Task,
         /// Where.
         #[serde(rename = "cpu")]
         on: u32,
-        /// Whether it was an interrupt, or another CPU's softirq, that came while this task ran.
+        /// Whether it was in an interrupt.
         in_interrupt: bool,
     },
 }

@@ -46,7 +46,7 @@ pub enum StepEvent {
         /// The CPU of the waker, if it is not the one that the task waited for.
         #[serde(default)]
         cpu: Option<u32>,
-        /// Whether an interrupt did it, or another CPU's softirq, that came while `by` ran.
+        /// Whether an interrupt did it, that came while `by` ran.
         #[serde(default)]
         in_interrupt: bool,
         /// What the CPU was at that the task waited for.

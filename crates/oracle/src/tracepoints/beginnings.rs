@@ -57,20 +57,11 @@ impl Tracepoints<'_> {
         let in_irq = self.cpus[number].in_irq;
         let (due, source) = match self.cpus[number].timer_due {
             Some(due) => (due, WakeupSource::Timer),
-            None if in_irq || self.is_other_cpus_softirq(number, task) => {
-                (now, WakeupSource::Interrupt(runs))
-            }
+            None if in_irq => (now, WakeupSource::Interrupt(runs)),
             None => (now, WakeupSource::Task(runs)),
         };
         let at = (!in_irq).then_some(at);
         self.begin(number, now, task, &WokenBy { due, source, at });
-    }
-
-    /// Whether this CPU is in a softirq, and the task was last on another one.
-    fn is_other_cpus_softirq(&self, number: usize, task: TaskId) -> bool {
-        let cpu = &self.cpus[number];
-        let is_here = self.home[task.index()].index() == number;
-        !is_here && cpu.softirq.is_some() && cpu.goes_on_with_softirq(self.image)
     }
 
     fn begin(&mut self, number: usize, now: u64, task: TaskId, by: &WokenBy) {
