@@ -36,9 +36,10 @@ pub(crate) struct Named<T = Run> {
 pub(crate) type Observed = Named<Observation>;
 
 /// Paths with each folder of runs replaced by the runs in it, in the order of their names. Watches and further
-/// folders of runs in it are named on stderr, because they are left out.
+/// folders of runs in it are named on stderr, because they are left out, and so are folders that this user may not
+/// look into.
 ///
-/// Fails where a folder is none of a run and holds none, and where one cannot be looked into.
+/// Fails where a folder is none of a run and holds none.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
@@ -68,13 +69,19 @@ struct Held {
 /// A folder in it that is no run, but holds what was measured.
 struct Other {
     path: PathBuf,
-    what: &'static str,
+    /// `None` if this user may not look into it.
+    what: Option<&'static str>,
 }
 
 impl Other {
     fn text(&self) -> String {
         let Self { path, what } = self;
-        format!("{} is {what}: {}", path.display(), output::command("report", path))
+        match what {
+            Some(what) => {
+                format!("{} is {what}: {}", path.display(), output::command("report", path))
+            }
+            None => format!("{} cannot be looked into", path.display()),
+        }
     }
 }
 
@@ -83,13 +90,14 @@ impl Held {
         let unread = |path: &Path, e: &io::Error| not_a_run(path, path, e);
         let mut held = Self { runs: Vec::new(), others: Vec::new() };
         for path in folders_in(folder).map_err(|e| unread(folder, &e))? {
-            let contents = Contents::of(&path).map_err(|e| unread(&path, &e))?;
             let other = |what| Other { path: path.clone(), what };
-            match contents {
-                Contents::Run => held.runs.push(path),
-                Contents::Watch => held.others.push(other("a watch")),
-                Contents::Runs => held.others.push(other("a folder of runs")),
-                Contents::Other => held.runs.extend(run_in(&path)),
+            match Contents::of(&path) {
+                Ok(Contents::Run) => held.runs.push(path),
+                Ok(Contents::Watch) => held.others.push(other(Some("a watch"))),
+                Ok(Contents::Runs) => held.others.push(other(Some("a folder of runs"))),
+                Ok(Contents::Other) => held.runs.extend(run_in(&path)),
+                // As `lost+found` is, at the root of a disk.
+                Err(_) => held.others.push(other(None)),
             }
         }
         Ok(held)
@@ -140,13 +148,15 @@ fn sort_key(path: &Path) -> Vec<(String, u128)> {
 fn no_run_in(folder: &Path, others: &[Other]) -> Failure {
     let failure = Failure::new(format!("{} contains no run", folder.display()))
         .because(format!("neither it nor a folder in it contains a {RECORD}"));
-    if others.is_empty() {
+    let (shown, closed): (Vec<_>, Vec<_>) = others.iter().partition(|other| other.what.is_some());
+    let failure = closed.iter().take(8).fold(failure, |of, other| of.because(other.text()));
+    if shown.is_empty() {
         return failure.try_this(
             "name a run folder, which contains a run.json, or a folder of run folders; by default \
              they are under runs/",
         );
     }
-    others.iter().take(8).fold(failure, |failure, other| failure.try_this(other.text()))
+    shown.iter().take(8).fold(failure, |failure, other| failure.try_this(other.text()))
 }
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file

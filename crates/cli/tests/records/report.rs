@@ -227,11 +227,8 @@ fn what_a_folder_of_runs_holds_besides_is_named() {
         test.become_nobody();
     }
     let ended = report(&test, &["all"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(
-        ended.stderr.contains("cannot read the run all/closed: Permission denied"),
-        "{ended:?}"
-    );
+    let left_out = format!("left out: all/closed cannot be looked into\n{left_out}");
+    assert_eq!((ended.code, ended.stderr), (Some(0), left_out));
 }
 
 #[test]
