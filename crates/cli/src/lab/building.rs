@@ -157,6 +157,8 @@ fn run_build(
 ) -> io::Result<Option<Exit>> {
     // What a build says is no result.
     let (nothing, said) = (File::open("/dev/null")?, io::stderr());
+    // The whole path: a relative one would be looked for in CDPATH first.
+    let repo = fs::canonicalize(repo)?;
     let in_repo = "cd -- \"$1\" && export REVISION=\"$2\" && exec sh -c \"$3\"";
     let args = ["-c", in_repo, "sh"].map(OsStr::new);
     let args = args.into_iter().chain([repo.as_os_str(), revision.as_ref(), command.as_ref()]);
