@@ -168,7 +168,9 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
             }
             Err(NotMeasured { failure, lacks_stimulus }) => {
                 // A kernel need not have every stimulus; it has all CPUs, threads and processes that are asked for.
-                failed += usize::from(varied != Varied::Stimulus || !lacks_stimulus);
+                // One that a signal cut has no figures because of that.
+                let is_lacking = varied == Varied::Stimulus && lacks_stimulus;
+                failed += usize::from(!signals.has_cut && !is_lacking);
                 // With the remedy, for which a row has no room.
                 output::complain(&failure);
                 rows.push(Row {
@@ -188,8 +190,6 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         return first_failure.map_or(Ok(Outcome::Done), Err);
     }
     let (not_begun, has_cut) = (count - rows.len(), signals.has_cut);
-    // The run that a signal cut has no figures because of that.
-    failed -= usize::from(has_cut).min(failed);
     let is_undecided = (not_begun > 0 || has_cut || failed > 0) && args.has_limit();
     if is_undecided {
         worst = worst.max(Judged::Inconclusive);
@@ -202,7 +202,8 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         }
         return Err(incomplete(failed, unsaved, count));
     }
-    printed.map_err(|e| only_unprinted(&e, "the runs are saved", "report", folder.path()))?;
+    let saved = if unsaved > 0 { "runs that could be are saved" } else { "the runs are saved" };
+    printed.map_err(|e| only_unprinted(&e, saved, "report", folder.path()))?;
     Ok(verdict_of(worst))
 }
 
