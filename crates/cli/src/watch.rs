@@ -534,7 +534,9 @@ fn reason(why: Unnamed) -> &'static str {
 
 /// What `other` showed at a `moment` not long ago, ns.
 fn at(moment: MonoNs, other: Clock) -> u64 {
-    clock::read(other).saturating_sub(clock::now().since(moment).0)
+    // A thread that is held up between the two reads a later moment, and none before that of an earlier window.
+    let since = clock::now().since(moment).0;
+    clock::read(other).saturating_sub(since)
 }
 
 /// When the interval ends that `now` lies in. Those that were slept through are part of the window before.
