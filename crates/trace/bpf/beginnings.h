@@ -126,6 +126,13 @@ INLINE void give_up(struct wakeup *wakeup)
 	__sync_fetch_and_add(counts_now(asked, wakeup->due) ? &all->broken : &all->uncounted, 1);
 }
 
+/* Nobody is known: an idle task has a name. */
+INLINE void forget_task(struct task *who)
+{
+	who->pid = 0;
+	who->comm[0] = 0;
+}
+
 /* Who runs on the other CPU that a wakeup is to wait for: what is switched from there has no name. */
 INLINE void look_there(struct task *who, struct cpu *waits)
 {
@@ -160,7 +167,7 @@ INLINE u64 entry_of_timer(struct cpu *cpu, u64 due)
 	return 0;
 }
 
-/* Of preempt_count: how many interrupts go on. */
+/* Of preempt_count, from 5.10 to 7.2: how many interrupts go on. */
 #define HARDIRQ_MASK 0xf0000
 
 /*
@@ -198,7 +205,7 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		return;
 	}
 	forget(wakeup);
-	wakeup->runs.pid = 0;
+	forget_task(&wakeup->runs);
 	wakeup->due = due;
 	wakeup->woken = now;
 	wakeup->cpu = there;

@@ -75,7 +75,8 @@ INLINE int move_wakeup(struct wakeup *wakeup, struct task_struct *task, u32 numb
 	wakeup->interrupts_before = to->interrupts;
 	taken_until(&wakeup->taken_before, to, now);
 	wakeup->cpu = number;
-	wakeup->throttled |= throttles_there(to) | stopped_by_its_own(to, task);
+	/* The group's queue of a real-time task is still that of the CPU that it leaves. */
+	wakeup->throttled |= throttles_there(to) | (READ(task, prio) < 0 ? deadline_throttled(task) : 0);
 	/* A CPU that fetches a task for itself, and not in a softirq, is in its scheduler, or about to enter it. */
 	if (has_waited && number == bpf_get_smp_processor_id() && !to->softirq && !to->irq_depth)
 		to->sched_entry = now;

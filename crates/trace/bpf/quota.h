@@ -48,7 +48,7 @@ INLINE u32 stopped_by_its_own(struct cpu *cpu, struct task_struct *task)
 		struct rt_rq *queue = READ(grouped, rt.rt_rq);
 		struct rq *rq = (void *)runqueue(cpu);
 		struct rt_rq *of_all = rq ? __builtin_preserve_access_index(&rq->rt) : 0;
-		if (queue && queue != of_all && FIELD_EXISTS(queue->rt_throttled))
+		if (of_all && queue && queue != of_all && FIELD_EXISTS(queue->rt_throttled))
 			return READ(queue, rt_throttled) != 0;
 	}
 	return 0;

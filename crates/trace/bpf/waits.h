@@ -474,10 +474,10 @@ APART int is_queued(u64 *ctx)
 		return 0;
 	describe(&waits->task, task);
 	struct cpu *cpu = cpu_of(waits->cpu);
+	struct rq *rq = cpu ? (void *)runqueue_with(cpu, task) : 0;
 	if (cpu)
 		waits->stopped = stopped_by_its_own(cpu, task);
 	/* A thread that is put into a queue is stamped with this clock. An older stamp is from when it was moved. */
-	struct rq *rq = cpu ? (void *)runqueue_with(cpu, task) : 0;
 	u64 clock = rq ? READ(rq, clock) : 0;
 	if (queued && clock > queued)
 		waits->asleep_before = clock - queued;

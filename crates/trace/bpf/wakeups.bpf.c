@@ -44,7 +44,7 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	if (has_waited)
 		end_quota(wakeup, task, now);
 	if (move_wakeup(wakeup, task, ctx[1], to, has_waited)) {
-		wakeup->runs.pid = 0;
+		forget_task(&wakeup->runs);
 		look_there(&wakeup->runs, to);
 		begin_quota(wakeup, task, queue_on(task, ctx[1]), now);
 	}

@@ -177,7 +177,8 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),
         ran_there: match (raw.runs.pid, raw.moved_at, raw.looked, raw.interrupted.pid) {
             (0, 0, 0, 1..) => Some(task_of(&raw.interrupted)),
-            (0, ..) => None,
+            // An idle task has a name.
+            (0, ..) if raw.runs.comm[0] == 0 => None,
             _ => Some(task_of(&raw.runs)),
         },
         given_up: (raw.away_pid != 0).then(|| GivenUpAt {

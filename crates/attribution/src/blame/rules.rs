@@ -13,7 +13,7 @@ use crate::function::{
 use crate::rule::Rule;
 use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
-    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Task, WokenBy,
+    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Policy, Task, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -350,7 +350,9 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
         // The scheduler runs none of these before a real-time task, if it may run that one. Where each switch says
         // whether it may, this one had another reason: core scheduling, or a task that runs on behalf of another.
-        match asked && !case.known.shows_throttling {
+        // A deadline task may have been stopped when it was queued, which none says.
+        let would_say = case.known.shows_throttling && own.policy != Policy::Deadline;
+        match asked && !would_say {
             true => throttled(case),
             false => Split::unexplained(Rule::NoReason),
         }
@@ -493,12 +495,13 @@ pub(super) fn called_after_move(case: &Case) -> Split {
     called(case, Culprit::None, None)
 }
 
-/// What a call takes to arrive. A longer one may have been kept out: by code with interrupts off on the CPU that was
+/// A call that arrives about as soon as interrupts of this run do. A longer one may have been kept out: by code with interrupts off on the CPU that was
 /// called, or by a hypervisor that did not run it. No event tells.
 fn called(case: &Case, culprit: Culprit, from_cpu: Option<u32>) -> Split {
     let first = from_afar(Rule::RemoteCall, culprit, from_cpu);
     let then = known_by(Rule::RemoteCall, &first, Evidence::Bound);
-    Split { at_most_ns: case.known.delivery_ns, first, then }
+    let at_most_ns = percent_of(case.tuning.delivery_percent, case.known.delivery_ns);
+    Split { at_most_ns, first, then }
 }
 
 fn return_path(case: &Case, then: Label) -> Split {

@@ -349,6 +349,8 @@ fn who_runs_on_another_cpu_is_known() {
         (None, Some(6), None)
     );
     assert_eq!((ran(0, there, later), ran(1, there, later)), (Some(7), Some(7)));
+    let idle = RawTask { comm: *b"swapper/1\0\0\0\0\0\0\0", ..here };
+    assert_eq!((ran(0, here, idle), ran(1, there, idle)), (Some(0), Some(0)));
 }
 
 #[test]

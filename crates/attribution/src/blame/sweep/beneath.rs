@@ -175,13 +175,19 @@ impl<'a> Sweep<'_, 'a> {
     /// called throttled.)
     fn arrive(&mut self) {
         let stays = |what: &What| !matches!(what, What::Switch { .. } | What::Moved { .. });
-        let mut here = self.remaining_events().take_while(|event| stays(&event.what));
-        let is_called = here.any(
-            |event| matches!(&event.what, What::IrqEntry(interrupt) if is_from_a_cpu(interrupt)),
-        );
-        match is_called && !self.case.wakeup.throttled {
-            true => self.enter(Ground::Remote, rules::called_after_move(self.case)),
-            false => self.resume(),
+        let here: Vec<&What> = self
+            .remaining_events()
+            .map(|event| &event.what)
+            .take_while(|what| stays(what))
+            .collect();
+        let is_call = |what: &&What| matches!(what, What::IrqEntry(by) if is_from_a_cpu(by));
+        let call = here.iter().position(is_call).filter(|_| !self.case.wakeup.throttled);
+        // As where a call is awaited that another interrupt came before: it was not on its way yet.
+        let is_late = |at: usize| here[..at].iter().any(|what| matches!(what, What::IrqExit(_)));
+        match call.map(is_late) {
+            Some(true) => self.enter(Ground::Remote, Split::unexplained(Rule::AskedLate)),
+            Some(false) => self.enter(Ground::Remote, rules::called_after_move(self.case)),
+            None => self.resume(),
         }
     }
 
@@ -264,6 +270,9 @@ impl<'a> Sweep<'_, 'a> {
             Ground::Wait => {}
             // No CPU is switched in the middle of an interrupt.
             Ground::Handler => self.confused |= !self.case.remote,
+            _ if self.has_just_come() && !to.is_known() => {
+                self.enter(Ground::Unseen, Split::unexplained(Rule::Unseen));
+            }
             _ if self.has_just_come() && self.case.comes_before(to) => self.arrive(),
             Ground::Remote if !self.has_moved && !to.comes_before(self.case.task()) => {}
             _ if self.case.is_own(to) && self.has_run => {

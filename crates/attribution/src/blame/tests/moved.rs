@@ -171,9 +171,9 @@ fn moved_thresholds_change_the_cases_that_prove_them() {
           guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
           what_every_wakeup_takes_holds_nobody_up
         delivery_percent 70 %
-          nothing
+          remote::a_call_is_a_bound_beyond_what_an_interrupt_takes_to_arrive
         delivery_percent 130 %
-          nothing
+          remote::a_call_is_a_bound_beyond_what_an_interrupt_takes_to_arrive
     "#]]
     .assert_eq(&all);
 }

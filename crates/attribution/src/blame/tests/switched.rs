@@ -732,4 +732,11 @@ fn a_switch_that_would_say_so_and_does_not_is_no_throttling() {
         let got = shares_of_run(&wakeup, &Known { shows_throttling, ..Known::default() });
         assert!(got.iter().any(|share| share == want), "{to:?}, {throttled}: {got:?}");
     }
+    // No switch shows that a deadline task was stopped when it was queued.
+    let own = || task(100, "probe", Policy::Deadline, -1);
+    let events = vec![event(30, switch(rm(), sh())), event(90, switch(sh(), own()))];
+    let mut wakeup = Wakeup { task: own(), events, ..timer() };
+    wakeup.marks.sched_entry = None;
+    let got = shares_of_run(&wakeup, &Known { shows_throttling: true, ..Known::default() });
+    assert!(got.iter().any(|share| share.starts_with("throttled 60 ")), "{got:?}");
 }
