@@ -10,8 +10,8 @@ use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::watch::Waits;
 use wakescope_core::watch::episode::Episode;
+use wakescope_core::watch::{LeftOut, Waits};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
 use wakescope_testing::skip;
@@ -440,27 +440,29 @@ fn a_wait_in_progress_at_the_start_is_counted_from_its_begin() {
     // Real-time tasks leave others a part of each second, in which the watch may happen to start. And a wait whose
     // end the kernel does not report is counted as missed: a guest of 6.18 omits up to one switch in a hundred.
     for _ in 0..10 {
-        let Some((in_progress, waits, missed)) = start_during_a_wait(name, cpu, fifo) else {
+        let Some((in_progress, waits, left_out)) = start_during_a_wait(name, cpu, fifo) else {
             return;
         };
-        if let (Some(in_progress), 0) = (in_progress, missed) {
-            let longest = waits.max_ns.unwrap();
+        // On a busy machine its waits may be left out altogether. Then they have to be counted so.
+        assert!(waits.max_ns.is_some() || left_out.lost() > 0, "{waits:?}, {left_out:?}");
+        if let (Some(in_progress), 0, Some(longest)) = (in_progress, left_out.missed, waits.max_ns)
+        {
             // The clock of the queue is not adjusted as that of spans is.
             assert!(longest >= in_progress.0 / 100 * 99 - 1_000_000, "{in_progress}: {waits:?}");
             return;
         }
     }
-    panic!("no watch started while the task waited, or each missed a wait");
+    panic!("no watch started while the task waited, or each missed or left out waits");
 }
 
 /// Starts a watch while a task of this CPU that never sleeps has to wait for one scheduled so. How long the wait
-/// was that was in progress, by the task's own clock, all its waits that were counted, and how many of all tasks were
-/// missed.
+/// was that was in progress, by the task's own clock, all its waits that were counted, and what was left out of all
+/// tasks.
 fn start_during_a_wait(
     name: &str,
     cpu: u32,
     hog: Schedule,
-) -> Option<(Option<SpanNs>, Waits, u64)> {
+) -> Option<(Option<SpanNs>, Waits, LeftOut)> {
     let [hog_ends, ends] = [AtomicBool::new(false), AtomicBool::new(false)];
     let (watcher, started, gaps) = std::thread::scope(|scope| {
         let waiter = std::thread::Builder::new().name("was-waiting".into());
@@ -495,9 +497,8 @@ fn start_during_a_wait(
     let mut watcher = watcher?;
     watcher.detach();
     let counted = watcher.read();
-    let missed = counted.left_out.missed;
     let found = counted.series.into_iter().find(|series| series.comm == "was-waiting");
     let in_progress = gaps.iter().find(|gap| gap.0 < started && started < gap.1);
     let waits = found.map(|series| series.waits).unwrap_or_default();
-    Some((in_progress.map(|gap| gap.1.since(gap.0)), waits, missed))
+    Some((in_progress.map(|gap| gap.1.since(gap.0)), waits, counted.left_out))
 }
