@@ -320,8 +320,8 @@ fn basis(compare: &Compare) -> Vec<String> {
 fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
     let several = compare.quantities.len() > 1;
     let text = |l: &wakescope_stats::compare::RunLimit| {
-        let (limit, observed) = limit_and_observed(&l.limit, l.limit_ns, l.observed_ns);
-        let observed = domain::worded(&observed, compare.time_domain);
+        let domain = compare.time_domain;
+        let (limit, observed) = limit_and_observed(&l.limit, l.limit_ns, l.observed_ns, domain);
         let run = clean(&l.run, 80);
         let of = if several { format!("{}: ", l.quantity) } else { String::new() };
         let sentence = match l.outcome {

@@ -82,7 +82,7 @@ fn limits(run_set: &RunSet) -> String {
     for entry in &run_set.entries {
         let (judgements, more) = observed::failed_first(&entry.run, MOST);
         for judgement in judgements {
-            let (limit, observed) = observed::of(judgement);
+            let (limit, observed) = observed::of(judgement, entry.run.time_domain);
             let limit = escaped(&limit) + text::judged(&entry.run);
             let message = match judgement.outcome {
                 Outcome::Pass => format!("within the limit {limit}: {observed}"),

@@ -1,33 +1,35 @@
 //! A limit and what was observed.
 
 use wakescope_core::limit::{Judgement, Outcome};
-use wakescope_core::run::Run;
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::SpanNs;
 
-use crate::list;
 use crate::style::clean;
+use crate::{domain, list};
 
-/// The limit in words, and the observed value or a dash: `max ≤ 100 µs`, `74.6 µs`. With all digits if
-/// both are alike without them, so that what is above a limit does not look equal to it.
+/// The limit in words, and the observed value or a dash: `max ≤ 100 µs`, `74.6 virtual µs`. With all digits
+/// if both are alike without them, so that what is above a limit does not look equal to it.
 pub(crate) fn limit_and_observed(
     limit: &str,
     limit_ns: u64,
     observed_ns: Option<u64>,
+    domain: TimeDomain,
 ) -> (String, String) {
     let limit = clean(limit, 60);
     let Some(observed_ns) = observed_ns else { return (limit, "–".into()) };
     let [rounded, observed] = [limit_ns, observed_ns].map(|ns| SpanNs(ns).to_string());
-    match limit.strip_suffix(&rounded) {
+    let (limit, observed) = match limit.strip_suffix(&rounded) {
         Some(what) if rounded == observed && limit_ns != observed_ns => {
             (format!("{what}{}", SpanNs(limit_ns).in_full()), SpanNs(observed_ns).in_full())
         }
         _ => (limit, observed),
-    }
+    };
+    (limit, domain::worded(&observed, domain))
 }
 
 /// The same of a judgement.
-pub(crate) fn of(judgement: &Judgement) -> (String, String) {
-    limit_and_observed(&judgement.limit, judgement.limit_ns, judgement.observed_ns)
+pub(crate) fn of(judgement: &Judgement, domain: TimeDomain) -> (String, String) {
+    limit_and_observed(&judgement.limit, judgement.limit_ns, judgement.observed_ns, domain)
 }
 
 /// How a run stands to its limits, those that it fails first, and how many are not among them: as many as fit
@@ -51,10 +53,16 @@ mod tests {
 
     #[track_caller]
     fn check(limit: &str, observed_ns: u64, want: [&str; 2]) {
+        check_in(TimeDomain::Real, limit, observed_ns, want);
+    }
+
+    #[track_caller]
+    fn check_in(domain: TimeDomain, limit: &str, observed_ns: u64, want: [&str; 2]) {
         let mut run = run_of(&[&[observed_ns]]);
+        run.time_domain = domain;
         let limit: Limit = limit.parse().unwrap();
         run.limits = vec![limit.judge(&run.expiries(), &run.validity, MeasuredBy::Probes, true)];
-        let (limit, observed) = of(&run.limits[0]);
+        let (limit, observed) = of(&run.limits[0], domain);
         assert_eq!([limit.as_str(), &observed], want);
         let line = format!("{limit}: {observed}");
         let run_set = RunSet::of(vec![Entry::of("run", &run)]);
@@ -100,5 +108,12 @@ mod tests {
         check("74634ns", 74_604, ["max ≤ 74.634 µs", "74.604 µs"]);
         check("74604ns", 74_604, ["max ≤ 74.6 µs", "74.6 µs"]);
         check("74604ns", 75_000, ["max ≤ 74.6 µs", "75.0 µs"]);
+    }
+
+    #[test]
+    fn virtual_time_is_not_shown_as_real_beside_a_limit() {
+        let want = ["max ≤ 74.604 µs", "74.634 virtual µs"];
+        check_in(TimeDomain::Virtual, "74604ns", 74_634, want);
+        check_in(TimeDomain::Simulated, "1s", 3_850, ["max ≤ 1.00 s", "3.85 simulated µs"]);
     }
 }

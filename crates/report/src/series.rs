@@ -6,7 +6,7 @@ use serde::Serialize;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::percentile::Percentile;
-use wakescope_core::run::Run;
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{counted, grouped};
 
@@ -168,7 +168,7 @@ pub fn limits(rows: &[Row], style: Style) -> String {
                 continue;
             };
             let count = format!("{} of {}", alike.len(), counted(judged.len() as u64, "run"));
-            let (limit, observed) = observed::of(worst);
+            let (limit, observed) = observed::of(worst, TimeDomain::Real);
             let name = clean(name, 40);
             let line = match outcome {
                 Outcome::Fail => style

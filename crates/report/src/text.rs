@@ -79,7 +79,7 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 pub(crate) fn limits(run: &Run, style: Style) -> String {
     let mut out = String::new();
     for judgement in &run.limits {
-        let (limit, observed) = observed::of(judgement);
+        let (limit, observed) = observed::of(judgement, run.time_domain);
         let limit = limit + judged(run);
         let line = match judgement.outcome {
             Outcome::Pass => style.good(&format!("within the limit {limit}: {observed}")),

@@ -204,7 +204,7 @@ fn limits(run: &Run) -> String {
     let (judgements, more) = observed::failed_first(run, MOST);
     let mut out = String::new();
     for judgement in judgements {
-        let (limit, observed) = observed::of(judgement);
+        let (limit, observed) = observed::of(judgement, run.time_domain);
         let limit = name(&limit, 60) + run_text::judged(run);
         let (class, word, rest) = match judgement.outcome {
             Outcome::Pass => ("good", "within", text(&observed)),

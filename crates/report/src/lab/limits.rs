@@ -4,8 +4,8 @@ use wakescope_core::lab::{CellLimit, Lab};
 use wakescope_core::run::TimeDomain;
 
 use super::names;
+use crate::observed;
 use crate::style::clean;
-use crate::{domain, observed};
 
 /// How cells stand to a limit, in words.
 pub(super) struct LimitLine {
@@ -56,9 +56,9 @@ fn add_lines(group: &[CellLimit], lines: &mut Vec<LimitLine>) {
 
 /// `max ≤ 100 µs of virtual time`, `113 virtual µs, 6.1-cloud/none find, seed 4`
 fn limit_and_observed(cell: &CellLimit) -> (String, String) {
+    let CellLimit { limit, limit_ns, observed_ns, .. } = cell;
     let (limit, observed) =
-        observed::limit_and_observed(&cell.limit, cell.limit_ns, cell.observed_ns);
-    let observed = domain::worded(&observed, TimeDomain::Virtual);
+        observed::limit_and_observed(limit, *limit_ns, *observed_ns, TimeDomain::Virtual);
     let seed = cell.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
     (format!("{limit} of virtual time"), format!("{observed}, {}{seed}", place(cell)))
 }
