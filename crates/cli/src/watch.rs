@@ -215,9 +215,9 @@ fn duration(text: &str) -> Result<SpanNs, String> {
 fn late(text: &str) -> Result<SpanNs, String> {
     match text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())? {
         span if span < LEAST_LATE => Err(format!("waits are late from {LEAST_LATE} on or later")),
-        span if span > LONGEST_ABOVE => {
-            Err(format!("the longest is {LONGEST_ABOVE}: longer waits are not told apart"))
-        }
+        span if span > LONGEST_ABOVE => Err(format!(
+            "the longest is {LONGEST_ABOVE}: all waits of 17.2 s and more are in one bucket"
+        )),
         span => Ok(span),
     }
 }

@@ -106,8 +106,8 @@ fn another_cpus_run_queue_is_not_this_ones() {
     assert!(here != 0 && there == 0, "{here:#x}, {there:#x}");
 }
 
-/// The handler's exit is told before the thread of its interrupt is woken: the task that was interrupted was once called
-/// the waker of that thread.
+/// The kernel reports the handler's exit before it wakes the interrupt's thread. The task that was interrupted was once
+/// called the waker of that thread.
 #[test]
 fn what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task() {
     const NAME: &str = "what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task";

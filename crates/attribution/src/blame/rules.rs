@@ -495,8 +495,8 @@ pub(super) fn called_after_move(case: &Case) -> Split {
     called(case, Culprit::None, None)
 }
 
-/// A call that arrives about as soon as interrupts of this run do. A longer one may have been kept out: by code with interrupts off on the CPU that was
-/// called, or by a hypervisor that did not run it. No event tells.
+/// A call from another CPU. If it takes about as long as interrupts of this run usually do, its time is certain. A
+/// longer one is a bound: the CPU may have had interrupts off, or its hypervisor did not run it, and no event says so.
 fn called(case: &Case, culprit: Culprit, from_cpu: Option<u32>) -> Split {
     let first = from_afar(Rule::RemoteCall, culprit, from_cpu);
     let then = known_by(Rule::RemoteCall, &first, Evidence::Bound);

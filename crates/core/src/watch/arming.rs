@@ -23,8 +23,8 @@ const SPARE: u64 = 4;
 /// The most series of which late waits are remembered.
 const MOST_SERIES: usize = 65_536;
 
-/// The longest time from which on waits can be late: the scale of waits ends at 17.2 s, and longer ones are not told
-/// apart.
+/// The longest time from which on waits can be late. All waits of 17.2 s and more are in one bucket, so a longer time
+/// could not be recognised.
 pub const LONGEST_ABOVE: SpanNs = SpanNs(17_000_000_000);
 
 /// A cgroup by its ID, and the name of the tasks.

@@ -66,7 +66,7 @@ fn whoever_answers_is_known_from_how() {
     }
 }
 
-/// That an earlier sender filled the line was told as a line that failed.
+/// A line that an earlier sender had filled was reported as one that failed.
 #[test]
 fn a_line_that_takes_no_byte_for_now_is_waited_for() {
     let (mut answering, _kept, path) = pair();

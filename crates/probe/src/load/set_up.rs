@@ -78,7 +78,7 @@ fn await_ready(
     loop {
         let error = match load.wait_ready(LOOK) {
             Ok(()) => return Ok(true),
-            // It began and died since. That is told in the end, as if it had died a moment later.
+            // It was set up, and died since. The end of the run reports that, as of a load that dies later.
             Err(_) if load.status().ready => return Ok(true),
             Err(e) => e,
         };

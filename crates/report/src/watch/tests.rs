@@ -467,7 +467,7 @@ fn a_clock_that_was_set_is_told() {
         line(&[first.clone(), at("03:10:00", 0)]),
         said("03:20:00Z. In between, 2.00 h were not watched.")
     );
-    // With the clock of the boot, the two are told apart, and so is a time in which nobody watched.
+    // The clock of the boot separates the two, and shows for how long nobody watched.
     let by_boot = |window: Window, boottime_s: u64| Window {
         boottime_ns: Some(boottime_s * 1_000_000_000),
         boots: vec![Boot { boot: Some("1".into()), ..Boot::default() }],
