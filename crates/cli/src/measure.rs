@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::date::Date;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::limit::Outcome as Judged;
+use wakescope_core::limit::{Outcome as Judged, lost_probes};
 use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
@@ -113,7 +113,7 @@ pub(crate) fn carry_out(
             return Err(unsaved);
         }
     }
-    Ok(verdict_of(outcome(&run)))
+    Ok(verdict_of(outcome(&run), lost_probes(&run.validity)))
 }
 
 /// What was measured could not be printed, but lies at `path`: nobody has to measure again.
@@ -123,9 +123,10 @@ fn only_unprinted(unprinted: &Failure, saved: &str, verb: &str, path: &Path) -> 
         .try_this(format!("show it: {}", output::command(verb, path)))
 }
 
-/// What the limits of a run mean for the exit code.
-fn verdict_of(judged: Judged) -> Outcome {
+/// What the limits of a run mean for the exit code, and that some of its probes `ended_early`.
+fn verdict_of(judged: Judged, ended_early: bool) -> Outcome {
     match judged {
+        Judged::Pass if ended_early => Outcome::Undone,
         Judged::Pass => Outcome::Done,
         Judged::Fail => Outcome::Failed,
         Judged::Inconclusive => Outcome::Inconclusive,

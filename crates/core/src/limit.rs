@@ -155,6 +155,12 @@ impl MeasuredBy {
     }
 }
 
+/// Whether probes ended before their time because what woke them, or their CPU, was lost.
+pub fn lost_probes(validity: &Validity) -> bool {
+    let cuts = |code: &str| DOUBTS.iter().any(|doubt| *doubt == (code, CUT_SHORT));
+    validity.findings.iter().any(|found| cuts(&found.code))
+}
+
 /// Why a run leaves open whether it keeps a limit that its samples keep; `None` if it does not.
 pub fn doubt(validity: &Validity, by: MeasuredBy, complete: bool) -> Option<&'static str> {
     let mut warnings = validity.findings.iter().filter(|found| found.severity >= Severity::Warning);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wakescope_core::limit::Outcome as Judged;
+use wakescope_core::limit::{self, Outcome as Judged};
 use wakescope_core::plan::{Between, Plan, Stimulus};
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
@@ -15,7 +15,9 @@ use wakescope_sys::signal::EndSignals;
 
 use super::args::{self, MeasureArgs};
 use super::wakers::{Asked, Place};
-use super::{NotMeasured, keep, lasting, only_unprinted, prepare_process, time_now, verdict_of};
+use super::{
+    Kept, NotMeasured, keep, lasting, only_unprinted, prepare_process, time_now, verdict_of,
+};
 use crate::folder::RunsFolder;
 use crate::{Failure, Outcome, output};
 
@@ -151,6 +153,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     // Runs that could not be measured although this machine has all that they take, and those that lie nowhere.
     let (mut failed, mut unsaved) = (0, 0);
+    let mut ended_early = false;
     let mut first_failure = None;
     for (number, member) in (1..).zip(members) {
         let path = folder.path().join(member.folder());
@@ -159,8 +162,9 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         // A plan that one stimulus alone refuses is one that it does not have.
         let plan = plan.map_err(|failure| NotMeasured { failure, lacks_stimulus: true });
         match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
-            Ok(Measured { figures, judged, saved }) => {
+            Ok(Measured { figures, judged, lost_probes, saved }) => {
                 worst = worst.max(judged);
+                ended_early |= lost_probes;
                 unsaved += usize::from(saved.is_err());
                 let path = saved.inspect_err(output::complain).ok();
                 let path = path.map(|path| path.display().to_string());
@@ -204,7 +208,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     }
     let saved = if unsaved > 0 { "runs that could be are saved" } else { "the runs are saved" };
     printed.map_err(|e| only_unprinted(&e, saved, "report", folder.path()))?;
-    Ok(verdict_of(worst))
+    Ok(verdict_of(worst, ended_early))
 }
 
 /// Of `count` runs some could not be measured, or saved.
@@ -230,6 +234,7 @@ fn why(failure: &Failure) -> String {
 struct Measured {
     figures: Figures,
     judged: Judged,
+    lost_probes: bool,
     /// Where it lies, or why it could not be written for the last time.
     saved: Result<PathBuf, Failure>,
 }
@@ -244,8 +249,9 @@ fn measure(
     let kept = keep(args, Some(path), plan, host, signals, &mut Unobserved);
     // Whatever it says: it was being set up when the signal came.
     let kept = kept.inspect_err(|_| signals.has_cut = signals.has_come)?;
-    let (figures, judged) = (Figures::of(&kept.run), outcome(&kept.run));
-    Ok(Measured { figures, judged, saved: kept.saved })
+    let Kept { run, saved, .. } = kept;
+    let lost_probes = limit::lost_probes(&run.validity);
+    Ok(Measured { figures: Figures::of(&run), judged: outcome(&run), lost_probes, saved })
 }
 
 /// Shows the series, of which a signal left some runs `not_begun`, and whether that leaves limits undecided.

@@ -102,7 +102,7 @@ fn a_waker_that_is_killed_ends_the_measurement_of_its_probe() {
         assert_eq!(wakers.len(), 1, "{wakers:?}");
         kill("KILL", &wakers);
         let ended = running.output();
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.code, Some(2), "{ended:?}");
         let run = record(&out);
         let finding = assert_found(&run, "waker-lost");
         assert_eq!(finding.severity, Severity::Warning);
