@@ -252,7 +252,7 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, others: impl IntoIterato
         ));
     }
     found.extend(lost_records(explanation));
-    found.extend(not_followed(explanation, run.plan.is_of_others()));
+    found.extend(not_followed(explanation, run));
     found.extend(contradiction_of_probes(explanation, excess, run));
     found.extend(others);
     found.extend(explanation.waits.iter().flat_map(waits::findings));
@@ -307,23 +307,34 @@ fn forgotten_events(late: &[&Attributed]) -> Option<Finding> {
     ))
 }
 
-fn not_followed(explanation: &Explanation, is_of_others: bool) -> Option<Finding> {
-    let Explanation { not_followed, late, late_not_followed, .. } = *explanation;
+fn not_followed(explanation: &Explanation, run: &Run) -> Option<Finding> {
+    let Explanation { not_followed, late, late_not_followed, lost_records, .. } = *explanation;
     let all = explanation.wakeups.saturating_add(not_followed);
+    let is_of_others = run.plan.is_of_others();
+    let is_missing = |latest: &Episode| lost_records == 0 && latest.blame.is_empty();
+    let lacks_latest = late_not_followed > 0 && run.worst.first().is_some_and(is_missing);
     // A wakeup now and then comes before its thread sleeps. Many are another matter, and so are some
-    // of the few that are late.
-    let is_grave = not_followed > all / 100 || late_not_followed > late / 100;
+    // of the few that are late, and the one that the run is judged by.
+    let is_grave = not_followed > all / 100 || late_not_followed > late / 100 || lacks_latest;
     let of_late = match late_not_followed {
         _ if is_of_others => {
             "components and causes exclude them, and their latency is unknown".to_owned()
         }
         0 => "components exclude them; none of them was late".to_owned(),
         _ => format!(
-            "components exclude them; {} of the {} late wakeups {} among them, and unexplained",
+            "components exclude them; {} of the {} late wakeups {} among them{}, and unexplained",
             grouped(late_not_followed),
             grouped(late),
             one_or_many(late_not_followed, "is", "are"),
+            if lacks_latest { ", also the latest of all" } else { "" },
         ),
+    };
+    let hint = match is_grave && late_not_followed > 0 {
+        true => {
+            "see with ftrace what ran on their CPUs at these times (events sched_switch and \
+             hrtimer_expire_entry): no program of the tracer may have run in that task"
+        }
+        false => "",
     };
     let finding = || {
         Finding::new(
@@ -335,7 +346,7 @@ fn not_followed(explanation: &Explanation, is_of_others: bool) -> Option<Finding
                 counted(all, "wakeup"),
                 one_or_many(not_followed, "was", "were"),
             ),
-            "",
+            hint,
         )
     };
     (not_followed > 0).then(finding)

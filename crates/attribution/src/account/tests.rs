@@ -190,7 +190,7 @@ fn late_wakeups_that_were_not_followed_are_part_of_unexplained() {
     assert_eq!(
         run.validity.findings[0].message,
         "2 of 10 wakeups were not followed from stimulus to response: components exclude them; 2 \
-         of the 4 late wakeups are among them, and unexplained"
+         of the 4 late wakeups are among them, also the latest of all, and unexplained"
     );
 }
 
@@ -345,6 +345,25 @@ fn what_was_not_followed_makes_it_doubtful() {
         let want: Vec<_> =
             severity.map(|severity| ("not-followed", severity)).into_iter().collect();
         assert_eq!(codes(&run), want, "{measured_count}");
+    }
+}
+
+#[test]
+fn a_run_whose_latest_wakeup_was_not_followed_is_doubtful() {
+    // The latest of 1,000 late wakeups, or the second.
+    for (missing, severity) in [(0, Severity::Warning), (1, Severity::Note)] {
+        let late_ns: Vec<u64> = (0..1_000).map(|i| 2_000_000 - 100 * i).collect();
+        let mut wakeups: Vec<Wakeup> =
+            (0..).zip(&late_ns).map(|(i, &late_ns)| wakeup(0, 1_000 * i, late_ns)).collect();
+        wakeups.remove(missing);
+        let worst =
+            (0..).zip(&late_ns).take(2).map(|(i, &late_ns)| episode(Some(0), 1_000 * i, late_ns));
+        let mut run = measured(&late_ns, worst.collect());
+        account(&mut run, seen(&wakeups), above("1us"));
+        let [found] = &run.validity.findings[..] else { panic!("{:?}", run.validity) };
+        assert_eq!((&*found.code, found.severity), ("not-followed", severity));
+        assert_eq!(found.message.contains(" also the latest of all, "), missing == 0, "{found:?}");
+        assert_eq!(found.hint.contains("ftrace"), missing == 0, "{found:?}");
     }
 }
 
