@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use wakescope_core::plan::Plan;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::driver;
@@ -64,7 +65,7 @@ impl driver::Screen for Live {
         self.sample = text::sample_of(plan);
         let what =
             if plan.quantity(None) == Quantity::WakeupLatency { "wakeup" } else { self.sample };
-        self.title = format!("measuring {what}s  {}", text::plan(plan));
+        self.title = format!("measuring {what}s  {}", text::plan(plan, TimeDomain::Real));
     }
 
     fn pace(&self) -> Option<SpanNs> {

@@ -1,19 +1,20 @@
 //! An audio program with its sound card, in words.
 
 use wakescope_core::audio::{Audio, AudioPlan};
-use wakescope_core::run::Run;
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::sound_card::SoundCard;
-use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::units::{counted, grouped};
 
 use crate::domain;
 use crate::share;
 use crate::style::clean;
 
 /// The set-up in a few words: `audio 3 × 2.90 ms at 80 %`, `audio hw:0,0 3 × 2.90 ms at 80 %`.
-pub(crate) fn plan(plan: AudioPlan) -> String {
+pub(crate) fn plan(plan: AudioPlan, time: TimeDomain) -> String {
     let AudioPlan { fragment_ns, fragments, share_ppm, pcm } = plan;
     let card = pcm.map(|name| format!("{name} ")).unwrap_or_default();
-    format!("audio {card}{fragments} × {} at {} %", SpanNs(fragment_ns), share_ppm / 10_000)
+    let fragment = domain::span(fragment_ns, time);
+    format!("audio {card}{fragments} × {fragment} at {} %", share_ppm / 10_000)
 }
 
 /// What came of a run's fragments: overruns, then cycles, then computing. Empty if it had none.

@@ -224,7 +224,11 @@ fn basis(run_set: &RunSet) -> String {
 
 fn machine(run: &Run) -> String {
     let release = clean(&run.host.release, 60);
-    format!("kernel {release} · preemption {} · {}", run.host.preemption.model, plan(&run.plan))
+    format!(
+        "kernel {release} · preemption {} · {}",
+        run.host.preemption.model,
+        plan(&run.plan, run.time_domain)
+    )
 }
 
 /// `text` as it is, where Markdown and HTML would read more into it, and GitHub and GitLab links and

@@ -7,7 +7,7 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Target};
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -275,7 +275,7 @@ pub(crate) fn machine(run: &Run) -> String {
     }
     parts.retain(|p| !p.is_empty());
     let line = line::sentence(run).map(|text| format!(" {text}\n")).unwrap_or_default();
-    format!(" {}\n {preemption}\n {}\n{line}", parts.join(" · "), plan(&run.plan))
+    format!(" {}\n {preemption}\n {}\n{line}", parts.join(" · "), plan(&run.plan, run.time_domain))
 }
 
 /// Which program measured it and how, as far as its file tells.
@@ -305,7 +305,7 @@ fn imported(run: &Run, source: &Source) -> String {
 pub fn known_plan(run: &Run) -> String {
     let plan = &run.plan;
     if run.source.is_none() {
-        return self::plan(plan);
+        return self::plan(plan, run.time_domain);
     }
     let mut parts = Vec::new();
     if plan.is_of_others() {
@@ -328,20 +328,21 @@ pub fn known_plan(run: &Run) -> String {
 }
 
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were
-/// followed: `wakeups of process 4711`.
-pub fn plan(plan: &Plan) -> String {
+/// followed: `wakeups of process 4711`. Its times are of this domain.
+pub fn plan(plan: &Plan, time: TimeDomain) -> String {
+    let span = |ns| domain::span(ns, time);
     if plan.is_of_others() {
         return format!("wakeups of {}", target(&plan.target));
     }
     let mut parts = vec![match (plan.gap_from_ns, plan.audio) {
-        (Some(from_ns), _) => format!("{}, gaps from {}", plan.stimulus, SpanNs(from_ns)),
-        (None, Some(audio)) => crate::audio::plan(audio),
-        (None, None) => format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns)),
+        (Some(from_ns), _) => format!("{}, gaps from {}", plan.stimulus, span(from_ns)),
+        (None, Some(audio)) => crate::audio::plan(audio, time),
+        (None, None) => format!("{} {}", plan.stimulus, span(plan.interval_ns)),
     }];
     parts.extend(waker(plan));
     parts.push(match (plan.priority, plan.runtime()) {
         (Some(priority), _) => format!("{} {priority}", plan.policy),
-        (None, Some(runtime)) => format!("{} {runtime}", plan.policy),
+        (None, Some(runtime)) => format!("{} {}", plan.policy, span(runtime.0)),
         (None, None) => plan.policy.to_string(),
     });
     parts.push(match plan.cpus.as_slice() {
@@ -558,7 +559,7 @@ pub(crate) mod tests {
             (Target::Program { name: "schbench".into() }, "wakeups of schbench's threads"),
             (Target::Unknown, "wakeups of other tasks"),
         ] {
-            assert_eq!(plan(&others(target)), want);
+            assert_eq!(plan(&others(target), TimeDomain::Real), want);
         }
     }
 
@@ -637,6 +638,7 @@ pub(crate) mod tests {
         assert!(text.contains("times are virtual"), "{text}");
         assert!(text.contains("by virtual lateness"), "{text}");
         assert!(text.contains("\n100 expiries at 1.00 virtual ms.\n"), "{text}");
+        assert!(text.contains("\n timer 1.00 virtual ms · "), "{text}");
     }
 
     #[test]

@@ -434,7 +434,7 @@ fn virtual_time_is_called_virtual() {
             | Compare such cells only with each other.
             | kernel 6.12.95 · tsc
             | preemption voluntary: no preempt= on its command line
-            | timer 1.00 ms · fifo 90 · CPU 0
+            | timer 1.00 virtual ms · fifo 90 · CPU 0
         "#]],
     );
 }

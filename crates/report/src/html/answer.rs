@@ -68,7 +68,7 @@ fn place(entry: &Entry) -> String {
         release => format!("kernel {} · ", name(release, 60)),
     };
     match run.source {
-        None => format!("{release}{}", text(&run_text::plan(&run.plan))),
+        None => format!("{release}{}", text(&run_text::plan(&run.plan, run.time_domain))),
         Some(_) => release.trim_end_matches(" · ").into(),
     }
 }
