@@ -22,7 +22,7 @@ use auditing::Auditor;
 use cgroups::Cgroups;
 pub use cgroups::Unnamed;
 use cost::Costs;
-use layout::{count, cpu, row, turn};
+use layout::{LEAST_LONG, count, cpu, row, turn};
 use loading::Loaded;
 use reuse::Reuse;
 use rows::Rows;
@@ -190,7 +190,7 @@ impl Watcher {
             rows,
             counts,
             long_waits,
-            episodes: Episodes::default(),
+            episodes: Episodes { least_ns: LEAST_LONG, ..Episodes::default() },
             reuse,
             readings: 0,
             series,

@@ -232,6 +232,7 @@ fn once_prints_one_table_or_one_window() {
     // Every kernel that has the program can measure it (5.8), all of the time.
     assert_eq!(source, CostSource::Measured, "{window:?}");
     assert!(agent_ns > 0 && program_ns > Some(0), "{window:?}");
+    assert_eq!(window.episodes.as_ref().unwrap().least_ns, 1_000_000, "{window:?}");
 }
 
 /// A name that would move the cursor, and one whose direction is another.
