@@ -68,8 +68,8 @@ pub fn block(window: &Window, view: View, history: &History, height: usize) -> S
         if tail.is_empty() { line.to_string() } else { format!("{line}  {tail}") }
     }));
     lines.push(format!(" {}{}", hidden(more), sum_line(window, view.by)));
-    lines.extend(notes(window));
-    let lines = lines.iter().map(|line| line.chars().take(WIDTH).collect::<String>());
+    lines.extend(notes(window, WIDTH));
+    let lines = lines.iter().map(|line| clean(line, WIDTH));
     lines.take(height.max(AROUND)).collect::<Vec<_>>().join("\n")
 }
 
@@ -154,7 +154,7 @@ fn table_at(total: &Window, view: View, style: Style, times: Times) -> String {
         out.push_str(&worst.join("\n"));
         out.push_str("\n\n");
     }
-    for note in notes(total).into_iter().chain(losses(total)) {
+    for note in notes(total, usize::MAX).into_iter().chain(losses(total)) {
         out.push_str(&note);
         out.push('\n');
     }
@@ -220,10 +220,11 @@ fn sum_line(window: &Window, by: By) -> String {
     )
 }
 
-/// What the figures rest on: always shown.
-fn notes(window: &Window) -> Vec<String> {
+/// What the figures rest on, always shown: in lines of which the first is no longer than `width`.
+fn notes(window: &Window, width: usize) -> Vec<String> {
+    let cost = own_cost_within(&window.own_cost, window.window_ns, width.saturating_sub(1));
     let mut notes = vec![
-        format!(" {}", own_cost_in_full(&window.own_cost, window.window_ns)),
+        format!(" {cost}"),
         format!(
             " series {} of {}; left out {}; uncovered {}; moved {}",
             grouped(window.series_used),
@@ -329,25 +330,30 @@ fn own_cost(cost: &OwnCost, window_ns: u64) -> String {
     format!("own cost {}{}", percent(share), estimated(cost))
 }
 
-fn own_cost_in_full(cost: &OwnCost, window_ns: u64) -> String {
+/// With as many figures as there is room for.
+fn own_cost_within(cost: &OwnCost, window_ns: u64, width: usize) -> String {
     let agent = SpanNs(cost.agent_ns);
     let Some((program_ns, share)) = cost.program_ns.zip(cost.share(window_ns)) else {
         return format!(
             "own cost: wakescope {agent}; that of its program in the kernel is not known"
         );
     };
-    let each = program_ns.checked_div(cost.program_runs).unwrap_or(0);
-    format!(
-        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}{}",
-        percent(share),
-        counted(u64::from(cost.cpus), "CPU"),
-        estimated(cost),
-        grouped(cost.program_runs),
-        match cost.tracer_ns {
-            0 => String::new(),
-            ns => format!(", tracer {}", SpanNs(ns)),
-        }
-    )
+    let short = format!("own cost {}", percent(share));
+    let (of_cpus, estimated) = (counted(u64::from(cost.cpus), "CPU"), estimated(cost));
+    let each = SpanNs(program_ns.checked_div(cost.program_runs).unwrap_or(0));
+    let (runs, program) = (grouped(cost.program_runs), SpanNs(program_ns));
+    let tracer = match cost.tracer_ns {
+        0 => String::new(),
+        ns => format!(", tracer {}", SpanNs(ns)),
+    };
+    let all = [
+        format!(
+            "{short} of {of_cpus}{estimated}: program {runs} × {each}, wakescope {agent}{tracer}"
+        ),
+        format!("{short}{estimated}: program {program}, wakescope {agent}{tracer}"),
+    ];
+    let fits = |text: &String| text.chars().count() <= width;
+    all.into_iter().find(fits).unwrap_or_else(|| format!("{short}{estimated}"))
 }
 
 fn estimated(cost: &OwnCost) -> &'static str {

@@ -118,7 +118,7 @@ impl Live {
     /// What the figures rest on, and the keys, as far as there is room.
     fn foot(&self, window: Option<&Window>, size: Size, look: Look) -> Vec<Line> {
         let mut foot = Vec::new();
-        let notes = window.map(notes).unwrap_or_default();
+        let notes = window.map(|window| notes(window, size.columns)).unwrap_or_default();
         let shown = match size.lines {
             FOR_ALL_NOTES.. => notes.len(),
             FOR_COST.. => 1,

@@ -77,6 +77,25 @@ fn the_table_has_bands_of_severity() {
 }
 
 #[test]
+fn a_page_does_not_end_with_the_heading_of_a_band() {
+    let lasts_of = |rows: u64| {
+        let mut window = window();
+        // The last row is in a band of its own.
+        let longest = |i: u64| if i + 1 == rows { 5_000 } else { 20_000_000 };
+        window.series = (0..rows).map(|i| series("task", i, None, &[longest(i)])).collect();
+        let mut live = Live::new(VIEW);
+        live.add(&window);
+        let frame = live.frame(WIDE, PLAIN);
+        let sum = frame.iter().position(|line| line.contains(" All: ")).unwrap();
+        (frame[sum - 1].trim().to_owned(), frame)
+    };
+    for rows in 10..24 {
+        let (last, frame) = lasts_of(rows);
+        assert!(!last.starts_with('─'), "{rows}: {frame:?}");
+    }
+}
+
+#[test]
 fn keys_change_rows_and_their_order() {
     let keys = [Key::Char('s'), Key::Char('s'), Key::Char('g'), Key::Char('g'), Key::Down];
     check(
@@ -84,19 +103,19 @@ fn keys_change_rows_and_their_order() {
         Size { columns: 60, lines: 12 },
         PLAIN,
         expect![[r#"
-        |waits, runnable to running: the last 2.00 s of 0:07
-        | cgroup                waits      p99      max   waited
-        | …lice/backup.service  3,000  12.0 µs  4.31 ms  40.5 ms  ▁▁▁
-        |>/                         2        –  30.0 ms  30.0 ms  ▁▁█
-        | /user.slice             250  9.00 µs  9.00 µs  2.25 ms  ▁▁▁
-        | (id 23)                   1        –  1.00 µs  1.00 µs  ▁▁█
-        | –                         1        –    70 ns    70 ns  ▁▁█
-        |
-        | All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 …
-        | own cost 0.08 % of 2 CPUs: program 16,000 × 100 ns, wakesc…
-        | series 123 of 4,096; left out 0; uncovered 0 ns; moved 12
-        | q end  Enter open  s sort: waited  g by: cgroup  c CPUs
-    "#]],
+            |waits, runnable to running: the last 2.00 s of 0:07
+            | cgroup                waits      p99      max   waited
+            | …lice/backup.service  3,000  12.0 µs  4.31 ms  40.5 ms  ▁▁▁
+            |>/                         2        –  30.0 ms  30.0 ms  ▁▁█
+            | /user.slice             250  9.00 µs  9.00 µs  2.25 ms  ▁▁▁
+            | (id 23)                   1        –  1.00 µs  1.00 µs  ▁▁█
+            | –                         1        –    70 ns    70 ns  ▁▁█
+            |
+            | All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 …
+            | own cost 0.08 %: program 1.60 ms, wakescope 1.50 ms
+            | series 123 of 4,096; left out 0; uncovered 0 ns; moved 12
+            | q end  Enter open  s sort: waited  g by: cgroup  c CPUs
+        "#]],
     );
 }
 
@@ -108,30 +127,30 @@ fn a_small_terminal_without_utf8_shows_what_matters() {
         Size { columns: 44, lines: 7 },
         look,
         expect![[r#"
-        |waits, runnable to running: the last 2.00 s~
-        | task            cgroup         max   waited
-        |>kworker/0:1     /          30.0 ms  30.0 ms
-        | find            ~.service  4.31 ms  40.5 ms
-        | 1-2 of 5. All: 3,254 waits, p99.9 12.0 us,~
-        | own cost 0.08 % of 2 CPUs: program 16,000 ~
-        | q end  Enter open  s sort: max
-    "#]],
+            |waits, runnable to running: the last 2.00 s~
+            | task            cgroup         max   waited
+            |>kworker/0:1     /          30.0 ms  30.0 ms
+            | find            ~.service  4.31 ms  40.5 ms
+            | 1-2 of 5. All: 3,254 waits, p99.9 12.0 us,~
+            | own cost 0.08 %
+            | q end  Enter open  s sort: max
+        "#]],
     );
     check(
         &[Key::Char('c')],
         Size { columns: 44, lines: 9 },
         look,
         expect![[r#"
-        |waits, runnable to running: the last 2.00 s~
-        | The longest wait on each CPU, a column per~
-        | . from 10 us, - from 100 us, + from 1 ms, ~
-        | CPU      max
-        |   0  4.31 ms |+++
-        |   3  9.00 us |   
-        |
-        | own cost 0.08 % of 2 CPUs: program 16,000 ~
-        | q end  Esc back  ^v scroll  space pause
-    "#]],
+            |waits, runnable to running: the last 2.00 s~
+            | The longest wait on each CPU, a column per~
+            | . from 10 us, - from 100 us, + from 1 ms, ~
+            | CPU      max
+            |   0  4.31 ms |+++
+            |   3  9.00 us |   
+            |
+            | own cost 0.08 %
+            | q end  Esc back  ^v scroll  space pause
+        "#]],
     );
     check(
         &[],
