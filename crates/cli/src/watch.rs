@@ -6,7 +6,7 @@ use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::arming::LONGEST_ABOVE;
 use wakescope_core::watch::boot::Boot;
-use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
+use wakescope_core::watch::{Audit, CostSource, OwnCost, SCHEMA, WaitBegin, Window};
 use wakescope_lab::plan::parse_margin;
 use wakescope_probe::host;
 use wakescope_report::watch::{By, Sort, View};
@@ -20,6 +20,7 @@ use crate::trace_failure::{cannot_audit, cannot_watch};
 use crate::{Failure, Outcome, measure, output};
 use explaining::Explainer;
 use exporting::{ExportArgs, Exporter};
+use measured_cost::CostMeasurements;
 use replay::{Form, Range};
 use shown::Shown;
 use stored::Storage;
@@ -27,6 +28,7 @@ use streams::Streams;
 
 mod explaining;
 mod exporting;
+mod measured_cost;
 mod on_screen;
 pub(crate) mod replay;
 mod shown;
@@ -50,9 +52,6 @@ const LEAST_KEPT: u64 = 1_000_000;
 /// A part of an interval that a comparison with the kernel's counts may take; and how long the last one may.
 const AUDIT_SHARE: u64 = 10;
 const LAST_AUDIT: SpanNs = SpanNs(1_000_000_000);
-
-/// How often the kernel measures for one interval what the program takes.
-const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 
 /// Watch how long all tasks of this machine wait for a CPU
 ///
@@ -308,8 +307,7 @@ struct Watch {
     begin: Moment,
     /// When the last window ended.
     last: Moment,
-    /// From when on the kernel is to measure again what the program takes.
-    next_cost: MonoNs,
+    cost_measurements: CostMeasurements,
     /// The comparisons so far.
     audit: Option<Audit>,
     storage: Option<Storage>,
@@ -339,7 +337,7 @@ impl Moment {
 impl Watch {
     fn begin(watcher: Watcher, boot: Boot, interval: SpanNs, storage: Option<Storage>) -> Self {
         let begin = Moment::at(clock::now());
-        let next_cost = begin.mono.after(COST_EVERY);
+        let cost_measurements = CostMeasurements::from(begin.mono);
         let (last, audit, exporter) = (begin, None, Exporter::default());
         let explainer = None;
         Self {
@@ -348,7 +346,7 @@ impl Watch {
             interval,
             begin,
             last,
-            next_cost,
+            cost_measurements,
             audit,
             storage,
             exporter,
@@ -454,17 +452,17 @@ impl Watch {
     /// Has the kernel measure what programs take in the next interval, from time to time, and while a series is
     /// followed.
     fn measure_cost(&mut self, now: MonoNs) {
-        let is_due = now >= self.next_cost;
+        let is_due = self.cost_measurements.is_due(now);
         let follows = self.explainer.as_ref().is_some_and(Explainer::is_following);
         self.watcher.measure_cost(is_due || follows);
-        if is_due {
-            self.next_cost = now.after(COST_EVERY);
-        }
     }
 
     fn window_of(&mut self, now: MonoNs) -> Window {
         let counted = self.watcher.read();
-        let mut cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
+        let switches = counted.cpus.iter().map(|cpu| cpu.switches).sum();
+        let mut cost = self.watcher.cost(switches);
+        let is_measured = cost.source == CostSource::Measured;
+        self.cost_measurements.note(switches, now.since(self.last.mono), is_measured);
         cost.tracer_ns = self.explainer.as_mut().map_or(0, Explainer::tracer_ns);
         let begin = std::mem::replace(&mut self.last, Moment::at(now));
         self.describe(counted, cost, begin)
