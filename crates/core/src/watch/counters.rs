@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::date::Date;
+use crate::explain::Cause;
 use crate::harmless::clean;
 use crate::units::SpanNs;
 use crate::watch::cgroup::Cgroup;
+use crate::watch::explained::Suppressed;
 use crate::watch::{Audit, LeftOut, Moved, Series, WaitBegin, Waits, Window};
 
 /// A series without waits for so long may be left out in favour of others: Prometheus itself looks back 5
@@ -112,6 +114,21 @@ pub struct Totals {
     pub rows: (u64, u64),
     /// The last comparison with the kernel's counts.
     pub audit: Option<Audit>,
+    /// Waits that were long, as [`Episodes::long_waits`](crate::watch::episode::Episodes::long_waits) counts them.
+    pub long_waits: u64,
+    /// How many of them are episodes, by cause.
+    pub episodes: BTreeMap<Cause, u64>,
+    /// What was followed by a tracer; `None` if nothing is to be.
+    pub followed: Option<Followed>,
+}
+
+/// Late series that a tracer followed, and those that it did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// How many were.
+    pub series: u64,
+    /// Why others were not.
+    pub suppressed: Suppressed,
 }
 
 impl Counters {
@@ -278,6 +295,17 @@ impl Totals {
         }
         self.rows = (window.series_used, window.series_limit);
         self.audit = window.audit;
+        if let Some(episodes) = &window.episodes {
+            self.long_waits = self.long_waits.saturating_add(episodes.long_waits);
+            for episode in &episodes.longest {
+                *self.episodes.entry(episode.cause).or_default() += 1;
+            }
+        }
+        if let Some(explanations) = &window.explanations {
+            let followed = self.followed.get_or_insert_default();
+            followed.series += explanations.explained.len() as u64;
+            followed.suppressed = followed.suppressed.plus(&explanations.suppressed);
+        }
     }
 }
 

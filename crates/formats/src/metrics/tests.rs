@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+use wakescope_core::watch::counters::{Counters, Split};
 use wakescope_core::watch::meter::{Meter, Reading};
 use wakescope_core::watch::scale::{BUCKETS, edges_of};
 
@@ -406,7 +407,6 @@ proptest! {
 
 #[test]
 fn all_parts_of_the_own_cost_are_there() {
-    use wakescope_core::watch::counters::{Counters, Split};
     use wakescope_core::watch::{OwnCost, Window};
     let cost = |program_ns, tracer_ns| OwnCost {
         agent_ns: 5,
@@ -419,14 +419,70 @@ fn all_parts_of_the_own_cost_are_there() {
         let window = Window { window_ns: 1_000, own_cost, ..Window::default() };
         counters.add(&window, &std::collections::BTreeSet::new());
     }
-    let families = super::watch::families(&counters);
-    let of = |name: &str| {
-        let family = families.iter().find(|family| family.name == name).unwrap();
-        let sample = |sample: &Sample| (sample.labels.clone(), sample.value.clone());
-        family.samples.iter().map(sample).collect::<Vec<_>>()
-    };
     let parts = [("agent", 10), ("program", 7), ("tracer", 24)];
     let parts = parts.map(|(part, ns)| (vec![("part", part.to_owned())], Value::Time(ns)));
-    assert_eq!(of("wakescope_own_cpu_seconds"), parts);
-    assert_eq!(of("wakescope_own_cpu_unknown_seconds"), [(Vec::new(), Value::Time(1_000))]);
+    assert_eq!(samples_of(&counters, "wakescope_own_cpu_seconds"), parts);
+    let unknown = samples_of(&counters, "wakescope_own_cpu_unknown_seconds");
+    assert_eq!(unknown, [(Vec::new(), Value::Time(1_000))]);
+}
+
+/// The samples of a family, with their labels.
+fn samples_of(counters: &Counters, name: &str) -> Vec<(Vec<(&'static str, String)>, Value)> {
+    let families = super::watch::families(counters);
+    let family = families.into_iter().find(|family| family.name == name);
+    let samples = family.map(|family| family.samples).unwrap_or_default();
+    samples.into_iter().map(|sample| (sample.labels, sample.value)).collect()
+}
+
+#[test]
+fn causes_of_long_waits_and_what_was_not_followed_are_counted() {
+    use wakescope_core::explain::Cause;
+    use wakescope_core::watch::Window;
+    use wakescope_core::watch::episode::{Episode, Episodes};
+    use wakescope_core::watch::explained::{Explained, Explanations, Suppressed};
+    let mut counters = Counters::new(Split::Cgroup, 9);
+    let causes = [Cause::Throttled, Cause::HigherPriorityTask, Cause::Throttled];
+    let longest = causes.map(|cause| Episode { cause, ..Episode::default() });
+    let episodes = Episodes { long_waits: 5, longest: longest.into(), ..Episodes::default() };
+    let window = Window { window_ns: 1_000, episodes: Some(episodes), ..Window::default() };
+    counters.add(&window, &std::collections::BTreeSet::new());
+    assert!(samples_of(&counters, "wakescope_explain_suppressed").is_empty());
+    let explanations = Explanations {
+        explained: vec![Explained::default()],
+        suppressed: Suppressed { budget: 1, cooling: 2, busy: 3, failed: 4 },
+        ..Explanations::default()
+    };
+    let window = Window { explanations: Some(explanations), ..window };
+    counters.add(&window, &std::collections::BTreeSet::new());
+    for (name, label, want) in [
+        ("wakescope_long_waits", "", &[("", 10)][..]),
+        ("wakescope_episodes", "cause", &[("throttled", 4), ("higher_priority_task", 2)]),
+        ("wakescope_explained_series", "", &[("", 1)]),
+        (
+            "wakescope_explain_suppressed",
+            "why",
+            &[("budget", 1), ("cooling", 2), ("busy", 3), ("failed", 4)],
+        ),
+    ] {
+        let mut found = samples_of(&counters, name);
+        let mut want: Vec<_> = want
+            .iter()
+            .map(|&(value, count)| {
+                let labels = [(label, value.to_owned())];
+                let labels = labels.into_iter().filter(|(label, _)| !label.is_empty()).collect();
+                (labels, Value::Number(count))
+            })
+            .collect();
+        found.sort_by(|a: &(Vec<_>, Value), b| a.0.cmp(&b.0));
+        want.sort_by(|a: &(Vec<_>, Value), b| a.0.cmp(&b.0));
+        assert_eq!(found, want, "{name}");
+    }
+}
+
+/// A request of OTLP has explicit bounds only, and nothing in it is approximate.
+#[test]
+fn what_is_sent_is_not_described_by_another_format() {
+    let deltas = super::watch::deltas(&Counters::new(Split::Series, 9));
+    assert!(deltas.iter().all(|family| !family.help.contains("ative buckets")));
+    assert!(deltas.iter().any(|family| family.name == "wakescope_wait_seconds"));
 }

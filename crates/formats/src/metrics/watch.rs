@@ -1,6 +1,7 @@
 //! What a watch tells.
 
-use wakescope_core::watch::counters::{Counter, Counters, Key, Split, Totals};
+use wakescope_core::watch::counters::{Counter, Counters, Followed, Key, Split, Totals};
+use wakescope_core::watch::explained::Suppressed;
 use wakescope_core::watch::{Audit, LeftOut, WaitBegin, Waits};
 
 use super::{Family, Kind, Sample, Value};
@@ -17,6 +18,8 @@ pub fn families(counters: &Counters) -> Vec<Family> {
     all.extend(own_cost(counters.totals()));
     all.extend(places(counters));
     all.extend(counters.totals().audit.as_ref().map(audit));
+    all.extend(causes(counters.totals()));
+    all.extend(counters.totals().followed.iter().flat_map(followed));
     all
 }
 
@@ -25,6 +28,19 @@ pub fn families(counters: &Counters) -> Vec<Family> {
 pub fn deltas(counters: &Counters) -> Vec<Family> {
     let mut all = families(counters);
     all.retain(|family| !family.name.ends_with("_longest_seconds"));
+    for family in &mut all {
+        match family.name {
+            // With explicit bounds alone.
+            "wakescope_wait_seconds" => {
+                family.help = "Waits of tasks for a CPU, from when they were put into a run queue until they ran. \
+                               Exact: count, sum and buckets.";
+            }
+            "wakescope_cpu_wait_seconds" => {
+                family.help = "The same waits by the CPU on which they ended. Exact.";
+            }
+            _ => {}
+        }
+    }
     all
 }
 
@@ -133,32 +149,31 @@ fn losses(left_out: &LeftOut) -> [Family; 5] {
         asleep,
         asleep_ns,
     } = *left_out;
-    let each = |all: &[(&str, u64)]| -> Vec<Sample> {
-        let sample = |&(why, count): &(&str, u64)| Sample {
-            labels: vec![("why", why.to_owned())],
-            value: Value::Number(count),
-        };
-        all.iter().map(sample).collect()
-    };
     [
         Family {
             name: "wakescope_left_out",
             kind: Kind::Counter,
             help: "Waits that are not, or not wholly, in wakescope_wait_seconds.",
-            samples: each(&[
-                ("missed", missed),
-                ("discarded", discarded),
-                ("untracked", untracked),
-                ("contradicted", contradicted),
-                ("asleep", asleep),
-            ]),
+            samples: by(
+                "why",
+                &[
+                    ("missed", missed),
+                    ("discarded", discarded),
+                    ("untracked", untracked),
+                    ("contradicted", contradicted),
+                    ("asleep", asleep),
+                ],
+            ),
         },
         Family {
             name: "wakescope_irregular",
             kind: Kind::Counter,
             help: "Irregular reports of the kernel. caught_up and first are waits that are counted; \
                    unstamped are tasks that the kernel did not mark as waiting.",
-            samples: each(&[("caught_up", caught_up), ("first", first), ("unstamped", unstamped)]),
+            samples: by(
+                "why",
+                &[("caught_up", caught_up), ("first", first), ("unstamped", unstamped)],
+            ),
         },
         Family::of(
             "wakescope_missed_seconds",
@@ -214,8 +229,8 @@ fn own_cost(totals: &Totals) -> [Family; 2] {
             name: "wakescope_own_cpu_seconds",
             kind: Kind::Counter,
             help: "CPU time that watching took: of the process (agent), of its BPF program, and of the programs \
-                   of the tracer that follows late series (--explain). That of the program is measured for one \
-                   interval every 10 minutes and estimated in between; it does not include the call of the \
+                   of the tracer that follows late series (--explain). That of the program is measured now \
+                   and then and estimated in between; it does not include the call of the \
                    program, nor time in which it is not known (wakescope_own_cpu_unknown_seconds_total).",
             samples: vec![
                 part("agent", totals.agent_ns),
@@ -270,30 +285,73 @@ fn audit(audit: &Audit) -> Family {
         ("gone", audit.gone),
         ("not_reached", audit.not_reached),
     ];
-    let sample = |(result, number): (&str, u64)| Sample {
-        labels: vec![("result", result.to_owned())],
-        value: Value::Number(number),
-    };
     Family {
         name: "wakescope_audit_tasks",
         kind: Kind::Gauge,
         help: "Tasks by how their counts compare with the kernel's own, in the last interval.",
-        samples: tasks.map(sample).into(),
+        samples: by("result", &tasks),
     }
+}
+
+/// Long waits, and what is known of them.
+fn causes(totals: &Totals) -> [Family; 2] {
+    let episodes: Vec<_> =
+        totals.episodes.iter().map(|(cause, &count)| (cause.name(), count)).collect();
+    [
+        Family::of(
+            "wakescope_long_waits",
+            Kind::Counter,
+            "Waits of 1 ms and longer, without those that ended at a switch which the kernel did not report.",
+            Value::Number(totals.long_waits),
+        ),
+        Family {
+            name: "wakescope_episodes",
+            kind: Kind::Counter,
+            help: "Long waits by cause: of each interval the eight longest, of the two longest of each CPU.",
+            samples: by("cause", &episodes),
+        },
+    ]
+}
+
+/// What the tracer of --explain followed, and what it did not.
+fn followed(followed: &Followed) -> [Family; 2] {
+    let Suppressed { budget, cooling, busy, failed } = followed.suppressed;
+    let why = [("budget", budget), ("cooling", cooling), ("busy", busy), ("failed", failed)];
+    [
+        Family::of(
+            "wakescope_explained_series",
+            Kind::Counter,
+            "Late series that the tracer of --explain followed.",
+            Value::Number(followed.series),
+        ),
+        Family {
+            name: "wakescope_explain_suppressed",
+            kind: Kind::Counter,
+            help: "How often, once for each interval and series, a late series was not followed: because of the \
+                   budget, because it had been shortly before (cooling), because another one was (busy), or because \
+                   the tracer could not (failed).",
+            samples: by("why", &why),
+        },
+    ]
+}
+
+/// A sample for each of these, with its name as this label.
+fn by(label: &'static str, counts: &[(&str, u64)]) -> Vec<Sample> {
+    let sample = |&(name, count): &(&str, u64)| Sample {
+        labels: vec![(label, name.to_owned())],
+        value: Value::Number(count),
+    };
+    counts.iter().map(sample).collect()
 }
 
 /// How requests for these figures ended so far.
 pub fn scrapes(counts: [(&'static str, u64); 3]) -> Family {
-    let sample = |(result, number): (&str, u64)| Sample {
-        labels: vec![("result", result.to_owned())],
-        value: Value::Number(number),
-    };
     Family {
         name: "wakescope_scrapes",
         kind: Kind::Counter,
         help: "Requests for these figures that were answered, refused, or failed because the client was too slow \
                or went away.",
-        samples: counts.map(sample).into(),
+        samples: by("result", &counts),
     }
 }
 
