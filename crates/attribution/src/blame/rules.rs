@@ -223,7 +223,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return return_path(case, stalled(Rule::TooEarly, case, irq_exit, Some(response)));
     }
     if runs.is_known() && runs.comes_before(own) {
-        return more_urgent_task(Rule::MoreUrgentTask, case, runs);
+        return going_on(case, more_urgent_task(Rule::MoreUrgentTask, case, runs));
     }
     if case.wakeup.throttled {
         return throttled(case);
@@ -233,7 +233,8 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     }
     if own.is_urgent() && runs.is_known() && runs.prio == own.prio {
         // Nobody of the same priority is made to go.
-        return of_rank(Rule::SamePriority, case, Cause::EqualOrLowerTask, runs);
+        let same = of_rank(Rule::SamePriority, case, Cause::EqualOrLowerTask, runs);
+        return going_on(case, same);
     }
     let beneath = if softirq_over { beneath_softirq(context) } else { Some(context.clone()) };
     if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
@@ -262,6 +263,15 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
             return_path(case, stalled(Rule::NotLeft, case, irq_exit, until))
         }
         false => return_path(case, unexplained(Rule::NotLeft)),
+    }
+}
+
+/// All is of the task that was interrupted, once it goes on. Where the interrupt woke after its handler, nobody knows
+/// how long it went on itself.
+fn going_on(case: &Case, split: Split) -> Split {
+    match case.was_woken_after_handler() {
+        true => Split::all(known_by(split.then.rule, &split.then, Evidence::Bound)),
+        false => split,
     }
 }
 

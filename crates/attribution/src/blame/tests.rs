@@ -604,6 +604,14 @@ fn a_waker_goes_on_or_is_in_an_interrupt() {
     // The thread of an interrupt is woken after the handler: what was interrupted goes on, at some time.
     let held = HELD.replace("60", "80").replace("stack", "bound");
     check(woken(0, true), |_| (), &[&held, SWITCH]);
+    let same = task(8, "same", Policy::Fifo, probe().prio);
+    for (runs, want) in [
+        (spin(), "higher_priority_task 80 spin[7] fifo 95 bound"),
+        (same, "equal_or_lower_task 80 same[8] fifo 90 bound"),
+    ] {
+        let context = Context { task: runs, mode: Mode::User, ..Context::default() };
+        check(woken(0, true), |w| w.interrupted = Some(context), &[want, SWITCH]);
+    }
     let lost = |w: &mut Wakeup| w.lost = 1;
     check(woken(0, true), lost, &["unexplained 80", "scheduler 20 switch bound"]);
     check(
