@@ -1,8 +1,8 @@
 //! The thresholds of the rules of blame, in one place.
 //!
 //! None of them follows from the kernel's code alone: each lies between what was measured of a way that
-//! nothing disturbed and of one that something did. The test `moved_thresholds` moves each by 30 % and pins
-//! which cases of the tests change; a threshold that changes none is not proven by any.
+//! nothing disturbed and of one that something did. Two tests move each by 30 %: `moved` pins which cases of
+//! the tests change, and `episodes` which stored answers do. A threshold that changes none is not proven by any.
 
 /// What the rules of blame take for long. Times are in nanoseconds; names that end in `_percent` are
 /// parts of what is usual in a run.
@@ -95,8 +95,12 @@ pub(crate) fn percent_of(percent: u64, ns: u64) -> u64 {
 }
 
 #[cfg(test)]
+mod episodes;
+
+#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use wakescope_core::units::SpanNs;
 
     /// One of the thresholds.
     pub(crate) type Threshold = fn(&mut Tuning) -> &mut u64;
@@ -138,6 +142,21 @@ pub(crate) mod tests {
         let value = threshold(&mut tuning);
         *value = percent_of(percent.parse().expect("percent"), *value);
         tuning
+    }
+
+    /// The cells of the threshold's row on the page for users, which has its value.
+    #[track_caller]
+    pub(crate) fn documented(name: &str) -> Vec<&'static str> {
+        let (_, threshold) = thresholds().into_iter().find(|t| t.0 == name).expect("a threshold");
+        let value = *threshold(&mut Tuning::default());
+        let value = match name.ends_with("_percent") {
+            true => format!("{value} %"),
+            false => SpanNs(value).to_string(),
+        };
+        let page = include_str!("../../../docs/explain.md");
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` | {value} |")));
+        let row = row.unwrap_or_else(|| panic!("docs/explain.md has no row of {name}, {value}"));
+        row.trim_matches('|').split('|').map(str::trim).collect()
     }
 
     #[test]

@@ -7,47 +7,15 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use recorded::corpus;
 use wakescope_attribution::{blame, components};
-use wakescope_core::episodes::{Attributed, Entry, Head, Line, read, without_stacks};
+use wakescope_core::episodes::{Attributed, Entry, Head, Line, without_stacks};
 use wakescope_core::explain::{Cause, Share};
 use wakescope_core::redact::{redact_attributed, redact_head};
 use wakescope_core::units::SpanNs;
 
-/// A file with its episodes, each with its head.
-struct Recorded {
-    path: PathBuf,
-    episodes: Vec<(Head, Attributed)>,
-}
-
-impl Recorded {
-    #[track_caller]
-    fn read(path: PathBuf) -> Self {
-        let mut episodes = Vec::new();
-        let ended = read(&fs::read(&path).unwrap()[..], |number, line| {
-            let (head, episode) =
-                line.unwrap_or_else(|e| panic!("{}, line {number}: {e}", path.display()));
-            episodes.push((head.clone(), episode));
-            Ok::<(), ()>(())
-        });
-        ended.unwrap().unwrap();
-        Self { path, episodes }
-    }
-
-    fn name(&self) -> String {
-        self.path.file_name().unwrap().to_string_lossy().into_owned()
-    }
-}
-
-fn corpus() -> Vec<Recorded> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    paths.sort();
-    paths.into_iter().map(Recorded::read).collect()
-}
+mod recorded;
 
 /// By the rules of today.
 fn again(head: &Head, episode: &Attributed) -> Attributed {

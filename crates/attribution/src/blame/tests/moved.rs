@@ -4,9 +4,8 @@
 //! what proves it. The others would pass with any value near by.
 
 use crate::tuning::Tuning;
-use crate::tuning::tests::{moved, thresholds};
+use crate::tuning::tests::{documented, moved, thresholds};
 use expect_test::expect;
-use wakescope_core::units::SpanNs;
 use wakescope_testing::{change, failing_with};
 
 /// What cases run with.
@@ -21,21 +20,11 @@ fn flipped(name: &str, percent: u64) -> Vec<String> {
     failing_with(&format!("{name}={percent}"), "blame::tests::", &others)
 }
 
-/// The page for users has each threshold with its value, and says whether a change of it is `shown`.
+/// The page for users says whether a change of a threshold is `shown`.
 #[track_caller]
 fn check_documentation(name: &str, shown: &[bool]) {
-    let (_, threshold) = thresholds().into_iter().find(|t| t.0 == name).unwrap();
-    let value = *threshold(&mut Tuning::default());
-    let value = match name.ends_with("_percent") {
-        true => format!("{value} %"),
-        false => SpanNs(value).to_string(),
-    };
-    let page = include_str!("../../../../../docs/explain.md");
-    let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` | {value} |")));
-    let row = row.unwrap_or_else(|| panic!("docs/explain.md has no row of {name}, {value}"));
-    let words = shown.iter().map(|&is| if is { "shown" } else { "not shown" });
-    let end = words.map(|word| format!("| {word} ")).collect::<String>() + "|";
-    assert!(row.ends_with(&end), "docs/explain.md: {row} does not end in {end}");
+    let words: Vec<&str> = shown.iter().map(|&is| if is { "shown" } else { "not shown" }).collect();
+    assert_eq!(documented(name)[3..5], words, "docs/explain.md, {name}");
 }
 
 #[test]
