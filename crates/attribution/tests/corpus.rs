@@ -12,6 +12,7 @@ use recorded::corpus;
 use wakescope_attribution::{blame, components};
 use wakescope_core::episodes::{Attributed, Entry, Head, Line, without_stacks};
 use wakescope_core::explain::{Cause, Share};
+use wakescope_core::preemption::Model;
 use wakescope_core::redact::{redact_attributed, redact_head};
 use wakescope_core::units::SpanNs;
 
@@ -165,4 +166,51 @@ fn the_corpus_is_small_and_names_nobody() {
             assert_eq!((&public_head, &public), (head, episode), "{name}");
         }
     }
+}
+
+/// The kernels that the page has rows of.
+const KERNELS: [&str; 5] = ["6.1", "6.12", "6.18", "7.2", "7.3"];
+
+/// Whether a kernel has this model. (docs/preemption.md)
+fn has_model(kernel: &str, model: Model) -> bool {
+    match model {
+        Model::Lazy => !["6.1", "6.12"].contains(&kernel),
+        Model::None | Model::Voluntary => !kernel.starts_with("7."),
+        _ => true,
+    }
+}
+
+/// Of which architecture, kernel and model an episode is.
+fn combination(head: &Head) -> (&'static str, &'static str, Model) {
+    let arch = match head.arch.as_str() {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => panic!("no row has the architecture {other}"),
+    };
+    let is_it = |kernel: &&str| head.release.starts_with(&format!("{kernel}."));
+    let kernel = KERNELS.into_iter().find(is_it);
+    (arch, kernel.unwrap_or_else(|| panic!("no row has the kernel {}", head.release)), head.model)
+}
+
+#[test]
+fn the_page_of_the_corpus_names_the_combinations_that_it_lacks() {
+    let corpus = corpus();
+    let heads = corpus.iter().flat_map(|recorded| recorded.episodes.iter().map(|(head, _)| head));
+    let held: Vec<_> = heads.map(combination).collect();
+    let list = |models: &[Model]| match models.is_empty() {
+        true => "nothing".to_owned(),
+        false => models.iter().map(Model::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let mut rows = String::new();
+    for arch in ["amd64", "arm64"] {
+        for kernel in KERNELS {
+            let mut all = vec![Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
+            all.retain(|&model| has_model(kernel, model));
+            let (holds, lacks): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|&model| held.contains(&(arch, kernel, model)));
+            writeln!(rows, "| {arch} | {kernel} | {} | {} |", list(&holds), list(&lacks)).unwrap();
+        }
+    }
+    let page = include_str!("../corpus/README.md");
+    assert!(page.contains(&rows), "corpus/README.md is to have these rows:\n{rows}");
 }

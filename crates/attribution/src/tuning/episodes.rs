@@ -141,5 +141,6 @@ fn moved_thresholds_change_the_stored_answers_that_bound_them() {
           nothing
         delivery_percent 130 %
           nothing
-    "#]].assert_eq(&all);
+    "#]]
+    .assert_eq(&all);
 }
