@@ -117,7 +117,7 @@ fn beginning(wakeup: &Wakeup) -> StepEvent {
             StepEvent::MadeReady { by: None, cpu: None, in_interrupt: false, interrupted }
         }
         WokenBy::Waker { task, on, in_interrupt } => StepEvent::MadeReady {
-            by: Some(task.named()),
+            by: task.is_known().then(|| task.named()),
             cpu: elsewhere(*on),
             in_interrupt: *in_interrupt,
             interrupted,
@@ -384,6 +384,14 @@ mod tests {
                 265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":2}
             "#]],
         );
+    }
+
+    #[test]
+    fn a_waker_that_is_not_known_is_not_told_as_the_idle_task() {
+        let mut unknown = wakeup();
+        unknown.woken_by = WokenBy::Waker { task: Task::default(), on: 1, in_interrupt: false };
+        let first = &timeline(&unknown)[0].event;
+        assert!(matches!(first, StepEvent::MadeReady { by: None, cpu: Some(1), .. }), "{first:?}");
     }
 
     #[test]

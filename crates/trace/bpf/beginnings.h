@@ -179,6 +179,19 @@ INLINE u32 kind_of_waker(struct cpu *cpu)
 	return cpu->irq_depth || preempt_count(cpu) & HARDIRQ_MASK ? 3 : 2;
 }
 
+/* The same of how often preemption is off, and whether a softirq runs. */
+#define PREEMPT_MASK 0xff
+#define SERVING_SOFTIRQ 0x100
+
+/*
+ * Whether a softirq wakes that came at the end of an interrupt, or in the thread of softirqs. Where a task runs its own
+ * softirqs, as one does that sends to this machine, the kernel has preemption off meanwhile (__local_bh_enable_ip).
+ */
+INLINE int softirq_came(struct cpu *cpu)
+{
+	return (preempt_count(cpu) & (PREEMPT_MASK | SERVING_SOFTIRQ)) == SERVING_SOFTIRQ;
+}
+
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
 		  u32 stimulus)
 {
@@ -223,6 +236,9 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)
 		wakeup->irq_entry = entry_of_timer(cpu, due);
+	else if (stimulus == 2 && here != there && softirq_came(cpu))
+		/* The softirq of another CPU is no work of the task that it broke into, and nobody is known. */
+		wakeup->waker = (struct task){};
 	else
 		describe(&wakeup->waker, (void *)bpf_get_current_task());
 	if (cpu->irq_depth) {

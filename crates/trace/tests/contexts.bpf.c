@@ -81,6 +81,7 @@ struct wake {
 	u64 preempt_count;
 	u64 irq_depth;
 	u64 kind;
+	u64 by_softirq;
 };
 
 SEC("raw_tp/sched_switch") int wake(u64 *ctx)
@@ -92,6 +93,7 @@ SEC("raw_tp/sched_switch") int wake(u64 *ctx)
 	cpu->runqueue = (u64)all;
 	cpu->irq_depth = all->irq_depth;
 	all->kind = kind_of_waker(cpu);
+	all->by_softirq = softirq_came(cpu);
 	return 0;
 }
 

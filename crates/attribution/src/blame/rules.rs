@@ -488,7 +488,8 @@ pub(super) fn handler(case: &Case) -> Split {
 }
 
 /// The way from another CPU, until its interrupt was taken. An interrupt that woke the task is none of the task that it
-/// had broken into. A softirq may be: a task that sends to this machine runs it in its own call.
+/// had broken into. A softirq may be: a task that sends to this machine runs it in its own call. Of one that came at the
+/// end of an interrupt the tracer names nobody.
 pub(super) fn remote(case: &Case) -> Split {
     let (culprit, from_cpu) = match &case.wakeup.woken_by {
         WokenBy::Waker { task, in_interrupt: false, .. } if task.is_known() => {

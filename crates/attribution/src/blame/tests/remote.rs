@@ -83,6 +83,10 @@ fn only_a_task_that_has_woken_it_is_named() {
     check_waker(woken(1, true), None, by_nobody);
     check_waker(woken(1, false), Some(softirq(rm())), by_task);
     check_waker(woken(1, false), Some(in_kernel()), by_task);
+    // A softirq that had broken into somebody.
+    let mut by_softirq = woken(1, false);
+    by_softirq.woken_by = WokenBy::Waker { task: Task::default(), on: 1, in_interrupt: false };
+    check_waker(by_softirq, None, by_nobody);
 }
 
 /// The call was not on its way while the CPU took other interrupts.
