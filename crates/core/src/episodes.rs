@@ -114,6 +114,8 @@ pub struct Line {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     throttled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    throttled_from_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     irqs_off_ns: Option<(i64, i64)>,
     #[serde(default, skip_serializing_if = "is_zero")]
     stolen_ns: u64,
@@ -177,6 +179,7 @@ impl Line {
             given_up,
             page_faults,
             throttled,
+            throttled_from,
             irqs_off,
             stolen_ns,
             quota_ns,
@@ -208,6 +211,7 @@ impl Line {
             taken,
             page_faults,
             throttled,
+            throttled_from_ns: throttled_from.map(since),
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
             stolen_ns,
             quota_ns,
@@ -261,6 +265,7 @@ impl Line {
             given_up: self.given_up,
             page_faults: self.page_faults,
             throttled: self.throttled,
+            throttled_from: self.throttled_from_ns.map(at),
             irqs_off: self.irqs_off_ns.map(|(off, on)| (at(off), at(on))),
             stolen_ns: self.stolen_ns,
             quota_ns: self.quota_ns,

@@ -29,6 +29,7 @@ impl Decoder<'_> {
     /// What `seen` means.
     pub fn wakeup(&self, seen: &KernelWakeup) -> Wakeup {
         let task = seen.task.decoded();
+        let throttled = task.policy.is_realtime() && was_throttled(seen);
         Wakeup {
             cpu: seen.cpu,
             woken_by: woken_by(seen),
@@ -41,7 +42,8 @@ impl Decoder<'_> {
             ran: ran(seen),
             taken: taken(seen),
             page_faults: seen.page_faults,
-            throttled: task.policy.is_realtime() && was_throttled(seen),
+            throttled,
+            throttled_from: seen.throttled_from.filter(|_| throttled),
             stolen_ns: seen.stolen_of_it_ns(),
             quota_ns: seen.quota_ns.map(|ns| ns.min(seen.latency_ns())),
             irqs_off: seen.irqs_off,

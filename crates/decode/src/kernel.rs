@@ -36,6 +36,8 @@ pub struct KernelWakeup {
     pub irqs_off: Option<(MonoNs, MonoNs)>,
     /// Whether real-time tasks were throttled when it began.
     pub throttled: bool,
+    /// From when on they may have been, if the CPU that held them back is one that the task was moved to.
+    pub throttled_from: Option<MonoNs>,
     /// The softirq that the CPU was in when it began, by its number.
     pub softirq: Option<u32>,
     /// The idle state that the CPU was in when it began, by its number.

@@ -82,6 +82,15 @@ impl Part {
             && (marks.due..*woken).contains(&event.at)
     }
 
+    /// Whether this CPU held real-time tasks back, or one before did.
+    fn is_throttled(&self) -> bool {
+        let begin = self.begin().max(self.wakeup.woken);
+        let events = self.events();
+        let mut during = events.iter().filter(|event| event.at >= begin);
+        let says_so = |payload| matches!(payload, Payload::Switch(switch) if switch.throttled);
+        self.wakeup.throttled || during.any(|event| says_so(event.payload))
+    }
+
     /// The wakeup alone, of which the parts before are missing.
     fn alone(self) -> KernelWakeup {
         if self.before == 0 && self.moved_at.is_none() {
@@ -103,6 +112,8 @@ pub fn joined(before: &[Part], last: Part) -> KernelWakeup {
     if all.len() == 1 || !is_whole {
         return last.alone();
     }
+    let throttled = all.iter().position(|part| part.is_throttled());
+    let throttled_from = throttled.filter(|&number| number > 0).map(|number| all[number].begin());
     let first = all.remove(0);
     let mut course = Course::of(first);
     for part in all {
@@ -129,6 +140,7 @@ pub fn joined(before: &[Part], last: Part) -> KernelWakeup {
         ran_there: first.wakeup.ran_there,
         softirq: first.wakeup.softirq,
         steal_after_ns: steal.last_ns,
+        throttled_from,
         ..last.wakeup.clone()
     }
 }
@@ -372,6 +384,31 @@ mod tests {
         // The scheduler of the second CPU was entered before the task came.
         let marks = Marks { sched_entry: Some(MonoNs(MOVED)), ..last().wakeup.marks };
         assert_eq!(joined.marks, marks);
+    }
+
+    /// Throttling on the second CPU was once that of the whole wait.
+    #[test]
+    fn a_cpu_is_throttled_from_when_the_task_came_to_it() {
+        let throttled = |part: Part| {
+            let wakeup = KernelWakeup { throttled: true, ..part.wakeup };
+            Part { wakeup, ..part }
+        };
+        let switched = |mut part: Part, at| {
+            let to_another = Switch { prev: left(&task(20)), next: task(21), throttled: true };
+            part.wakeup.events.push(event(at, 0, Payload::Switch(to_another)));
+            part.wakeup.events.sort_by_key(|event| event.at);
+            part
+        };
+        let from = |first, last| joined(&[first], last).throttled_from.map(|at| at.0);
+        assert_eq!(from(first(), last()), None);
+        assert_eq!(from(first(), throttled(last())), Some(MOVED));
+        assert_eq!(from(first(), switched(last(), MOVED + 100)), Some(MOVED));
+        assert_eq!(from(throttled(first()), throttled(last())), None);
+        assert_eq!(from(switched(first(), DUE + 500), last()), None);
+        // Before it was due, or came, or after it had left.
+        assert_eq!(from(switched(first(), DUE - 500), throttled(last())), Some(MOVED));
+        assert_eq!(from(switched(first(), MOVED + 500), throttled(last())), Some(MOVED));
+        assert_eq!(from(first(), switched(last(), MOVED - 500)), None);
     }
 
     #[test]

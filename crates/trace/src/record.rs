@@ -172,6 +172,7 @@ fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
         steal_after_ns: raw.steal_after,
         irqs_off: seen(raw.irqs_off).zip(seen(raw.irqs_on)),
         throttled: raw.throttled != 0,
+        throttled_from: None,
         softirq: raw.softirq.checked_sub(1),
         idle_state: raw.idle.checked_sub(1),
         interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),

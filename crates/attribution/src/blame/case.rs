@@ -18,6 +18,7 @@ pub(super) const TIMERS_INTERRUPTS: [&str; 2] = [TIMER_INTERRUPT, "arch_timer"];
 const QUOTA_TIMER: &str = "sched_cfs_period_timer";
 
 /// A wakeup, and what is known of its course.
+#[derive(Clone)]
 pub(super) struct Case<'a> {
     pub(super) wakeup: &'a Wakeup,
     /// Who was to wake, with the rank that it had when it was woken, as far as that is known.
@@ -25,6 +26,8 @@ pub(super) struct Case<'a> {
     /// Whether it was lent another rank while it waited.
     was_lent: bool,
     pub(super) known: Known,
+    /// Whether its CPU may hold it back.
+    pub(super) throttled: bool,
     /// What its rules take for long.
     pub(super) tuning: Tuning,
     /// The marks that do not contradict each other, and those that events stand in for.
@@ -78,6 +81,7 @@ impl<'a> Case<'a> {
             was_lent: own.prio != wakeup.task.prio,
             own,
             known: *known,
+            throttled: wakeup.throttled,
             tuning: *tuning,
             marks: wakeup.marks,
             doubtful,
@@ -106,6 +110,12 @@ impl<'a> Case<'a> {
     pub(super) fn may_have_been_stopped_unseen(&self) -> bool {
         let has_clock = self.wakeup.events.iter().any(|event| matches!(event.what, What::Steal(_)));
         self.known.guest && !has_clock
+    }
+
+    /// The same up to when it comes to a CPU that may hold it back; `None` if the first one may.
+    pub(super) fn not_yet_throttled(&self) -> Option<(Self, MonoNs)> {
+        let until = self.wakeup.throttled_from.filter(|_| self.throttled)?;
+        Some((Self { throttled: false, ..self.clone() }, until))
     }
 
     /// Who was to wake. A task that waits for it may have lent it a priority meanwhile: a record has that of the

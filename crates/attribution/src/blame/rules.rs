@@ -225,7 +225,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     if runs.is_known() && runs.comes_before(own) {
         return going_on(case, more_urgent_task(Rule::MoreUrgentTask, case, runs));
     }
-    if case.wakeup.throttled {
+    if case.throttled {
         return throttled(case);
     }
     if is_asleep(context) {
@@ -321,7 +321,7 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
     if waker.comes_before(case.task()) {
         return more_urgent_task(Rule::MoreUrgentTask, case, waker);
     }
-    if case.wakeup.throttled {
+    if case.throttled {
         return throttled(case);
     }
     if waker.is_idle() {
@@ -355,7 +355,7 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     let own = case.task();
     if runs.comes_before(own) {
         more_urgent_task(Rule::MoreUrgentTask, case, runs)
-    } else if case.wakeup.throttled {
+    } else if case.throttled {
         throttled(case)
     } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
         // The scheduler runs none of these before a real-time task, if it may run that one. Where each switch says
@@ -413,7 +413,7 @@ pub(super) fn others_ran(case: &Case, are_urgent: bool) -> Option<Label> {
 pub(super) fn running_instead(case: &Case, runs: &Task) -> Split {
     if runs.comes_before(case.task()) {
         more_urgent_task(Rule::MoreUrgentTask, case, runs)
-    } else if case.wakeup.throttled {
+    } else if case.throttled {
         throttled(case)
     } else if case.wakeup.page_faults > 0 {
         page_fault(case)

@@ -84,9 +84,13 @@ struct SoftirqEnd {
 
 /// Parts the wakeup into pieces.
 pub(super) fn pieces(case: &Case) -> Pieces {
-    let mut sweep = Sweep::new(case);
+    let not_yet = case.not_yet_throttled();
+    let mut sweep = Sweep::new(not_yet.as_ref().map_or(case, |(not_yet, _)| not_yet));
     for (at, moment) in moments(case) {
         sweep.advance(at);
+        if not_yet.as_ref().is_some_and(|(_, until)| at >= until.0) {
+            sweep.case = case;
+        }
         if moment.ends_softirqs() {
             sweep.end_softirqs();
         }

@@ -101,6 +101,7 @@ pub(super) fn full_lines() -> Vec<String> {
         given_up: Some(GivenUp { pid: 7, stack: stack(), user_stack: stack() }),
         page_faults: 1,
         throttled: true,
+        throttled_from: at(20),
         irqs_off: at(0).zip(at(5)),
         stolen_ns: 7,
         quota_ns: Some(5),

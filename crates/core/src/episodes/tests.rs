@@ -69,6 +69,7 @@ fn full() -> Attributed {
         given_up: Some(GivenUp { pid: 7, stack: stack.clone(), user_stack: stack.clone() }),
         page_faults: 3,
         throttled: true,
+        throttled_from: Some(at(20)),
         irqs_off: Some((MonoNs(999_000), MonoNs(999_500))),
         stolen_ns: 40,
         quota_ns: Some(30),

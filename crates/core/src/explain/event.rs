@@ -38,6 +38,9 @@ pub struct Wakeup {
     pub page_faults: u64,
     /// What the kernel knows to keep such a task from running: a throttled queue.
     pub throttled: bool,
+    /// From when on that may have been, where the task was moved to a CPU that held it back and those before did not;
+    /// `None` if it may have been from the beginning.
+    pub throttled_from: Option<MonoNs>,
     /// How much of the wakeup latency was stolen by the clock of the CPU, nanoseconds; 0 where there is
     /// no such clock.
     pub stolen_ns: u64,

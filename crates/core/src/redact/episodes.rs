@@ -77,6 +77,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
         given_up,
         page_faults: _,
         throttled: _,
+        throttled_from: _,
         irqs_off: _,
         stolen_ns: _,
         quota_ns: _,

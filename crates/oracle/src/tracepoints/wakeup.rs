@@ -194,6 +194,7 @@ impl Begun {
             marks: self.marks,
             woken: MonoNs(self.woken),
             throttled: self.throttled,
+            throttled_from: None,
             page_faults: self.faults - self.faults_before,
             stolen_ns: self.stolen.min(late),
             quota_ns: Some(self.quota),

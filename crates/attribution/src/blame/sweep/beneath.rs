@@ -158,7 +158,7 @@ impl<'a> Sweep<'_, 'a> {
             Some(asked)
                 if asked.0 >= self.done_to
                     && self.case.had_to_be_asked()
-                    && !self.case.wakeup.throttled =>
+                    && !self.case.throttled =>
             {
                 let split = match self.case.was_asked_late() {
                     true => Split::unexplained(Rule::AskedLate),
@@ -181,7 +181,7 @@ impl<'a> Sweep<'_, 'a> {
             .take_while(|what| stays(what))
             .collect();
         let is_call = |what: &&What| matches!(what, What::IrqEntry(by) if is_from_a_cpu(by));
-        let call = here.iter().position(is_call).filter(|_| !self.case.wakeup.throttled);
+        let call = here.iter().position(is_call).filter(|_| !self.case.throttled);
         // As where a call is awaited that another interrupt came before: it was not on its way yet.
         let is_late = |at: usize| here[..at].iter().any(|what| matches!(what, What::IrqExit(_)));
         match call.map(is_late) {

@@ -188,6 +188,8 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                     (MonoNs(off), MonoNs(off + length))
                 }
             });
+            let is_move = |event: &&Event| matches!(event.what, What::Moved { .. });
+            let moved = events.iter().find(is_move).map(|event| event.at);
             let mut wakeup = Wakeup {
                 task,
                 woken_by,
@@ -199,6 +201,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 ran,
                 taken: Taken { interrupts_ns, softirqs_ns, nmis_ns },
                 throttled,
+                throttled_from: moved.filter(|_| seed % 2 == 0),
                 page_faults,
                 given_up,
                 irqs_off,

@@ -210,6 +210,26 @@ fn a_real_time_task_that_is_moved_is_not_throttled_by_that() {
     check_moved(sh(), chosen, &want);
 }
 
+/// A CPU that holds it back does so from when it comes there.
+#[test]
+fn a_task_is_not_throttled_before_it_is_moved_to_a_cpu_that_does_so() {
+    let check_from = |throttled_from, want: &[&str]| {
+        let change = |w: &mut Wakeup| {
+            let interrupted = w.interrupted.take();
+            moved(w, Vec::new(), rm(), idle(), Vec::new());
+            let last = w.events.len() - 1;
+            w.events[last] = event(90, switch(idle(), probe()));
+            (w.task, w.interrupted) = (probe(), interrupted);
+            (w.throttled, w.throttled_from) = (true, throttled_from);
+        };
+        check(timer(), change, want);
+    };
+    let all = "throttled 60 fifo 90 bound";
+    check_from(None, &[all, WAIT, TIMER, SWITCH]);
+    let (before, after) = (HELD.replace("60", "40"), "throttled 20 fifo 90 bound");
+    check_from(Some(at(60)), &[&before, after, WAIT, TIMER, SWITCH]);
+}
+
 /// A guest's CPU that was left may have been stopped since its last event. It says so when it goes on.
 #[test]
 fn what_a_guests_cpu_was_last_at_before_a_move_is_a_bound() {
