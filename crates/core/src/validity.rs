@@ -172,10 +172,12 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "busy-probe",
             Warning,
             format!(
-                "another wakescope also measures CPU {}: they disturb each other",
+                "by its mark, another wakescope also measures CPU {}: they disturb each other",
                 list(&seen.also_measured)
             ),
-            "measure one after the other, or on different CPUs: --cpus",
+            // A finding that any user can cause must not send its reader to look for a measurement that there is not.
+            "measure one after the other, or on different CPUs: --cpus; if there is no other, a program of any user \
+             can have set the mark, and then it disturbs nothing (@wakescope-measures-cpu-N in /proc/net/unix)",
         ));
     }
     if let Some((cpus, cause)) = &seen.unannounced {

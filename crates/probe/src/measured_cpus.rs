@@ -94,6 +94,16 @@ mod tests {
         assert!(announce(&[cpu]).shared().is_empty());
     }
 
+    /// The finding sends its reader there.
+    #[test]
+    fn the_mark_is_listed_by_the_kernel() {
+        let cpu = 4_000_000 + std::process::id();
+        let _held = announce(&[cpu]);
+        let listed = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let mark = format!("@wakescope-measures-cpu-{cpu}");
+        assert!(listed.lines().any(|line| line.ends_with(&mark)), "{mark}: {listed}");
+    }
+
     #[test]
     fn cpus_that_could_not_be_announced_are_named() {
         let cpu = 3_000_000 + std::process::id();

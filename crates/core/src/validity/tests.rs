@@ -211,6 +211,20 @@ fn each_broken_assumption_is_found() {
     check(|_, s| s.loads = vec![lazy], &[("load-died", Error)]);
 }
 
+/// The mark of a measurement is a name that any user can take.
+#[test]
+fn another_measurement_is_not_said_to_be_certain() {
+    let found = findings(&Plan::default(), &Observed { also_measured: vec![0, 2], ..sound() });
+    let finding = found.iter().find(|finding| finding.code == "busy-probe").unwrap();
+    assert!(
+        finding.message.starts_with("by its mark, another wakescope also measures CPU 0, 2:"),
+        "{finding:?}"
+    );
+    let hint = &finding.hint;
+    assert!(hint.contains("a program of any user can have set the mark"), "{finding:?}");
+    assert!(hint.contains("@wakescope-measures-cpu-N in /proc/net/unix"), "{finding:?}");
+}
+
 #[test]
 fn a_dead_load_makes_a_run_invalid() {
     let mut seen = sound();
