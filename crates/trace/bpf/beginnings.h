@@ -15,11 +15,12 @@
  * once. Where nothing but sections with preemption off is ever broken into, only idle tells: on 7.2-rt
  * their stacks were not taken, as if their depth were the tracer's own.
  */
-INLINE void learn_depth(struct counts *all, u32 depth, int is_idle)
+INLINE u32 learn_depth(struct counts *all, u32 depth, int is_idle)
 {
 	u32 own = is_idle && depth ? depth : depth + 1;
 	if (!all->least_depth || own < all->least_depth)
 		all->least_depth = own;
+	return own;
 }
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
@@ -185,11 +186,28 @@ INLINE u32 kind_of_waker(struct cpu *cpu)
 
 /*
  * Whether a softirq wakes that came at the end of an interrupt, or in the thread of softirqs. Where a task runs its own
- * softirqs, as one does that sends to this machine, the kernel has preemption off meanwhile (__local_bh_enable_ip).
+ * softirqs, as one does that sends to this machine, the kernel has preemption off once more meanwhile
+ * (__local_bh_enable_ip). How often it is off without that is learnt before anything is followed.
  */
-INLINE int softirq_came(struct cpu *cpu)
+ONCE int softirq_came(u32 is_idle)
 {
-	return (preempt_count(cpu) & (PREEMPT_MASK | SERVING_SOFTIRQ)) == SERVING_SOFTIRQ;
+	struct cpu *cpu = this_cpu();
+	struct counts *all = all_counts();
+	if (!cpu || !all)
+		return 0;
+	u32 count = preempt_count(cpu);
+	u32 own = learn_depth(all, count & PREEMPT_MASK, is_idle);
+	return (count & SERVING_SOFTIRQ) && own <= all->least_depth;
+}
+
+/* While threads of the loader are woken by timers: see learn_depth. */
+SEC("tp_btf/sched_waking") int learn_at_waking(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	struct counts *all = all_counts();
+	if (cpu && all)
+		learn_depth(all, preempt_count(cpu) & PREEMPT_MASK, !(u32)bpf_get_current_pid_tgid());
+	return 0;
 }
 
 INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
@@ -236,7 +254,8 @@ INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)
 		wakeup->irq_entry = entry_of_timer(cpu, due);
-	else if (stimulus == 2 && here != there && softirq_came(cpu))
+	else if (stimulus == 2 && here != there &&
+		 softirq_came(!(u32)bpf_get_current_pid_tgid()))
 		/* The softirq of another CPU is no work of the task that it broke into, and nobody is known. */
 		wakeup->waker = (struct task){};
 	else

@@ -43,7 +43,7 @@ use crate::throughout::Runnable;
 use crate::users::{NamePrograms, ProgramFiles};
 use crate::waits;
 use crate::worth::{Asked, Decided, worth_keeping};
-use attaching::{Attached, Purpose, attach_all, load};
+use attaching::{Attached, Purpose, attach_all, learn_depth, load};
 
 mod attaching;
 
@@ -187,6 +187,9 @@ impl Tracer {
             sleepers_call: known.get(SLEEPERS_CALL).copied(),
         };
         let mut programs = load(&purpose, cpus)?;
+        if !options.is_of_probes() || options.announces() {
+            learn_depth(&mut programs, &types)?;
+        }
         let Attached { seen_with, not_seen } = attach_all(&mut programs, &purpose)?;
         let records =
             RingBuf::try_from(taken(&mut programs, "records")?).map_err(refused("records"))?;

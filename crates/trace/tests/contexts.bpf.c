@@ -80,6 +80,7 @@ struct wake {
 	/* What the kernel counts. */
 	u64 preempt_count;
 	u64 irq_depth;
+	u64 is_idle;
 	u64 kind;
 	u64 by_softirq;
 };
@@ -93,7 +94,7 @@ SEC("raw_tp/sched_switch") int wake(u64 *ctx)
 	cpu->runqueue = (u64)all;
 	cpu->irq_depth = all->irq_depth;
 	all->kind = kind_of_waker(cpu);
-	all->by_softirq = softirq_came(cpu);
+	all->by_softirq = softirq_came(all->is_idle);
 	return 0;
 }
 

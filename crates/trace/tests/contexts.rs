@@ -127,7 +127,7 @@ fn what_an_interrupt_wakes_after_its_handler_is_woken_by_no_task() {
         // Where the kernel's count is not known.
         (0, 1, INTERRUPT),
     ] {
-        let [.., kind, _] = context.run("wake", [preempt_count, irq_depth, 0, 0]);
+        let [.., kind, _] = context.run("wake", [preempt_count, irq_depth, 0, 0, 0]);
         assert_eq!(kind, want, "{preempt_count:#x}, depth {irq_depth}");
     }
 }
@@ -140,21 +140,28 @@ fn a_softirq_that_came_is_told_from_one_that_a_task_runs_itself() {
     if cfg!(target_arch = "aarch64") {
         return skip(NAME, "no count of each CPU");
     }
-    for (preempt_count, came) in [
-        (0, 0),
-        (0x100, 1),
+    for (preempt_count, is_idle, came) in [
+        // Who runs its own softirqs, before another wakeup has shown how often preemption is off without that.
+        (0x103, 0, 1),
+        (2, 0, 0),
+        (0x103, 0, 0),
+        (0x102, 0, 1),
+        (0, 0, 0),
+        (0x100, 0, 1),
         // x86 has its request to reschedule here, inverted.
-        (0x8000_0100, 1),
+        (0x8000_0100, 0, 1),
         // In the task's own call, where preemption stays off until softirqs are done.
-        (0x101, 0),
+        (0x101, 0, 0),
+        // Idle has it off, too.
+        (0x101, 1, 1),
         // Softirqs are off.
-        (0x200, 0),
-        (0x201, 0),
+        (0x200, 0, 0),
+        (0x201, 0, 0),
         // An interrupt in a softirq.
-        (0x1_0100, 1),
+        (0x1_0100, 0, 1),
     ] {
-        let [.., is_so] = context.run("wake", [preempt_count, 0, 0, 0]);
-        assert_eq!(is_so, came, "{preempt_count:#x}");
+        let [.., is_so] = context.run("wake", [preempt_count, 0, is_idle, 0, 0]);
+        assert_eq!(is_so, came, "{preempt_count:#x}, idle {is_idle}");
     }
 }
 

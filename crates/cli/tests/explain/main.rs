@@ -34,6 +34,7 @@ mod others;
 mod programs;
 mod refused;
 mod sections;
+mod senders;
 mod stacks;
 mod stopper;
 mod taking_turns;

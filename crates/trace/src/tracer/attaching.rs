@@ -1,5 +1,8 @@
 //! The programs, loaded with what they must know, and attached where they are needed.
 
+use std::thread;
+use std::time::Duration;
+
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::plan::Target;
@@ -191,6 +194,23 @@ fn form_of(program: &Program, options: &Options, filter: Filter, shows: Shows) -
     }
 }
 
+/// The function that learns how often preemption is off at a wakeup.
+const LEARNS: &str = "learn_at_waking";
+/// Timers wake the thread that waits for it.
+const WAKEUPS_TO_LEARN: u32 = 3;
+const PAUSE_TO_LEARN: Duration = Duration::from_millis(1);
+
+/// Lets programs learn how often preemption is off at any wakeup: a softirq of the task that wakes another has it off
+/// once more. A server that is woken over the network alone shows them nothing else.
+pub(super) fn learn_depth(programs: &mut Ebpf, types: &Btf) -> Result<(), TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(LEARNS, &e);
+    let program = loaded(programs, LEARNS, "sched_waking", types)?;
+    let link = program.attach().map_err(refused)?;
+    (0..WAKEUPS_TO_LEARN).for_each(|_| thread::sleep(PAUSE_TO_LEARN));
+    program.detach(link).map_err(refused)?;
+    program.unload().map_err(refused)
+}
+
 /// Attaches the function `name` where `program` belongs.
 fn attach(
     programs: &mut Ebpf,
@@ -198,14 +218,25 @@ fn attach(
     name: &'static str,
     types: &Btf,
 ) -> Result<(), TraceError> {
+    let attached = loaded(programs, name, program.tracepoint, types)?.attach();
+    attached.map(drop).map_err(|e| TraceError::of_program(name, &e))
+}
+
+/// The function `name`, loaded for this tracepoint.
+fn loaded<'a>(
+    programs: &'a mut Ebpf,
+    name: &'static str,
+    tracepoint: &str,
+    types: &Btf,
+) -> Result<&'a mut BtfTracePoint, TraceError> {
     let refused = |e: ProgramError| TraceError::of_program(name, &e);
     let found = programs.program_mut(name);
     let found: &mut BtfTracePoint = found
         .ok_or(TraceError::Refused(name, "it is not among those compiled".into()))?
         .try_into()
         .map_err(refused)?;
-    found.load(program.tracepoint, types).map_err(refused)?;
-    found.attach().map(drop).map_err(refused)
+    found.load(tracepoint, types).map_err(refused)?;
+    Ok(found)
 }
 
 #[cfg(test)]
