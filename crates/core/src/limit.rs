@@ -157,7 +157,7 @@ impl MeasuredBy {
 
 /// Whether probes ended before their time because what woke them, or their CPU, was lost.
 pub fn lost_probes(validity: &Validity) -> bool {
-    let cuts = |code: &str| DOUBTS.iter().any(|doubt| *doubt == (code, CUT_SHORT));
+    let cuts = |code: &str| DOUBTS.contains(&(code, CUT_SHORT));
     validity.findings.iter().any(|found| cuts(&found.code))
 }
 
