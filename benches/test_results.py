@@ -33,7 +33,7 @@ class Repeated(unittest.TestCase):
     def test_every_run_is_written_there(self):
         script = SCRIPT.read_text()
         written = script.split('"--out",')[1:]
-        self.assertEqual(len(written), 3)
+        self.assertEqual(len(written), 5)
         self.assertTrue(all(rest.strip().startswith("folder(") for rest in written))
 
 

@@ -42,7 +42,8 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	wakeup->interrupted.policy = READ(current, policy);
 	wakeup->preempt_count = preempt_count(cpu);
 	u32 depth = wakeup->preempt_count & 0xff;
-	if (all)
+	/* A task that is still awake is woken without the lock of its wakeups, and preemption is off once less. */
+	if (all && task != current)
 		learn_depth(all, depth, 0);
 	if (irq_regs_place.is_known && runqueue(cpu)) {
 		void *regs = interrupted_registers(cpu);
@@ -205,7 +206,7 @@ SEC("tp_btf/sched_waking") int learn_at_waking(u64 *ctx)
 {
 	struct cpu *cpu = this_cpu();
 	struct counts *all = all_counts();
-	if (cpu && all)
+	if (cpu && all && ctx[0] != bpf_get_current_task())
 		learn_depth(all, preempt_count(cpu) & PREEMPT_MASK, !(u32)bpf_get_current_pid_tgid());
 	return 0;
 }

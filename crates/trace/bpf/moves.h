@@ -75,6 +75,9 @@ INLINE int move_wakeup(struct wakeup *wakeup, struct task_struct *task, u32 numb
 	wakeup->interrupts_before = to->interrupts;
 	taken_until(&wakeup->taken_before, to, now);
 	wakeup->cpu = number;
+	/* Where it never waited nobody was kept by an idle state. */
+	if (!has_waited)
+		wakeup->idle = to->idle;
 	/* The group's queue of a real-time task is still that of the CPU that it leaves. */
 	wakeup->throttled |= throttles_there(to) | (READ(task, prio) < 0 ? deadline_throttled(task) : 0);
 	/* A CPU that fetches a task for itself, and not in a softirq, is in its scheduler, or about to enter it. */

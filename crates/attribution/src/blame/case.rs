@@ -278,7 +278,8 @@ impl<'a> Case<'a> {
             WokenBy::Awake if self.doubtful => Opening::Unseen,
             WokenBy::Awake => Opening::Awake,
             WokenBy::Waker { .. } if self.remote => Opening::Remote,
-            WokenBy::Waker { in_interrupt: false, .. } => Opening::Waker,
+            // One that is not known is no idle task: the kernel may have chosen this CPU once it was woken.
+            WokenBy::Waker { task, in_interrupt: false, .. } if task.is_known() => Opening::Waker,
             _ if irq_entry.is_some() => Opening::Wait,
             _ if irq_exit.is_some() => Opening::Interrupt,
             // Without its interrupt nobody can say how long a timer waited for it.

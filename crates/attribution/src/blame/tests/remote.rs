@@ -89,6 +89,16 @@ fn only_a_task_that_has_woken_it_is_named() {
     check_waker(by_softirq, None, by_nobody);
 }
 
+/// The kernel may choose the waker's own CPU for it, after it was woken. The whole wait was once that of an idle CPU.
+#[test]
+fn a_waker_that_is_not_known_was_not_idle() {
+    let mut here = woken(0, false);
+    here.woken_by = WokenBy::Waker { task: Task::default(), on: here.cpu, in_interrupt: false };
+    here.interrupted = None;
+    let found = shares(&here);
+    assert!(found.iter().all(|share| !share.contains("idle")), "{found:?}");
+}
+
 /// The call was not on its way while the CPU took other interrupts.
 #[test]
 fn a_call_that_was_not_on_its_way_is_not_waited_for() {
