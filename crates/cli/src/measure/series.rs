@@ -153,7 +153,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
     // Runs that could not be measured although this machine has all that they take, and those that lie nowhere.
     let (mut failed, mut unsaved) = (0, 0);
-    let mut ended_early = false;
+    let mut ended_early = 0;
     let mut first_failure = None;
     for (number, member) in (1..).zip(members) {
         let path = folder.path().join(member.folder());
@@ -164,7 +164,7 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
         match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
             Ok(Measured { figures, judged, lost_probes, saved }) => {
                 worst = worst.max(judged);
-                ended_early |= lost_probes;
+                ended_early += usize::from(lost_probes);
                 unsaved += usize::from(saved.is_err());
                 let path = saved.inspect_err(output::complain).ok();
                 let path = path.map(|path| path.display().to_string());
@@ -208,7 +208,10 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
     }
     let saved = if unsaved > 0 { "runs that could be are saved" } else { "the runs are saved" };
     printed.map_err(|e| only_unprinted(&e, saved, "report", folder.path()))?;
-    Ok(verdict_of(worst, ended_early))
+    if ended_early > 0 && worst == Judged::Pass {
+        return Err(cut_short(ended_early, count, folder.path()));
+    }
+    Ok(verdict_of(worst, false))
 }
 
 /// Of `count` runs some could not be measured, or saved.
@@ -220,6 +223,13 @@ fn incomplete(failed: usize, unsaved: usize, count: usize) -> Failure {
     Failure::new(format!("{number} of {count} runs could not be {done}"))
         .because("the series is not complete; the reason is above, with each of them")
         .try_this("remove the reason, and measure again, into a new folder: --out DIR")
+}
+
+/// In `number` of `count` runs, probes ended before their time.
+fn cut_short(number: usize, count: usize, folder: &Path) -> Failure {
+    Failure::new(format!("{number} of {count} runs ended early"))
+        .because("what woke a probe was lost, or its CPU; what was measured is kept")
+        .try_this(format!("see what each of them says: {}", output::command("report", folder)))
 }
 
 /// What went wrong and why, in a line.

@@ -86,6 +86,30 @@ fn wakers_run_where_they_are_asked_to() {
     }
 }
 
+/// Kills the process that wakes the probe of a run, once that has samples.
+fn kill_waker_of(test: &Test, running: &Running, out: &Path) {
+    eventually_some("the run begins", || out.join(RECORD).exists().then_some(()));
+    await_samples_in(out);
+    let processes: Vec<i32> = test.processes().into_keys().collect();
+    let wakers: Vec<i32> = processes.into_iter().filter(|&p| p != running.pid()).collect();
+    assert_eq!(wakers.len(), 1, "{wakers:?}");
+    kill("KILL", &wakers);
+}
+
+#[test]
+fn a_series_says_that_one_of_its_runs_ended_early() {
+    let test = Test::new("killed-waker-of-series");
+    let cpu = allowed_cpus()[0].to_string();
+    let out = test.dir.join("series");
+    let args = ["--stimulus", "pipe", "--between", "both", "--duration", "3s", "--cpus", &cpu];
+    let running = test.start_measure(&[&args[..], &["--out", out.to_str().unwrap()]].concat());
+    kill_waker_of(&test, &running, &out.join("processes"));
+    let ended = running.output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("1 of 2 runs ended early"), "{ended:?}");
+    assert!(ended.stdout.contains("processes"), "the table is shown: {ended:?}");
+}
+
 #[test]
 fn a_waker_that_is_killed_ends_the_measurement_of_its_probe() {
     let test = Test::new("killed-waker");
@@ -95,12 +119,7 @@ fn a_waker_that_is_killed_ends_the_measurement_of_its_probe() {
         let args = ["--stimulus", stimulus, "--between", "processes", "--duration", "1h"];
         let named = ["--cpus", cpu.as_str(), "--out", out.to_str().unwrap()];
         let running = test.start_measure(&[&args[..], &named].concat());
-        eventually_some("the run begins", || out.join(RECORD).exists().then_some(()));
-        await_samples_in(&out);
-        let processes: Vec<i32> = test.processes().into_keys().collect();
-        let wakers: Vec<i32> = processes.into_iter().filter(|&p| p != running.pid()).collect();
-        assert_eq!(wakers.len(), 1, "{wakers:?}");
-        kill("KILL", &wakers);
+        kill_waker_of(&test, &running, &out);
         let ended = running.output();
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let run = record(&out);
