@@ -9,10 +9,25 @@ use super::{Family, Kind, Sample, Value};
 /// The row of all that have none of their own. No path of a cgroup is like it.
 const OTHERS: &str = "(others)";
 
+/// How exact histograms are: those that have native buckets, and those of explicit bounds alone.
+const WITH_NATIVE_BUCKETS: [&str; 2] = [
+    "Waits of tasks for a CPU, from when they were put into a run queue until they ran. Exact: count, sum, and each \
+     classic bucket. Approximate: native buckets tell a wait as up to 4.3 % shorter or 10.9 % longer than it was.",
+    "The same waits by the CPU on which they ended. Exact and approximate as wakescope_wait_seconds.",
+];
+const OF_EXPLICIT_BOUNDS: [&str; 2] = [
+    "Waits of tasks for a CPU, from when they were put into a run queue until they ran. Exact: count, sum and buckets.",
+    "The same waits by the CPU on which they ended. Exact.",
+];
+
 /// All families of a watch.
 pub fn families(counters: &Counters) -> Vec<Family> {
+    described(counters, WITH_NATIVE_BUCKETS)
+}
+
+fn described(counters: &Counters, of_histograms: [&'static str; 2]) -> Vec<Family> {
     let mut all = vec![version()];
-    all.extend(waits(counters));
+    all.extend(waits(counters, of_histograms));
     all.extend(losses(&counters.totals().left_out));
     all.extend(progress(counters));
     all.extend(own_cost(counters.totals()));
@@ -24,23 +39,10 @@ pub fn families(counters: &Counters) -> Vec<Family> {
 }
 
 /// The same without what is of the last minutes, for counters of one period: their histograms have its
-/// longest wait.
+/// longest wait, and no native buckets.
 pub fn deltas(counters: &Counters) -> Vec<Family> {
-    let mut all = families(counters);
+    let mut all = described(counters, OF_EXPLICIT_BOUNDS);
     all.retain(|family| !family.name.ends_with("_longest_seconds"));
-    for family in &mut all {
-        match family.name {
-            // With explicit bounds alone.
-            "wakescope_wait_seconds" => {
-                family.help = "Waits of tasks for a CPU, from when they were put into a run queue until they ran. \
-                               Exact: count, sum and buckets.";
-            }
-            "wakescope_cpu_wait_seconds" => {
-                family.help = "The same waits by the CPU on which they ended. Exact.";
-            }
-            _ => {}
-        }
-    }
     all
 }
 
@@ -52,7 +54,7 @@ fn version() -> Family {
     Family { name: "wakescope_build_info", kind: Kind::Gauge, help, samples }
 }
 
-fn waits(counters: &Counters) -> [Family; 5] {
+fn waits(counters: &Counters, [of_tasks, of_cpus]: [&'static str; 2]) -> [Family; 5] {
     let from = match counters.totals().from {
         Some(WaitBegin::Queued) | None => "queued",
     };
@@ -73,9 +75,7 @@ fn waits(counters: &Counters) -> [Family; 5] {
         Family {
             name: "wakescope_wait_seconds",
             kind: Kind::Histogram,
-            help: "Waits of tasks for a CPU, from when they were put into a run queue until they ran. Exact: \
-                   count, sum, and each classic bucket. Approximate: native buckets tell a wait as up to 4.3 \
-                   % shorter or 10.9 % longer than it was.",
+            help: of_tasks,
             samples: histograms(&series),
         },
         Family {
@@ -89,8 +89,7 @@ fn waits(counters: &Counters) -> [Family; 5] {
         Family {
             name: "wakescope_cpu_wait_seconds",
             kind: Kind::Histogram,
-            help: "The same waits by the CPU on which they ended. Exact and approximate as \
-                   wakescope_wait_seconds.",
+            help: of_cpus,
             samples: histograms(&cpus),
         },
         Family {
