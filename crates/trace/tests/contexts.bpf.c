@@ -7,6 +7,7 @@ static u64 submitted_with;
 static u64 current_thread;
 #define bpf_get_current_pid_tgid() current_thread
 #include "beginnings.h"
+#include "moves.h"
 
 /* What the test says, and what a program makes of it: each has its own structure of words. */
 struct words {
@@ -96,6 +97,30 @@ SEC("raw_tp/sched_switch") int wake(u64 *ctx)
 	all->kind = kind_of_waker(cpu);
 	all->by_softirq = softirq_came(all->is_idle);
 	return 0;
+}
+
+/* The waker chooses another CPU than the one that the task ran on last, or the task is moved while it waits. */
+struct choose {
+	u64 has_waited;
+	u64 idle_there;
+	u64 idle;
+};
+
+SEC("raw_tp/sched_switch") int choose(u64 *ctx)
+{
+	struct choose *all = all_words();
+	struct wakeup *wakeup = a_wakeup();
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *there = cpu_of(number + 1);
+	if (!all || !wakeup || !there)
+		return -1;
+	wakeup->cpu = number;
+	wakeup->idle = 0;
+	there->idle = all->idle_there;
+	open_wakeup(wakeup, number);
+	move_wakeup(wakeup, (void *)bpf_get_current_task(), number + 1, there, all->has_waited);
+	all->idle = wakeup->idle;
+	return wakeup->cpu == number + 1 ? 0 : -1;
 }
 
 /* A late wakeup leaves the kernel. */

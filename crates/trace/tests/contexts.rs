@@ -165,6 +165,17 @@ fn a_softirq_that_came_is_told_from_one_that_a_task_runs_itself() {
     }
 }
 
+/// The idle state of the CPU that a task ran on last once had 3.8 ms of its wait on a CPU that was busy.
+#[test]
+fn an_idle_state_holds_up_only_who_waited_for_that_cpu() {
+    const NAME: &str = "an_idle_state_holds_up_only_who_waited_for_that_cpu";
+    let Some(mut context) = Context::of(NAME, &[]) else { return };
+    for (has_waited, want) in [(0, 3), (1, 0)] {
+        let [.., idle] = context.run("choose", [has_waited, 3, 0]);
+        assert_eq!(idle, want, "has waited: {has_waited}");
+    }
+}
+
 /// Nobody waits for a record to come. To wake a reader, the kernel once raised some ten interrupts a second (irq_work) on
 /// the CPUs that were measured.
 #[test]
