@@ -57,8 +57,9 @@ const LAST_AUDIT: SpanNs = SpanNs(1_000_000_000);
 ///
 /// Counts every wait of every task, from runnable to running, as the kernel itself counts it
 /// (/proc/TID/schedstat), with one small BPF program at each switch and none at the wakeup; another one
-/// sees tasks moved to other CPUs. Shows the waits of each interval while it runs, on a terminal in a view that
-/// keys control, and those of the whole time at the end. It always shows what watching costs, and what it left out. Needs root. Exit codes: 0
+/// sees tasks moved to other CPUs. Shows the waits of each interval while it runs, on a terminal in a view
+/// that keys control, and those of the whole time at the end. It always shows what watching costs, and what
+/// it left out. Needs root. Exit codes: 0
 /// done; 1 --audit found a difference; 2 an error, or a reader that did not take all; 3 --audit could
 /// compare nothing.
 #[derive(clap::Args)]

@@ -63,8 +63,8 @@ impl Live {
         let first = place / height * height;
         let page = &lines[first.min(lines.len())..lines.len().min(first + height)];
         // A heading with no row below it says nothing.
-        let has_row = |&last: &usize| last == 0 || page[last - 1].row().is_some();
-        let page = &page[..(0..=page.len()).rev().find(has_row).unwrap_or(0)];
+        let last = page.iter().rposition(|entry| entry.row().is_some());
+        let page = &page[..last.map_or(0, |last| last + 1)];
         let shown: Vec<usize> = page.iter().filter_map(Entry::row).collect();
         // A row of all windows still has the course of the last ones.
         let last = self.shown.last.as_ref().filter(|_| self.of_all).map(Past::of);
