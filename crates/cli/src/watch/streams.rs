@@ -2,12 +2,15 @@
 //! terminal holds up what is counted, stored and exported.
 
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use wakescope_core::units::{SpanNs, grouped};
 use wakescope_sys::clock;
+use wakescope_sys::poll::{Ready, wait_any};
 use wakescope_sys::signal::EndSignals;
 
 use crate::cleaner::cleaned;
@@ -27,27 +30,43 @@ const LAST_PATIENCE: SpanNs = SpanNs(1_000_000_000);
 pub(super) struct Streams {
     out: Writer,
     err: Writer,
+    /// Whether the reader of standard output has left no room in it.
+    is_out_full: fn() -> bool,
 }
 
 impl Streams {
     pub(super) fn start() -> Result<Self, Failure> {
-        Self::with(output::print_on, |text| {
+        let draw = |text: &str| {
             output::draw(text);
             Ok(true)
-        })
+        };
+        Ok(Self { is_out_full, ..Self::with(output::print_on, draw)? })
     }
 
-    /// Streams that these write to. Each says whether somebody still reads.
+    /// Streams that these write to. Each says whether somebody still reads. One that is behind has a reader that takes
+    /// nothing.
     pub(super) fn with(
         out: impl FnMut(&str) -> Result<bool, Failure> + Send + 'static,
         err: impl FnMut(&str) -> Result<bool, Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
-        Ok(Self { out: Writer::start(out)?, err: Writer::start(err)? })
+        Ok(Self { out: Writer::start(out)?, err: Writer::start(err)?, is_out_full: || true })
+    }
+
+    /// The same, whose reader has left room.
+    #[cfg(test)]
+    pub(super) fn with_room(self) -> Self {
+        Self { is_out_full: || false, ..self }
     }
 
     /// Whether standard output has not taken yet what it was given.
     pub(super) fn is_behind(&self) -> bool {
         self.out.shared.lock().is_behind()
+    }
+
+    /// Whether that is because nobody reads it. On a busy machine its own thread may have had no CPU yet. (6.18, beside
+    /// guests on all CPUs: 200 ms.)
+    pub(super) fn is_out_full(&self) -> bool {
+        (self.is_out_full)()
     }
 
     /// Gives a result to standard output. Whether somebody still reads it, as far as that is known.
@@ -95,6 +114,12 @@ impl Streams {
         }
         self.out.shared.result().map(|_| true)
     }
+}
+
+fn is_out_full() -> bool {
+    let out = io::stdout();
+    let ready = wait_any([(out.as_fd(), Ready::Write)], SpanNs(0));
+    ready.is_ok_and(|[takes]| !takes)
 }
 
 /// Texts that are to be written.
